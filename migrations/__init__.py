@@ -1,0 +1,1 @@
+"""Two Alembic histories: `registry` for the schema common to all schools, `tenant` for the schema of each."""

@@ -1,0 +1,93 @@
+"""The factory: settings, extensions, the web's conventions, then the features."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from flask import Flask
+
+from school_service import __version__
+from school_service.auth import tokens
+from school_service.auth.keys import SigningKey
+from school_service.auth.tokens import Verifier
+from school_service.classrooms.views import blp as classrooms
+from school_service.config import ConfigError, Settings
+from school_service.extensions import db, jwt, limiter
+from school_service.geography import service as geography_service
+from school_service.geography.views import blp as geography
+from school_service.health.views import blp as health
+from school_service.roles.views import blp as roles
+from school_service.seeding import seed_school
+from school_service.users.reads import USER_STATE
+from school_service.users.views import blp as users
+from school_service.web import documents, errors, tracing
+from school_service.web.json_provider import OrjsonProvider
+from school_service.web.life import House
+from school_service.web.provider import blp as provider
+from tenants.binding import Rules
+from tenants.database import guard, school_url, serving_options
+from tenants.migrating import head
+from tenants.tenancy import Tenancy
+
+FEATURES = (health, users, roles, classrooms, geography)
+
+# Connections for the registry's own statements: they must not wait for one that a request holds.
+REGISTRY_POOL = 2
+FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """Make the application; `settings` default to the environment's. Raises ConfigError."""
+    settings = settings or Settings.load(os.environ)
+    if settings.signing_key is None:
+        raise ConfigError("SIGNING_KEY is not set: give a PEM private key there, or its file as SIGNING_KEY_FILE.")
+    key = SigningKey.from_pem(settings.signing_key)
+
+    app = Flask("school_service", static_folder=None)
+    app.json = OrjsonProvider(app)
+    app.url_map.strict_slashes = True
+    app.url_map.redirect_defaults = False
+    app.config.update(
+        MAX_CONTENT_LENGTH=settings.max_upload_bytes + FORM_OVERHEAD,
+        MAX_FORM_PARTS=20,
+        **_database(settings),
+        **_limits(settings),
+    )
+    tokens.configure(app, settings, key)
+    db.init_app(app)
+    jwt.init_app(app)
+    limiter.init_app(app)
+    guard(db.session, Rules(roles=settings.tenant_roles, serves=(head(),)))
+    app.extensions["school-service"] = House(settings, Verifier(settings, key), USER_STATE)
+
+    tracing.trace(app)
+    errors.register(app)
+    api = documents.make_api(app, settings, __version__)
+    for feature in FEATURES if settings.auth_url else (*FEATURES, provider):
+        api.register_blueprint(feature)
+    return app
+
+
+def tenancy_of(settings: Settings) -> Tenancy:
+    """Describe the database of all schools to the operator's commands."""
+    return Tenancy(
+        admin_url=settings.admin_database_url,
+        serving_url=settings.database_url,
+        roles=settings.tenant_roles,
+        seed=seed_school,
+        reference=geography_service.fill,
+    )
+
+
+def _database(settings: Settings) -> dict[str, Any]:
+    url = school_url(settings.database_url)
+    return {
+        "SQLALCHEMY_DATABASE_URI": url,
+        "SQLALCHEMY_ENGINE_OPTIONS": serving_options(settings.pool_size),
+        "SQLALCHEMY_BINDS": {"registry": {"url": url, **serving_options(REGISTRY_POOL)}},
+    }
+
+
+def _limits(settings: Settings) -> dict[str, Any]:
+    return {"RATELIMIT_STORAGE_URI": settings.rate_limit_storage, "RATELIMIT_STRATEGY": "moving-window"}

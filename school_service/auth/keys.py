@@ -1,0 +1,83 @@
+"""The key pair that signs the service's own tokens."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from school_service.config import ConfigError
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+# The members of a public key that make its thumbprint (RFC 7638).
+_THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A private key with the JWS algorithm that belongs to its kind: RS256, ES256 or EdDSA."""
+
+    private: PrivateKey
+    algorithm: str
+
+    @classmethod
+    def from_pem(cls, pem: str) -> SigningKey:
+        """Read a PEM private key (RSA of at least 2048 bits, P-256 or Ed25519); raises ConfigError."""
+        try:
+            key = load_pem_private_key(pem.encode(), password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise ConfigError("SIGNING_KEY is no PEM private key without a passphrase.") from None
+        if isinstance(key, rsa.RSAPrivateKey) and key.key_size >= 2048:
+            return cls(key, "RS256")
+        if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+            return cls(key, "ES256")
+        if isinstance(key, ed25519.Ed25519PrivateKey):
+            return cls(key, "EdDSA")
+        raise ConfigError("SIGNING_KEY must be RSA of at least 2048 bits, P-256 or Ed25519.")
+
+    @classmethod
+    def generate(cls) -> SigningKey:
+        """Make a new P-256 key."""
+        return cls(ec.generate_private_key(ec.SECP256R1()), "ES256")
+
+    def to_pem(self) -> str:
+        """Write the private key as PEM (PKCS #8)."""
+        return self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+    @cached_property
+    def public_jwk(self) -> dict[str, Any]:
+        """The public key as a JSON Web Key (RFC 7517)."""
+        public = self.private.public_key()
+        if isinstance(public, rsa.RSAPublicKey):
+            members = RSAAlgorithm.to_jwk(public, as_dict=True)
+        elif isinstance(public, ec.EllipticCurvePublicKey):
+            members = ECAlgorithm.to_jwk(public, as_dict=True)
+        else:
+            members = OKPAlgorithm.to_jwk(public, as_dict=True)
+        members.pop("key_ops", None)
+        return {**members, "use": "sig", "alg": self.algorithm, "kid": _thumbprint(members)}
+
+    @property
+    def key_id(self) -> str:
+        """The `kid` of the key: its RFC 7638 thumbprint."""
+        return str(self.public_jwk["kid"])
+
+
+def _thumbprint(members: dict[str, Any]) -> str:
+    chosen = {name: members[name] for name in _THUMBPRINT_MEMBERS[members["kty"]]}
+    digest = hashlib.sha256(json.dumps(chosen, separators=(",", ":"), sort_keys=True).encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -1,0 +1,154 @@
+"""Verifying tokens of the outside provider and of the service itself, and issuing the service's own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import jwt
+from cachetools import LRUCache
+from flask import Flask
+from flask_jwt_extended import create_access_token, decode_token
+from flask_jwt_extended.exceptions import JWTExtendedException
+
+from school_service.auth.jwks import KeySet
+from school_service.auth.keys import SigningKey
+from school_service.auth.principal import Caller, permissions_of, schools_of
+from school_service.config import Settings
+from school_service.errors import NotAuthenticated
+
+OWN_ISSUER = "school-service"
+ALGORITHMS = ("RS256", "ES256", "EdDSA")
+LEEWAY = 30  # seconds
+LIFETIME = 86400  # seconds, as the interface shows
+REMEMBERED = 10_000  # verified tokens
+LONGEST_TOKEN = 16_384  # characters
+
+_REFUSED = "The token is invalid."
+_STUMBLES = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+def configure(app: Flask, settings: Settings, key: SigningKey) -> None:
+    """Set up flask-jwt-extended for the service's own tokens."""
+    app.config.update(
+        JWT_ALGORITHM=key.algorithm,
+        JWT_PRIVATE_KEY=key.private,
+        JWT_PUBLIC_KEY=key.private.public_key(),
+        JWT_DECODE_ALGORITHMS=[key.algorithm],
+        JWT_ENCODE_AUDIENCE=settings.auth_audience,
+        JWT_DECODE_AUDIENCE=settings.auth_audience,
+        JWT_ENCODE_ISSUER=OWN_ISSUER,
+        JWT_DECODE_ISSUER=OWN_ISSUER,
+        JWT_DECODE_LEEWAY=LEEWAY,
+        JWT_ENCODE_NBF=False,
+        JWT_COOKIE_CSRF_PROTECT=False,
+        JWT_ACCESS_TOKEN_EXPIRES=timedelta(seconds=LIFETIME),
+    )
+
+
+class Verifier:
+    """Turns tokens into callers, and remembers the verified ones until they expire (at most REMEMBERED of them)."""
+
+    def __init__(self, settings: Settings, key: SigningKey) -> None:
+        self._settings = settings
+        self.key = key
+        self.outside_keys = KeySet(settings.auth_jwks_url) if settings.auth_jwks_url else None
+        self._known: LRUCache[str, tuple[Caller, float]] = LRUCache(REMEMBERED)
+        self._lock = threading.Lock()
+
+    def caller(self, token: str) -> Caller:
+        """Verify a token: signature, algorithm, audience, issuer and expiry.
+
+        Raises NotAuthenticated, and ProviderAway where the outside provider's keys have never been had.
+        """
+        with self._lock:
+            known = self._known.get(token)
+        if known is not None and time.time() < known[1]:
+            return known[0]
+        caller, expires = self._verify(token)
+        with self._lock:
+            self._known[token] = caller, expires + LEEWAY
+        return caller
+
+    def _verify(self, token: str) -> tuple[Caller, float]:
+        if len(token) > LONGEST_TOKEN:
+            raise NotAuthenticated(_REFUSED)
+        try:
+            said: Any = jwt.decode_complete(token, options={"verify_signature": False})
+            issuer = said["payload"].get("iss")
+            if issuer == OWN_ISSUER:
+                claims = self._own_claims(token, said["header"])
+                return _own_caller(claims), int(claims["exp"])
+            claims = self._outside_claims(token, said["header"])
+            return self._outside_caller(claims), int(claims["exp"])
+        except jwt.ExpiredSignatureError:
+            raise NotAuthenticated("The token has expired.") from None
+        except (jwt.PyJWTError, JWTExtendedException, *_STUMBLES):
+            # Whatever a forged token trips over, the answer is the same.
+            raise NotAuthenticated(_REFUSED) from None
+
+    def _own_claims(self, token: str, header: dict[str, Any]) -> dict[str, Any]:
+        if header.get("alg") != self.key.algorithm or header.get("kid") != self.key.key_id:
+            raise jwt.InvalidKeyError
+        return dict(decode_token(token))
+
+    def _outside_claims(self, token: str, header: dict[str, Any]) -> dict[str, Any]:
+        key_id, algorithm = header.get("kid"), header.get("alg")
+        if self.outside_keys is None or algorithm not in ALGORITHMS or not isinstance(key_id, str | None):
+            raise jwt.InvalidKeyError
+        key = self.outside_keys.find(key_id)
+        if key is None or key.algorithm_name != algorithm:
+            raise jwt.InvalidKeyError
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[key.algorithm_name],
+            audience=self._settings.auth_audience,
+            issuer=self._settings.auth_issuers,
+            leeway=LEEWAY,
+            options={"require": ["exp", "aud", "iss"], "verify_sub": False},
+        )
+        return claims
+
+    def _outside_caller(self, claims: dict[str, Any]) -> Caller:
+        schools = schools_of(claims.get(self._settings.auth_school_claim))
+        names = (claims.get(name) for name in ("azp", "client_id", "sub"))
+        return Caller(
+            user_id=None,
+            client_id=next((name for name in names if isinstance(name, str) and name), None),
+            own=False,
+            schools=schools,
+            granted=schools is None,
+            permissions=permissions_of(claims),
+        )
+
+
+def _own_caller(claims: dict[str, Any]) -> Caller:
+    schools = schools_of(claims.get("school_id"))
+    if "client_id" in claims:
+        # A client's grant is read in every request, so that a revocation works at once.
+        return Caller(None, claims["client_id"], own=True, schools=schools, granted=True, permissions=None)
+    return Caller(
+        UUID(claims["sub"]), None, own=True, schools=schools or frozenset(), granted=False, permissions=None
+    )
+
+
+def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID) -> dict[str, Any]:
+    """Issue a token for a user of a school, as the member `access_token` of AuthUser."""
+    return _issue(key, str(user_id), {"school_id": str(school_id)})
+
+
+def issue_client_token(key: SigningKey, client_id: str, schools: list[UUID]) -> dict[str, Any]:
+    """Issue a token for a machine client; `schools` are those that its grant names, none where it has them all."""
+    claims: dict[str, Any] = {"client_id": client_id}
+    if schools:
+        claims["school_id"] = [str(school) for school in schools]
+    return _issue(key, client_id, claims)
+
+
+def _issue(key: SigningKey, subject: str, claims: dict[str, Any]) -> dict[str, Any]:
+    token = create_access_token(subject, additional_claims=claims, additional_headers={"kid": key.key_id})
+    return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME}

@@ -1,0 +1,1 @@
+"""Classrooms: the structure of the school, such as JSS 1."""

@@ -1,0 +1,21 @@
+"""Read models of classrooms."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, select
+
+from school_service.classrooms.models import Classroom
+from school_service.database import school_id
+
+
+def classrooms() -> Select[Any]:
+    """Read model of ClassroomSchema, by name."""
+    return select(Classroom.id, Classroom.name, school_id().label("school")).order_by(Classroom.name, Classroom.id)
+
+
+def classroom(classroom_id: UUID) -> Select[Any]:
+    """Read model of ClassroomSchema, for one."""
+    return classrooms().where(Classroom.id == classroom_id)

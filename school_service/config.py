@@ -1,0 +1,159 @@
+"""Every setting: read from the environment, validated at start, documented here once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+class ConfigError(Exception):
+    """A setting is wrong or missing; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a process, each named by the environment variable it comes from.
+
+    `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
+    `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
+    `auth_url`          AUTH_URL: the outside identity provider; without one the built-in provider is mounted
+    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: AUTH_URL/.well-known/jwks.json
+    `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a slash at its end
+    `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
+    `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
+    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key (RSA, P-256, Ed25519) of the service's tokens
+    `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
+    `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
+    `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
+    `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
+    `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
+    `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
+    """
+
+    database_url: URL
+    admin_database_url: URL
+    auth_url: str | None
+    auth_jwks_url: str | None
+    auth_issuers: tuple[str, ...]
+    auth_audience: str
+    auth_school_claim: str
+    signing_key: str | None
+    tenant_roles: bool
+    pool_size: int
+    max_upload_bytes: int
+    rate_limit_storage: str
+    docs: bool
+    log_level: str
+
+    REQUIRED: ClassVar[str] = "DATABASE_URL is not set: give it as postgresql://user:password@host/database."
+
+    @classmethod
+    def load(cls, environment: Mapping[str, str]) -> Settings:
+        """Read the settings; raises ConfigError for the first that is wrong."""
+        read = _Reader(environment)
+        database_url = read.database_url("DATABASE_URL")
+        if database_url is None:
+            raise ConfigError(cls.REQUIRED)
+        auth_url = read.web_address("AUTH_URL")
+        jwks_url = read.web_address("AUTH_JWKS_URL")
+        issuer = read.text("AUTH_ISSUER")
+        if auth_url is None and (jwks_url or issuer):
+            raise ConfigError("AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL.")
+        base = (auth_url or "").rstrip("/")
+        issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
+        return cls(
+            database_url=database_url,
+            admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,
+            auth_url=auth_url,
+            auth_jwks_url=jwks_url or (f"{base}/.well-known/jwks.json" if base else None),
+            auth_issuers=issuers,
+            auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
+            auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
+            signing_key=read.signing_key(),
+            tenant_roles=read.switch("TENANT_ROLES", default=True),
+            pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
+            max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
+            rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
+            docs=read.switch("DOCS", default=True),
+            log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
+        )
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def text(self, name: str) -> str | None:
+        value = self._environment.get(name, "").strip()
+        return value or None
+
+    def database_url(self, name: str) -> URL | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        # The address holds a password: messages never repeat it.
+        try:
+            url = make_url(re.sub(r"^postgres://", "postgresql://", value))
+        except ArgumentError:
+            raise ConfigError(f"{name} is no database address; its form is postgresql://user:password@host/database.") from None
+        if url.get_backend_name() != "postgresql":
+            raise ConfigError(f"{name} must be a PostgreSQL address, not {url.get_backend_name()}.")
+        if not url.username:
+            raise ConfigError(f"{name} names no user; its form is postgresql://user:password@host/database.")
+        return url
+
+    def web_address(self, name: str) -> str | None:
+        value = self.text(name)
+        if value is not None and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).netloc):
+            raise ConfigError(f"{name} must be an http or https address, not {value!r}.")
+        return value
+
+    def integer(self, name: str, *, default: int, least: int, most: int) -> int:
+        value = self.text(name)
+        if value is None:
+            return default
+        if not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
+            raise ConfigError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
+        return int(value)
+
+    def switch(self, name: str, *, default: bool) -> bool:
+        value = (self.text(name) or ("on" if default else "off")).lower()
+        if value not in {"on", "off"}:
+            raise ConfigError(f"{name} must be on or off, not {value!r}.")
+        return value == "on"
+
+    def choice(self, name: str, choices: tuple[str, ...], *, default: str) -> str:
+        value = (self.text(name) or default).upper()
+        if value not in choices:
+            raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+        return value
+
+    def storage(self, name: str) -> str:
+        value = self.text(name) or "memory://"
+        if not re.match(r"(memory|redis|rediss|redis\+sentinel|redis\+cluster)://", value):
+            raise ConfigError(f"{name} must be memory:// or a redis:// address.")
+        return value
+
+    def signing_key(self) -> str | None:
+        inline, path = self.text("SIGNING_KEY"), self.text("SIGNING_KEY_FILE")
+        if inline and path:
+            raise ConfigError("SIGNING_KEY and SIGNING_KEY_FILE are both set: give one.")
+        if inline:
+            # Environment files often hold a PEM on one line.
+            return inline.replace("\\n", "\n")
+        if path:
+            try:
+                return Path(path).read_text(encoding="ascii")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is no PEM text"
+                raise ConfigError(f"SIGNING_KEY_FILE {path} can't be read: {reason}.") from None
+        return None

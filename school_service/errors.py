@@ -1,0 +1,65 @@
+"""Domain errors, free of HTTP: services raise them, `web.errors` gives each its status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class DomainError(Exception):
+    """What a service refuses, in words for the caller.
+
+    `errors` names the fields at fault: `{"name": ["already taken"]}`.
+    """
+
+    def __init__(self, message: str, errors: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.errors = dict(errors or {})
+
+
+class NotFound(DomainError):
+    """The record that was asked for does not exist in this school."""
+
+
+class Conflict(DomainError):
+    """The change collides with a record that exists, or with a use of it."""
+
+
+class Invalid(DomainError):
+    """A member of the input is well-formed but can't be accepted, such as an unknown id."""
+
+    @classmethod
+    def field(cls, name: str, reason: str) -> Invalid:
+        """Refuse one field: `Invalid.field("role", "no such role")`."""
+        return cls(f"{name}: {reason}", {name: [reason]})
+
+
+class InvalidRows(DomainError):
+    """Rows of an uploaded sheet are bad; `rows` lists row, column, code and message of each."""
+
+    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
+        super().__init__("The sheet has rows that can't be accepted; nothing was stored.", {"rows": list(rows)})
+
+
+class TooLarge(DomainError):
+    """What was sent exceeds a limit of the service."""
+
+
+class Forbidden(DomainError):
+    """The caller is known but may not do this."""
+
+
+class NotAuthenticated(DomainError):
+    """The caller is not who it says it is."""
+
+
+class WrongPassword(NotAuthenticated):
+    """The password or secret is not that of the user or client; which of the two is wrong is not said."""
+
+
+class TooManyTries(DomainError):
+    """Too many wrong passwords; `retry_after` is in seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__("Too many wrong passwords. Try again later.")
+        self.retry_after = retry_after

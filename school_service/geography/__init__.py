@@ -1,0 +1,1 @@
+"""Nationalities, states and local government areas: the same reference data for every school."""

@@ -1,0 +1,1 @@
+"""Roles and the permissions they bundle."""

@@ -1,0 +1,1 @@
+"""Academic sessions (years) and their terms."""

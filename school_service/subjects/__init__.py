@@ -1,0 +1,1 @@
+"""Subjects, such as Mathematics: exposed under the path `/templates`."""

@@ -1,0 +1,288 @@
+"""The house Blueprint: what every view is wrapped in, and how that appears in the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import wraps
+from typing import Any, TypeVar
+from uuid import UUID
+
+import flask_smorest
+import marshmallow as ma
+from flask import Response, current_app
+from marshmallow import fields
+from sqlalchemy import Select
+
+from school_service.auth.principal import Principal
+from school_service.errors import NotFound
+from school_service.permissions import Permission
+from school_service.web.life import live
+from school_service.web.parsing import BodyParser
+from school_service.web.rendering import json_response, render_list, render_one, render_page
+from school_service.web.schema import DeletedSchema, File, QueryWhole, Schema
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+LARGEST_PAGE = 1000
+DEFAULT_PAGE = 50
+LAST_PAGE = 2**31 - 1
+SPREADSHEET = "application/octet-stream"
+
+_SCHOOL_HEADER = {
+    "in": "header",
+    "name": "X-SCHOOL-ID",
+    "schema": {"type": "string", "format": "uuid"},
+}
+
+
+class PageSchema(Schema):
+    """Which page of a list: zero-indexed."""
+
+    pageNumber = QueryWhole(0, LAST_PAGE, load_default=0)  # noqa: N815
+    pageSize = QueryWhole(1, LARGEST_PAGE, load_default=DEFAULT_PAGE)  # noqa: N815
+
+
+class Blueprint(flask_smorest.Blueprint):
+    """A blueprint whose decorators hold the conventions: 200 only, one envelope, one commit, documented by itself.
+
+    `school_required`: whether X-SCHOOL-ID is required on its operations, or may come from the token.
+    """
+
+    ARGUMENTS_PARSER = BodyParser()
+
+    def __init__(self, name: str, import_name: str, *, school_required: bool = True, **options: Any) -> None:
+        super().__init__(name, import_name, **options)
+        self._school_required = school_required
+        self._prepare_doc_cbks.append(_document)
+
+    def requires(
+        self,
+        permission: Permission | None,
+        *,
+        school_required: bool | None = None,
+        own: str | None = None,
+    ) -> Callable[[View], View]:
+        """Demand a token, a school and a permission (None: any token of the school will do).
+
+        Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
+        names a path parameter: a user whose id it is needs no permission.
+        """
+        needs_school = self._school_required if school_required is None else school_required
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def lived(*arguments: Any, **parameters: Any) -> Any:
+                def check(principal: Principal) -> None:
+                    if permission is None or (own and parameters[own] == principal.user_id):
+                        return
+                    if not principal.holds(permission):
+                        principal.demand([permission])
+
+                return live(lambda: view(*arguments, **parameters), school_required=needs_school, check=check)
+
+            _note(lived, access={"permission": permission, "school_required": needs_school})
+            return lived  # type: ignore[return-value]
+
+        return decorate
+
+    def arguments(
+        self, schema: type[ma.Schema] | ma.Schema, *, location: str = "json", **options: Any
+    ) -> Callable[[View], View]:
+        """Validate the body or the query; what is valid becomes the view's next argument."""
+        documented = super().arguments(schema, location=location, **options)
+
+        def decorate(view: View) -> View:
+            checked = documented(view)
+            _note(checked, places={location, *_noted(checked).get("places", ())})
+            return checked  # type: ignore[no-any-return]
+
+        return decorate
+
+    def takes_file(self, name: str) -> Callable[[View], View]:
+        """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage."""
+        form = Schema.from_dict({name: File(required=True)}, name=f"{name.title().replace('_', '')}Upload")
+        documented = self.arguments(form, location="files", content_type="multipart/form-data")
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def with_file(*arguments: Any, **parameters: Any) -> Any:
+                *before, files = arguments
+                return view(*before, files[name], **parameters)
+
+            return documented(with_file)  # type: ignore[return-value]
+
+        return decorate
+
+    def returns(self, schema: type[ma.Schema]) -> Callable[[View], View]:
+        """Answer one record: the row of the select() that the view returns (404 where there is none), or an object."""
+
+        def render(result: Any) -> Response:
+            if isinstance(result, Response):
+                return result
+            if isinstance(result, Select):
+                body = render_one(result)
+                if body is None:
+                    raise NotFound(f"No such {_kind(schema)}.")
+                return json_response(body)
+            return current_app.json.response(dumper.dump(result))
+
+        dumper = schema()
+        return self._answers(schema, render)
+
+    def returns_list(self, schema: type[ma.Schema]) -> Callable[[View], View]:
+        """Answer a bare array: the rows of the select() that the view returns, or a list of objects."""
+
+        def render(result: Any) -> Response:
+            if isinstance(result, Select):
+                return json_response(render_list(result))
+            return current_app.json.response(dumper.dump(result))
+
+        dumper = schema(many=True)
+        return self._answers(dumper, render)
+
+    def returns_page(self, schema: type[ma.Schema]) -> Callable[[View], View]:
+        """Answer a page of the select() that the view returns, in the paged envelope; takes pageNumber and pageSize."""
+        envelope = _envelope(schema)
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def paged(*arguments: Any, **parameters: Any) -> Response:
+                # The page is the first argument taken, so it stands right after the view's `self`.
+                owner, page, *rest = arguments
+                query = view(owner, *rest, **parameters)
+                return json_response(render_page(query, number=page["pageNumber"], size=page["pageSize"]))
+
+            return self.arguments(PageSchema, location="query")(_answering(paged, self, envelope))  # type: ignore[return-value]
+
+        return decorate
+
+    def returns_deleted(self) -> Callable[[View], View]:
+        """Answer `{"id": …, "deleted": true}` with the id that the view returns."""
+
+        def render(result: UUID) -> Response:
+            return current_app.json.response({"id": str(result), "deleted": True})
+
+        return self._answers(DeletedSchema, render)
+
+    def returns_file(self) -> Callable[[View], View]:
+        """Answer a file: the view returns its name and its bytes."""
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def sent(*arguments: Any, **parameters: Any) -> Response:
+                name, content = view(*arguments, **parameters)
+                response = Response(content, mimetype=SPREADSHEET)
+                response.headers.set("Content-Disposition", "attachment", filename=name)
+                response.headers["X-Content-Type-Options"] = "nosniff"
+                return response
+
+            return self.response(  # type: ignore[no-any-return]
+                200, {"type": "string", "format": "binary"}, content_type=SPREADSHEET
+            )(sent)
+
+        return decorate
+
+    def public(self, view: View) -> View:
+        """Mark a view that needs no token."""
+        _note(view, access=None)
+        return view
+
+    def answers(self, *statuses: int) -> Callable[[View], View]:
+        """Name further statuses that the operation answers, for the document."""
+
+        def decorate(view: View) -> View:
+            _note(view, statuses=statuses)
+            return view
+
+        return decorate
+
+    def _answers(self, schema: Any, render: Callable[[Any], Response]) -> Callable[[View], View]:
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def rendered(*arguments: Any, **parameters: Any) -> Response:
+                return render(view(*arguments, **parameters))
+
+            return _answering(rendered, self, schema)  # type: ignore[return-value]
+
+        return decorate
+
+
+def _answering(view: Callable[..., Response], blueprint: Blueprint, schema: Any) -> Callable[..., Response]:
+    """Document the answer as flask-smorest does, without its wrapper: the view answers a Response already."""
+    view._apidoc = flask_smorest.Blueprint.response(blueprint, 200, schema)(view)._apidoc  # type: ignore[attr-defined]
+    return view
+
+
+def _kind(schema: type[ma.Schema]) -> str:
+    words = schema.__name__.removesuffix("Schema")
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in words).strip()
+
+
+def _envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
+    members: dict[str, fields.Field] = {
+        "page_number": fields.Integer(required=True, metadata={"description": "Zero-indexed."}),
+        "page_size": fields.Integer(required=True),
+        "total_pages": fields.Integer(required=True),
+        "total": fields.Integer(required=True, metadata={"description": "All matching records."}),
+        "data": fields.List(fields.Nested(schema), required=True),
+    }
+    return Schema.from_dict(members, name=f"{schema.__name__.removesuffix('Schema')}PageSchema")
+
+
+# How the conventions appear in the OpenAPI document. What the decorators note is turned into the operation's
+# members by `_document`, which flask-smorest calls for each.
+
+
+def _noted(view: Callable[..., Any]) -> dict[str, Any]:
+    found: dict[str, Any] = getattr(view, "_apidoc", {}).get("house", {})
+    return found
+
+
+def _note(view: Callable[..., Any], **notes: Any) -> None:
+    documented = deepcopy(getattr(view, "_apidoc", {}))
+    documented.setdefault("house", {}).update(notes)
+    view._apidoc = documented  # type: ignore[attr-defined]
+
+
+def _document(
+    doc: dict[str, Any], doc_info: Mapping[str, Any], *, method: str, **_context: Any
+) -> dict[str, Any]:
+    notes = doc_info.get("house", {})
+    access, places = notes.get("access"), notes.get("places", set())
+    statuses = {500, 503, *notes.get("statuses", ())}
+    if access is None:
+        doc["security"] = []
+    else:
+        statuses |= {400, 401, 403, 404}
+        doc["security"] = [{"bearer": []}]
+        header = {**_SCHOOL_HEADER, "required": access["school_required"]}
+        doc.setdefault("parameters", []).append(header)
+        permission = access["permission"]
+        doc["x-permission"] = str(permission) if permission else None
+        if method in {"post", "put", "patch", "delete"}:
+            statuses.add(409)
+    if places:
+        statuses.add(422)
+    if places & {"json", "files"}:
+        statuses |= {400, 413, 415}
+    responses = doc.setdefault("responses", {})
+    for status in sorted(statuses):
+        responses.setdefault(str(status), _STATUS_COMPONENTS[status])
+    return doc
+
+
+_STATUS_COMPONENTS = {
+    400: "BAD_REQUEST",
+    401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    409: "CONFLICT",
+    413: "REQUEST_ENTITY_TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    422: "UNPROCESSABLE_ENTITY",
+    429: "TOO_MANY_REQUESTS",
+    500: "INTERNAL_SERVER_ERROR",
+    503: "SERVICE_UNAVAILABLE",
+}
+

@@ -1,0 +1,84 @@
+"""Request ids and logs: one JSON object a line, each with the id of the request it belongs to."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from flask import Flask, Response, g, has_request_context, request
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_access = logging.getLogger("school_service.access")
+# What every LogRecord has; the rest of its members came with `extra`.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a log record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write time, level, logger, message, request id, and whatever came with `extra`."""
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if has_request_context():
+            line["request_id"] = request_id()
+        line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(line, default=str).decode()
+
+
+def configure_logs(level: str) -> None:
+    """Send the process's logs to standard error as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    # waitress warns of each request that waits for a thread: an operator's log would drown in it.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+
+
+def request_id() -> str:
+    """The id of the current request: the caller's X-Request-ID where it has a sound form, else a new one."""
+    known: str | None = g.get("request_id")
+    if known is None:
+        sent = request.headers.get("X-Request-ID", "")
+        known = g.request_id = sent if _ID.fullmatch(sent) else uuid4().hex
+    return known
+
+
+def trace(app: Flask) -> None:
+    """Give every answer its X-Request-ID, and every request a line in the log."""
+
+    @app.before_request
+    def begin() -> None:
+        g.began = time.perf_counter()
+
+    @app.after_request
+    def end(response: Response) -> Response:
+        response.headers["X-Request-ID"] = request_id()
+        if _access.isEnabledFor(logging.INFO):
+            principal = g.get("principal")
+            _access.info(
+                "request",
+                extra={
+                    "method": request.method,
+                    "path": request.path,
+                    "status": response.status_code,
+                    "ms": round((time.perf_counter() - g.began) * 1000, 2),
+                    "school": request.environ.get("HTTP_X_SCHOOL_ID"),
+                    "actor": principal.actor if principal else None,
+                },
+            )
+        return response

@@ -1,0 +1,39 @@
+"""What can go wrong on the way into a school."""
+
+from __future__ import annotations
+
+
+class TenancyError(Exception):
+    """Base of every refusal of this package."""
+
+
+class NoSchool(TenancyError):
+    """A statement was about to run with no school chosen."""
+
+
+class UnknownSchool(TenancyError):
+    """No school has this id."""
+
+
+class SchoolSuspended(TenancyError):
+    """The operator has suspended the school."""
+
+
+class SchoolUpgrading(TenancyError):
+    """The school's schema is at a revision that the running code can't serve."""
+
+
+class SchoolForbidden(TenancyError):
+    """The caller's grant does not cover the school."""
+
+
+class ClientUnknown(TenancyError):
+    """The caller's client has no grant, or one that was revoked."""
+
+
+class AlreadyExists(TenancyError):
+    """A school or client of this id exists already."""
+
+
+class NotInstalled(TenancyError):
+    """The database has no registry, or one of another version."""

@@ -1,0 +1,90 @@
+"""Creating a school: one message, which PostgreSQL runs as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg2.extensions import connection as DriverConnection  # noqa: N812
+from psycopg2.extras import register_uuid
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+from tenants.errors import AlreadyExists
+from tenants.migrating import baseline
+from tenants.registry import School, find_school, now, schema_of
+from tenants.tenancy import Administrator, Rows, Tenancy
+
+register_uuid()
+
+
+def create_school(
+    tenancy: Tenancy, *, name: str, administrator: Administrator, school_id: UUID | None = None
+) -> School:
+    """Create a school, ready to use, with its first user.
+
+    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no schema, no
+    role and no row of the registry. Raises AlreadyExists where the id is taken.
+    """
+    school_id = school_id or uuid4()
+    rows = list(tenancy.seed(administrator))
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        statements = creation_statements(tenancy, connection, school_id=school_id, name=name, rows=rows)
+        try:
+            connection.exec_driver_sql(";\n".join(statements))
+        except (IntegrityError, ProgrammingError) as error:
+            if getattr(error.orig, "pgcode", None) in {"23505", "42710", "42P06"}:
+                raise AlreadyExists(f"A school with the id {school_id} exists already.") from None
+            raise
+        return find_school(connection, school_id)
+
+
+def creation_statements(
+    tenancy: Tenancy, connection: Connection, *, school_id: UUID, name: str, rows: Iterable[Rows]
+) -> list[str]:
+    """Write the statements that create a school: its row, role, schema, tables and first records."""
+    driver: Any = connection.connection.dbapi_connection
+    revision, tables = baseline()
+    schema, login = schema_of(school_id), _quoted(tenancy.serving_login)
+    school = {
+        "id": school_id,
+        "name": name,
+        "status": "active",
+        "revision": revision,
+        "created_at": now(),
+    }
+    statements = [insert_sql(driver, "registry.schools", [school])]
+    if tenancy.roles:
+        statements += [
+            f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT',
+            f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE',
+        ]
+        if not tenancy.one_login:
+            # Whoever creates a role may administer it, but may become it only when granted so.
+            statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
+        statements += [f'CREATE SCHEMA "{schema}" AUTHORIZATION "{schema}"', f'SET LOCAL ROLE "{schema}"']
+    else:
+        statements.append(f'CREATE SCHEMA "{schema}"')
+    statements.append(f'SET LOCAL search_path TO "{schema}", pg_temp')
+    statements += tables
+    statements += [insert_sql(driver, table, records) for table, records in rows if records]
+    if not tenancy.roles and not tenancy.one_login:
+        statements += [
+            f'GRANT USAGE ON SCHEMA "{schema}" TO {login}',
+            f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO {login}',
+        ]
+    return statements
+
+
+def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
+    """Write an INSERT of many rows, each a mapping with the same keys, as SQL text."""
+    columns = list(rows[0])
+    pattern = "(" + ", ".join(["%s"] * len(columns)) + ")"
+    with driver.cursor() as cursor:
+        values = ",\n".join(cursor.mogrify(pattern, [row[column] for column in columns]).decode() for row in rows)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values}"  # noqa: S608 (values are quoted by the driver)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""The tests: over HTTP first, on a real PostgreSQL."""

@@ -1,0 +1,107 @@
+"""A client of the API that holds every answer against the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask
+from openapi_schema_validator import OAS30Validator
+from werkzeug.test import TestResponse
+
+
+class Document:
+    """The application's OpenAPI document, and the check of an answer against it."""
+
+    def __init__(self, app: Flask) -> None:
+        self.spec: dict[str, Any] = app.extensions["flask-smorest"]["apis"][""]["ext_obj"].spec.to_dict()
+        self._app = app
+
+    def operations(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """Map (METHOD, path) to each operation."""
+        return {
+            (method.upper(), path): operation
+            for path, item in self.spec["paths"].items()
+            for method, operation in item.items()
+            if method in {"get", "post", "put", "patch", "delete"}
+        }
+
+    def check(self, method: str, response: TestResponse) -> None:
+        """Assert that the status is documented for the operation and the body fits its schema."""
+        with self._app.test_request_context(response.request.path, method=method) as context:
+            rule = context.request.url_rule
+        if rule is None:
+            return
+        path = self.spec["paths"].get(rule.rule.replace("<uuid:", "{").replace(">", "}"))
+        if path is None or method.lower() not in path:
+            return
+        documented = path[method.lower()]["responses"].get(str(response.status_code))
+        assert documented is not None, f"{method} {rule.rule} answered an undocumented {response.status_code}"
+        while "$ref" in documented:
+            documented = self.spec["components"]["responses"][documented["$ref"].rsplit("/", 1)[1]]
+        content = documented.get("content", {})
+        assert response.mimetype in content, f"{method} {rule.rule} answered {response.mimetype}"
+        if response.mimetype == "application/json":
+            schema = {**content["application/json"]["schema"], "components": self.spec["components"]}
+            validator = OAS30Validator(schema, format_checker=OAS30Validator.FORMAT_CHECKER)
+            problems = [error.message for error in validator.iter_errors(response.get_json())]
+            assert not problems, f"{method} {rule.rule} answered what its schema does not allow: {problems}"
+
+
+class ApiClient:
+    """Speaks to the API with a token in a school; every answer is checked against the document."""
+
+    def __init__(self, app: Flask, document: Document, token: str | None = None, school: Any = None) -> None:
+        self._client = app.test_client()
+        self.document = document
+        self.app = app
+        self.token = token
+        self.school = school
+
+    def using(self, *, token: Any = ..., school: Any = ...) -> ApiClient:
+        """Make another client with another token or school; None sends none."""
+        return ApiClient(
+            self.app,
+            self.document,
+            self.token if token is ... else token,
+            self.school if school is ... else school,
+        )
+
+    def request(self, method: str, path: str, **options: Any) -> TestResponse:
+        """Send a request and check its answer."""
+        headers = dict(options.pop("headers", {}))
+        if self.token is not None:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        if self.school is not None:
+            headers.setdefault("X-SCHOOL-ID", str(self.school))
+        response = self._client.open(path, method=method, headers=headers, **options)
+        self.document.check(method, response)
+        return response
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        """GET."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, json: Any = ..., **options: Any) -> TestResponse:
+        """POST."""
+        return self.request("POST", path, **self._body(json, options))
+
+    def put(self, path: str, json: Any = ..., **options: Any) -> TestResponse:
+        """PUT."""
+        return self.request("PUT", path, **self._body(json, options))
+
+    def patch(self, path: str, json: Any = ..., **options: Any) -> TestResponse:
+        """PATCH."""
+        return self.request("PATCH", path, **self._body(json, options))
+
+    def delete(self, path: str, **options: Any) -> TestResponse:
+        """DELETE."""
+        return self.request("DELETE", path, **options)
+
+    def ok(self, response: TestResponse) -> Any:
+        """Assert 200 and return the body."""
+        assert response.status_code == 200, response.get_data(as_text=True)
+        return response.get_json()
+
+    @staticmethod
+    def _body(json: Any, options: dict[str, Any]) -> dict[str, Any]:
+        return options if json is ... else {**options, "json": json}

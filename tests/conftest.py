@@ -1,0 +1,168 @@
+"""Two schools made once, an application on a real PostgreSQL, and a client for each school's administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import argon2
+import pytest
+from flask import Flask
+from sqlalchemy import URL
+
+from school_service.app import create_app, tenancy_of
+from school_service.auth import passwords
+from school_service.auth.keys import SigningKey
+from school_service.auth.tokens import issue_user_token
+from school_service.config import Settings
+from school_service.extensions import db, limiter
+from tenants.installing import install
+from tenants.provisioning import create_school
+from tenants.registry import School
+from tenants.tenancy import Administrator, Tenancy
+from tests.client import ApiClient, Document
+from tests.factories import Factory
+from tests.postgres import test_database, test_server
+from tests.rehearsal import CountingCursor, rehearsal_engine
+
+PASSWORD = "correct horse battery staple"
+
+# Each hash of a password is to take no time here; tests of the real cost make a hasher of their own.
+passwords.hasher = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A school of the tests, and its administrator."""
+
+    id: UUID
+    name: str
+    admin_id: UUID
+    admin_token: str
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[URL]:
+    """The PostgreSQL server, as a superuser."""
+    with test_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def settings(server: URL) -> Iterator[Settings]:
+    """Settings of an installation with a database and a serving login of its own."""
+    with test_database(server) as (admin, serving):
+        yield Settings.load(
+            {
+                "DATABASE_URL": serving.render_as_string(hide_password=False),
+                "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                "SIGNING_KEY": SigningKey.generate().to_pem(),
+                "LOG_LEVEL": "ERROR",
+            }
+        )
+
+
+@pytest.fixture(scope="session")
+def tenancy(settings: Settings) -> Iterator[Tenancy]:
+    """The operator's view of the installation, with the registry in place."""
+    tenancy = tenancy_of(settings)
+    install(tenancy)
+    yield tenancy
+    tenancy.admin.dispose()
+
+
+@pytest.fixture(scope="session")
+def app(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
+    """The application, whose requests commit."""
+    app = create_app(settings)
+    yield app
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def document(app: Flask) -> Document:
+    """The OpenAPI document."""
+    return Document(app)
+
+
+def make_place(app: Flask, tenancy: Tenancy, name: str) -> Place:
+    """Create a school, committed."""
+    school = create_school(tenancy, name=name, administrator=Administrator("admin", PASSWORD))
+    return Place(school.id, name, *administrator_of(app, tenancy, school))
+
+
+def administrator_of(app: Flask, tenancy: Tenancy, school: School) -> tuple[UUID, str]:
+    """Find a school's administrator and issue a token for them."""
+    with tenancy.admin.connect() as connection:
+        found = connection.exec_driver_sql(f'SELECT id FROM "{school.schema}".users').scalar_one()
+    with app.app_context():
+        token = issue_user_token(app.extensions["school-service"].verifier.key, found, school.id)
+    return found, token["access_token"]
+
+
+@pytest.fixture(scope="session")
+def place(app: Flask, tenancy: Tenancy) -> Place:
+    """The school."""
+    return make_place(app, tenancy, "Queen's College, Yaba")
+
+
+@pytest.fixture(scope="session")
+def other_place(app: Flask, tenancy: Tenancy) -> Place:
+    """The other school."""
+    return make_place(app, tenancy, "Government College, Umuahia")
+
+
+@pytest.fixture
+def rehearsed(app: Flask, settings: Settings, place: Place, other_place: Place) -> Iterator[Flask]:
+    """The application, whose requests are all undone after the test."""
+    limiter.reset()
+    with app.app_context(), rehearsal_engine(settings.database_url) as engine:
+        engines: Any = db.engines
+        real, engines[None] = engines[None], engine
+        db.session.remove()
+        try:
+            yield app
+        finally:
+            engines[None] = real
+
+
+@pytest.fixture
+def api(rehearsed: Flask, document: Document, place: Place) -> ApiClient:
+    """The school's administrator at the API."""
+    return ApiClient(rehearsed, document, place.admin_token, place.id)
+
+
+@pytest.fixture
+def other_api(rehearsed: Flask, document: Document, other_place: Place) -> ApiClient:
+    """The other school's administrator at the API."""
+    return ApiClient(rehearsed, document, other_place.admin_token, other_place.id)
+
+
+@pytest.fixture
+def make(api: ApiClient) -> Factory:
+    """Makes records of the school."""
+    return Factory(api)
+
+
+@pytest.fixture
+def make_other(other_api: ApiClient) -> Factory:
+    """Makes records of the other school."""
+    return Factory(other_api)
+
+
+@pytest.fixture
+def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]]:
+    """Counts the messages to the database within a block: each is a round trip."""
+
+    @contextmanager
+    def counting() -> Iterator[list[str]]:
+        CountingCursor.messages = found = []
+        yield found
+        CountingCursor.messages = []
+
+    return counting
