@@ -1,12 +1,14 @@
-"""The WSGI application: `app` for any server; `python wsgi.py` serves it with waitress."""
+"""The WSGI application: `app` for any server; `python wsgi.py` is `school-service serve`."""
 
 from __future__ import annotations
 
-from school_service.app import create_app
-
-app = create_app()
+import sys
 
 if __name__ == "__main__":
-    from school_service.serving import serve
+    from school_service.cli import main
 
-    serve(app)
+    main(["serve", *sys.argv[1:]])
+else:
+    from school_service.app import create_app
+
+    app = create_app()

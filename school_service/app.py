@@ -8,17 +8,27 @@ from typing import Any
 from flask import Flask
 
 from school_service import __version__
+from school_service.assessments.views import blp as assessments
+from school_service.audit.views import blp as audit
 from school_service.auth import tokens
 from school_service.auth.keys import SigningKey
 from school_service.auth.tokens import Verifier
 from school_service.classrooms.views import blp as classrooms
+from school_service.cohort_subjects.views import blp as cohort_subjects
+from school_service.cohorts.views import blp as cohorts
 from school_service.config import ConfigError, Settings
+from school_service.enrollments.views import blp as enrollments
 from school_service.extensions import db, jwt, limiter
 from school_service.geography import service as geography_service
 from school_service.geography.views import blp as geography
+from school_service.gradebooks.views import blp as gradebooks
 from school_service.health.views import blp as health
 from school_service.roles.views import blp as roles
+from school_service.scoresheets.views import blp as scoresheets
 from school_service.seeding import seed_school
+from school_service.sessions.views import blp as sessions
+from school_service.students.views import blp as students
+from school_service.subjects.views import blp as subjects
 from school_service.users.reads import USER_STATE
 from school_service.users.views import blp as users
 from school_service.web import documents, errors, tracing
@@ -26,11 +36,27 @@ from school_service.web.json_provider import OrjsonProvider
 from school_service.web.life import House
 from school_service.web.provider import blp as provider
 from tenants.binding import Rules
-from tenants.database import guard, school_url, serving_options
+from tenants.database import registry_options, registry_url, school_url, serving_options
 from tenants.migrating import head
 from tenants.tenancy import Tenancy
 
-FEATURES = (health, users, roles, classrooms, geography)
+FEATURES = (
+    health,
+    users,
+    roles,
+    classrooms,
+    geography,
+    subjects,
+    sessions,
+    students,
+    cohorts,
+    cohort_subjects,
+    enrollments,
+    audit,
+    assessments,
+    gradebooks,
+    scoresheets,
+)
 
 # Connections for the registry's own statements: they must not wait for one that a request holds.
 REGISTRY_POOL = 2
@@ -41,7 +67,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     """Make the application; `settings` default to the environment's. Raises ConfigError."""
     settings = settings or Settings.load(os.environ)
     if settings.signing_key is None:
-        raise ConfigError("SIGNING_KEY is not set: give a PEM private key there, or its file as SIGNING_KEY_FILE.")
+        raise ConfigError(
+            "SIGNING_KEY is not set: give a PEM private key there, or its file as SIGNING_KEY_FILE."
+        )
     key = SigningKey.from_pem(settings.signing_key)
 
     app = Flask("school_service", static_folder=None)
@@ -58,8 +86,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     db.init_app(app)
     jwt.init_app(app)
     limiter.init_app(app)
-    guard(db.session, Rules(roles=settings.tenant_roles, serves=(head(),)))
-    app.extensions["school-service"] = House(settings, Verifier(settings, key), USER_STATE)
+    rules = Rules(roles=settings.tenant_roles, serves=(head(),))
+    app.extensions["school-service"] = House(settings, Verifier(settings, key), USER_STATE, rules)
 
     tracing.trace(app)
     errors.register(app)
@@ -81,13 +109,13 @@ def tenancy_of(settings: Settings) -> Tenancy:
 
 
 def _database(settings: Settings) -> dict[str, Any]:
-    url = school_url(settings.database_url)
+    url = settings.database_url
     return {
-        "SQLALCHEMY_DATABASE_URI": url,
+        "SQLALCHEMY_DATABASE_URI": school_url(url),
         "SQLALCHEMY_ENGINE_OPTIONS": serving_options(settings.pool_size),
-        "SQLALCHEMY_BINDS": {"registry": {"url": url, **serving_options(REGISTRY_POOL)}},
+        "SQLALCHEMY_BINDS": {"registry": {"url": registry_url(url), **registry_options(REGISTRY_POOL)}},
     }
 
 
 def _limits(settings: Settings) -> dict[str, Any]:
-    return {"RATELIMIT_STORAGE_URI": settings.rate_limit_storage, "RATELIMIT_STRATEGY": "moving-window"}
+    return {"RATELIMIT_STORAGE_URI": settings.rate_limit_storage}

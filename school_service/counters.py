@@ -10,8 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.database import NAME_LENGTH, primary_key
 from school_service.extensions import db
 
+BATCHES = "batches"
 STUDENTS = "students"
-COUNTERS = (STUDENTS,)
+COUNTERS = (BATCHES, STUDENTS)
 
 
 class Counter(db.Model):

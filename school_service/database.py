@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from sqlalchemy import JSON, BindParameter, Cast, ColumnElement, DateTime, Text, Uuid, bindparam, cast, or_
+from sqlalchemy import (
+    JSON,
+    BindParameter,
+    Cast,
+    ColumnElement,
+    DateTime,
+    Text,
+    Uuid,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.errors import NotFound
+from school_service.errors import Invalid, NotFound
 from school_service.extensions import db
 
 NAME_LENGTH = 120
@@ -41,34 +54,76 @@ def add(record: Record) -> Record:
     return record
 
 
-def get(model: type[Record], record_id: UUID, *, lock: bool = False) -> Record:
-    """Get a record of the school by id; `lock` holds it against changes until the transaction ends.
+def get(model: type[Record], record_id: UUID, *, lock: bool = False, share: bool = False) -> Record:
+    """Get a record of the school by id, held against changes until the transaction ends where asked for.
 
-    Raises NotFound.
+    `lock` holds it for oneself, `share` together with others that share it; records that refer to it can be written
+    by anyone meanwhile. Raises NotFound.
     """
-    record = db.session.get(model, record_id, with_for_update=lock or None, populate_existing=lock)
+    record = find(model, record_id, lock=lock, share=share)
     if record is None:
         raise missing(model)
     return record
 
 
+def referred(model: type[Record], record_id: UUID, field: str, *, lock: bool = False) -> Record:
+    """Get the record that a field of the input refers to by id; `lock` as in `get`.
+
+    Raises Invalid, naming the field.
+    """
+    record = find(model, record_id, lock=lock)
+    if record is None:
+        raise Invalid.field(field, f"no such {_kind_of(model)}")
+    return record
+
+
+def hold(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
+    """Lock records until the transaction ends, in order of id, so that no two can wait for each other.
+
+    Returns them by id, those that there are.
+    """
+    table: Any = model
+    found = db.session.scalars(
+        select(table)
+        .where(table.id.in_(record_ids))
+        .order_by(table.id)
+        .with_for_update(key_share=True)
+        .execution_options(populate_existing=True)
+    )
+    return {record.id: record for record in found}
+
+
+def find(model: type[Record], record_id: UUID, *, lock: bool = False, share: bool = False) -> Record | None:
+    """Find a record of the school by id, held as in `get`; None where there is none."""
+    held = {"key_share": True} if lock else {"read": True} if share else None
+    return db.session.get(model, record_id, with_for_update=held, populate_existing=held is not None)
+
+
+def _kind_of(model: type[Any]) -> str:
+    return kind_of_table(model.__table__)
+
+
 def missing(model: type[Any]) -> NotFound:
     """Say that a record of this kind is not there: `No such classroom.`"""
-    return NotFound(f"No such {kind_of_table(model.__table__)}.")
+    return NotFound(f"No such {_kind_of(model)}.")
 
 
 def kind_of_table(table: Any) -> str:
     """Name what a table holds one of, for messages: `cohort subject` for `cohort_subjects`."""
-    words = table.name.replace("_", " ")
-    for plural, singular in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
+    return singular(table.name.replace("_", " "))
+
+
+def singular(words: str) -> str:
+    """Name one of what the words name many of: `cohort subject` for `cohort subjects`."""
+    for plural, one in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
         if words.endswith(plural):
-            return str(words.removesuffix(plural) + singular)
-    return str(words)
+            return words.removesuffix(plural) + one
+    return words
 
 
-def matches(search: str, *texts: Any) -> ColumnElement[bool]:
+def matches(search: Any, *texts: Any) -> ColumnElement[bool]:
     """Tell whether one of the texts holds `search`, without regard to case; `%` and `_` mean themselves."""
-    return or_(*(text.icontains(search, autoescape=True) for text in texts))
+    return or_(*(func.strpos(func.lower(text), func.lower(search)) > 0 for text in texts))
 
 
 # The school of the transaction, as the layer above chose it. Read when a statement runs, so that a read model can be

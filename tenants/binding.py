@@ -1,8 +1,23 @@
 """The one message that begins a transaction and confines it to a school.
 
 Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's
-transaction pooling works. The message also asks the registry whether the school is open to the caller, and ends
-with a SELECT of the caller's own state (alive? which permissions?), so that all of it costs one round trip.
+transaction pooling works. The message also asks the registry whether the school is open to the caller, and
+ends with a SELECT of the caller's own state (alive? which permissions?), so that all of it costs one round trip.
+It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever was left behind
+on the connection.
+
+What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading, writing,
+changing or dropping anything of another school, reading the registry, making schemas, roles, databases or temporary
+tables. The catalogues stay readable, so the names of schemas and tables are no secret within the database.
+
+What no role can prevent: the login may become each school's role, and PostgreSQL judges `SET ROLE` by the login and
+not by the role of the moment. Whoever can run SQL of their own choice inside a request can say `SET ROLE` with another
+school's role, or `RESET ROLE` and read the registry. Roles guard against wrong statements, not against injected ones;
+against those there are bound parameters alone, and the rule that no statement is ever built from input. A login for
+each school would end this, at the price of a pool for each school.
+
+With roles off (`Rules.roles`), isolation is by search_path alone: a statement that names another school's schema
+reaches it.
 """
 
 from __future__ import annotations
@@ -15,13 +30,14 @@ from sqlalchemy.exc import DBAPIError
 
 from tenants.errors import (
     ClientUnknown,
+    NotInstalled,
     SchoolForbidden,
     SchoolSuspended,
     SchoolUpgrading,
     TenancyError,
     UnknownSchool,
 )
-from tenants.registry import schema_of
+from tenants.registry import lacks_registry, schema_of
 
 # Raised by the function registry.enter (migrations/registry).
 _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
@@ -32,7 +48,11 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
 }
 
-_CLIENT_STATE = "SELECT all_permissions, permissions{switch} FROM registry.clients WHERE id = %s AND revoked_at IS NULL"
+# One row, client or no client: the role is switched while the row is made, so it must be made.
+_CLIENT_STATE = """
+SELECT coalesce(c.all_permissions, false) AS all_permissions, coalesce(c.permissions, '{{}}') AS permissions{switch}
+FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoked_at IS NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +60,8 @@ class Entry:
     """A request to work in a school: which school, who asks, and what to learn of the asker on the way in.
 
     `client` names the machine client whose grant must cover the school; with `client_state` its permissions are
-    read from the registry. `state` is a SELECT run inside the school, with `state_parameters`; its row is the
-    user's state. Neither is needed where a token says all of it.
+    read from the registry (none where there is no such client). `state` is a SELECT run inside the school, with
+    `state_parameters`; its row is the user's state. Neither is needed where a token says all of it.
     """
 
     school_id: UUID
@@ -65,10 +85,12 @@ class Rules:
 
 
 def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[Any, ...]]:
-    """Write the message, and its parameters, that begins a transaction (with the words of `begin`) in a school."""
+    """Write the message, and its parameters, that begins a transaction in a school with the words of `begin`."""
     schema = schema_of(entry.school_id)
     statements = [
         begin,
+        # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
+        "SET LOCAL ROLE NONE",
         "SELECT registry.enter(%s, %s::text[], %s)",
         "SET LOCAL TIME ZONE 'UTC'",
         f'SET LOCAL search_path TO "{schema}", pg_temp',
@@ -90,4 +112,6 @@ def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[
 def refusal(error: DBAPIError) -> TenancyError | None:
     """Translate the registry's refusal of an entry; None where the error is of another kind."""
     found = _REFUSALS.get(getattr(error.orig, "pgcode", None) or "")
-    return None if found is None else found[0](found[1])
+    if found is not None:
+        return found[0](found[1])
+    return NotInstalled() if lacks_registry(error) else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+import orjson
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
 from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
@@ -13,36 +16,76 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
 from tenants.binding import Entry, Rules, binding_message, refusal
-from tenants.errors import NoSchool
+from tenants.errors import NoSchool, SchoolChosen
 
 CONNECT_TIMEOUT = 5  # seconds
+# A backend remembers every table it ever touched, about 0.25 MB for a school: at most 50 MB for a connection.
+SCHOOLS_OF_A_CONNECTION = 200
+
+_NO_SCHOOL = "No school is chosen: nothing can be read or written."
+_BINDS = "binds_to_school"
 
 
 class SchoolDialect(PGDialect_psycopg2):
     """psycopg2 whose transactions are begun by the binding message and ended by one word.
 
     The driver itself would send BEGIN as a message of its own, before the first statement: one round trip more for
-    each request. Connections are therefore in autocommit mode as far as the driver knows.
+    each request. Connections are therefore in autocommit mode as far as the driver knows, and a statement that the
+    binding message did not precede would run by itself: it is refused with NoSchool before it is sent.
     """
 
     supports_statement_cache = True
+    _initialized = False
+
+    def initialize(self, connection: Connection) -> None:
+        """Ask the server for its version and settings, once for an engine and outside of any school."""
+        super().initialize(connection)
+        self._initialized = True
 
     def begin_words(self, read_only: bool) -> str:
         """Say how a transaction begins."""
         return "BEGIN READ ONLY" if read_only else "BEGIN READ WRITE"
+
+    def binding(self, entry: Entry, rules: Rules) -> tuple[str, tuple[Any, ...]]:
+        """Write the message that begins a transaction, and its parameters."""
+        return binding_message(self.begin_words(entry.read_only), entry, rules)
 
     def do_begin(self, dbapi_connection: Any) -> None:
         """Leave the beginning to the binding message."""
 
     def do_commit(self, dbapi_connection: Any) -> None:
         """Commit what the binding message began; nothing to do where no transaction is open."""
-        if dbapi_connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+        status = dbapi_connection.get_transaction_status()
+        if status == TRANSACTION_STATUS_INERROR:
+            # PostgreSQL would answer COMMIT with a silent ROLLBACK, and the caller would believe it is stored.
+            raise self.loaded_dbapi.InternalError("a statement of this transaction failed: it can't be committed")
+        if status != TRANSACTION_STATUS_IDLE:
             _say(dbapi_connection, "COMMIT")
 
     def do_rollback(self, dbapi_connection: Any) -> None:
         """Roll back what the binding message began; nothing to do where no transaction is open."""
         if not dbapi_connection.closed and dbapi_connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
             _say(dbapi_connection, "ROLLBACK")
+
+    def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
+        """Execute a statement of a transaction that is bound to a school."""
+        self._demand_school(cursor, context)
+        super().do_execute(cursor, statement, parameters, context)
+
+    def do_execute_no_params(self, cursor: Any, statement: Any, context: Any = None) -> None:
+        """Execute a statement without parameters, of a transaction that is bound to a school."""
+        self._demand_school(cursor, context)
+        super().do_execute_no_params(cursor, statement, context)
+
+    def do_executemany(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
+        """Execute a statement for each row, in a transaction that is bound to a school."""
+        self._demand_school(cursor, context)
+        super().do_executemany(cursor, statement, parameters, context)
+
+    def _demand_school(self, cursor: Any, context: Any) -> None:
+        idle = cursor.connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+        if idle and self._initialized and not context.execution_options.get(_BINDS):
+            raise NoSchool(_NO_SCHOOL)
 
 
 dialects.register("postgresql.school", __name__, "SchoolDialect")
@@ -58,6 +101,11 @@ def school_url(url: str | URL) -> URL:
     return make_url(url).set(drivername="postgresql+school")
 
 
+def registry_url(url: str | URL) -> URL:
+    """Turn a PostgreSQL address into one whose engine knows of no school: for the registry, and the operator."""
+    return make_url(url).set(drivername="postgresql+psycopg2")
+
+
 def serving_options(pool_size: int) -> dict[str, Any]:
     """Give the engine options of a process that serves requests: at most `pool_size` connections, all kept."""
     return {
@@ -66,8 +114,28 @@ def serving_options(pool_size: int) -> dict[str, Any]:
         "max_overflow": 0,
         "pool_timeout": 10,
         "use_native_hstore": False,
+        "json_serializer": _json_text,
         "connect_args": {"connect_timeout": CONNECT_TIMEOUT, "application_name": "school-service"},
     }
+
+
+def _json_text(value: Any) -> str:
+    """Write a value for a JSON column: uuids, dates and times as text, decimals (of at most 15 digits) as numbers."""
+    return orjson.dumps(value, default=_number).decode()
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"JSON holds no {type(value).__name__}.")
+
+
+def registry_options(pool_size: int) -> dict[str, Any]:
+    """Give the engine options for the registry's own statements, which stand outside of any school.
+
+    They have no beginning at which a connection that died would show, so it is asked for first.
+    """
+    return {**serving_options(pool_size), "pool_pre_ping": True}
 
 
 def serving_engine(url: str | URL, pool_size: int = 5) -> Engine:
@@ -78,55 +146,88 @@ def serving_engine(url: str | URL, pool_size: int = 5) -> Engine:
 def admin_engine(url: str | URL) -> Engine:
     """Make an engine for the operator's work: ordinary transactions, no school."""
     return create_engine(
-        make_url(url).set(drivername="postgresql+psycopg2"),
+        registry_url(url),
         pool_size=2,
+        use_native_hstore=False,
         connect_args={"connect_timeout": CONNECT_TIMEOUT, "application_name": "school-service admin"},
     )
 
 
-def guard(sessions: Any, rules: Rules) -> None:
-    """Make sessions fail closed: each transaction is bound to the session's school, or does not begin.
+def send(connection: Connection, sql: str) -> None:
+    """Send SQL text just as it stands, as one message: percent signs, colons and backslashes mean themselves."""
+    connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
-    `sessions` is a Session class, sessionmaker or scoped_session. What `choose` put into a session decides; with
-    nothing chosen NoSchool is raised, before any statement reaches the database.
+
+def quoted(name: str) -> str:
+    """Quote the name of a role, schema, table or column for SQL text."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def guard(sessions: Any, rules: Callable[[], Rules]) -> None:
+    """Make sessions fail closed: each transaction is bound to the school it was begun in, or does not begin.
+
+    `sessions` is a Session class, sessionmaker or scoped_session, to be guarded once. What `enter` put into a session
+    decides, and holds for one transaction; without it NoSchool is raised, before any statement reaches the database.
+    `rules` is asked at the beginning of each transaction: applications of one process share their sessions, each with
+    rules of its own.
     """
 
     @event.listens_for(sessions, "after_begin")
     def bind(session: Session, _transaction: SessionTransaction, connection: Connection) -> None:
         entry: Entry | None = session.info.get("entry")
         if entry is None:
-            raise NoSchool("No school is chosen: nothing can be read or written.")
+            raise NoSchool(_NO_SCHOOL)
         if connection.in_nested_transaction():
             return
         dialect: Any = connection.dialect
-        message, parameters = binding_message(dialect.begin_words(entry.read_only), entry, rules)
+        message, parameters = dialect.binding(entry, rules())
         try:
-            answer = connection.exec_driver_sql(message, parameters)
+            answer = connection.exec_driver_sql(message, parameters, execution_options={_BINDS: True})
         except DBAPIError as error:
             refused = refusal(error)
             if refused is None:
                 raise
             raise refused from None
         session.info["state"] = answer.one_or_none() if answer.returns_rows else None
+        _retire_in_time(connection, entry)
+
+    @event.listens_for(sessions, "after_transaction_end")
+    def leave(session: Session, transaction: SessionTransaction) -> None:
+        if transaction.parent is None:
+            session.info["entry"] = None
 
 
-def choose(session: Session, entry: Entry | None) -> None:
-    """Choose the school of the session's next transaction; None chooses none."""
-    session.info["entry"] = entry
-    session.info.pop("state", None)
+def _retire_in_time(connection: Connection, entry: Entry) -> None:
+    """Let the pool replace a connection, once it is given back, that has been in many schools."""
+    been_in = connection.info.setdefault("schools", set())
+    been_in.add(entry.school_id)
+    if len(been_in) >= SCHOOLS_OF_A_CONNECTION:
+        connection.connection.invalidate(soft=True)
 
 
-def enter(session: Session) -> Any:
-    """Begin the session's transaction in its school and return the row of the caller's state, or None.
+def enter(session: Session, entry: Entry) -> Any:
+    """Begin the session's transaction in a school and return the row of the caller's state, or None.
 
-    A connection that died while it lay in the pool is replaced once: nothing has been done on it yet.
-    Raises NoSchool, UnknownSchool, SchoolForbidden, SchoolSuspended, SchoolUpgrading.
+    The school holds until the transaction ends; the next one needs an entry of its own. A connection that died while
+    it lay in the pool is replaced once: nothing has been done on it yet. Where it raises, no transaction is left open:
+    UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, NotInstalled; SchoolChosen where
+    one was under way already, which goes on.
     """
+    if session.in_transaction():
+        raise SchoolChosen("A transaction is under way: its school can't be changed.")
     try:
-        session.connection()
+        return _begin(session, entry)
     except DBAPIError as error:
         if not error.connection_invalidated:
             raise
-        session.rollback()
+    return _begin(session, entry)
+
+
+def _begin(session: Session, entry: Entry) -> Any:
+    session.info["entry"] = entry
+    try:
         session.connection()
-    return session.info["state"]
+    except BaseException:
+        session.rollback()
+        raise
+    return session.info.pop("state")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+_NOT_INSTALLED = (
+    "The registry is missing, of another version, or closed to this login. Run: school-service tenants init"
+)
+
 
 class TenancyError(Exception):
     """Base of every refusal of this package."""
@@ -13,6 +17,10 @@ class NoSchool(TenancyError):
 
 class UnknownSchool(TenancyError):
     """No school has this id."""
+
+
+class SchoolChosen(TenancyError):
+    """The session's transaction has begun already; the school of a transaction never changes."""
 
 
 class SchoolSuspended(TenancyError):
@@ -36,4 +44,11 @@ class AlreadyExists(TenancyError):
 
 
 class NotInstalled(TenancyError):
-    """The database has no registry, or one of another version."""
+    """The database has no registry, or one of another version, or one that this login may not read."""
+
+    def __init__(self, message: str = _NOT_INSTALLED) -> None:
+        super().__init__(message)
+
+
+class UnfitLogin(TenancyError):
+    """The login that is to serve requests has powers that reach around the schools' roles."""

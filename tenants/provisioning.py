@@ -9,11 +9,12 @@ from uuid import UUID, uuid4
 from psycopg2.extensions import connection as DriverConnection  # noqa: N812
 from psycopg2.extras import register_uuid
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 
-from tenants.errors import AlreadyExists
+from tenants.database import quoted, send
+from tenants.errors import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrating import baseline
-from tenants.registry import School, find_school, now, schema_of
+from tenants.registry import School, find_school, lacks_registry, now, schema_of
 from tenants.tenancy import Administrator, Rows, Tenancy
 
 register_uuid()
@@ -24,19 +25,20 @@ def create_school(
 ) -> School:
     """Create a school, ready to use, with its first user.
 
-    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no schema, no
-    role and no row of the registry. Raises AlreadyExists where the id is taken.
+    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no schema,
+    no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         statements = creation_statements(tenancy, connection, school_id=school_id, name=name, rows=rows)
         try:
-            connection.exec_driver_sql(";\n".join(statements))
-        except (IntegrityError, ProgrammingError) as error:
-            if getattr(error.orig, "pgcode", None) in {"23505", "42710", "42P06"}:
-                raise AlreadyExists(f"A school with the id {school_id} exists already.") from None
-            raise
+            send(connection, ";\n".join(statements))
+        except DBAPIError as error:
+            refused = _refusal(error, school_id)
+            if refused is None:
+                raise
+            raise refused from None
         return find_school(connection, school_id)
 
 
@@ -46,7 +48,7 @@ def creation_statements(
     """Write the statements that create a school: its row, role, schema, tables and first records."""
     driver: Any = connection.connection.dbapi_connection
     revision, tables = baseline()
-    schema, login = schema_of(school_id), _quoted(tenancy.serving_login)
+    schema = schema_of(school_id)
     school = {
         "id": school_id,
         "name": name,
@@ -56,10 +58,8 @@ def creation_statements(
     }
     statements = [insert_sql(driver, "registry.schools", [school])]
     if tenancy.roles:
-        statements += [
-            f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT',
-            f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE',
-        ]
+        statements.append(f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT')
+        statements += admission(tenancy, schema)
         if not tenancy.one_login:
             # Whoever creates a role may administer it, but may become it only when granted so.
             statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
@@ -70,11 +70,19 @@ def creation_statements(
     statements += tables
     statements += [insert_sql(driver, table, records) for table, records in rows if records]
     if not tenancy.roles and not tenancy.one_login:
-        statements += [
-            f'GRANT USAGE ON SCHEMA "{schema}" TO {login}',
-            f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO {login}',
-        ]
+        statements += admission(tenancy, schema)
     return statements
+
+
+def admission(tenancy: Tenancy, schema: str) -> list[str]:
+    """Write the statements that let the serving login into a school whose role, or whose tables, exist."""
+    login = quoted(tenancy.serving_login)
+    if tenancy.roles:
+        return [f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE']
+    return [
+        f'GRANT USAGE ON SCHEMA "{schema}" TO {login}',
+        f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO {login}',
+    ]
 
 
 def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
@@ -82,9 +90,21 @@ def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
     columns = list(rows[0])
     pattern = "(" + ", ".join(["%s"] * len(columns)) + ")"
     with driver.cursor() as cursor:
-        values = ",\n".join(cursor.mogrify(pattern, [row[column] for column in columns]).decode() for row in rows)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values}"  # noqa: S608 (values are quoted by the driver)
+        values = ",\n".join(
+            cursor.mogrify(pattern, [row[column] for column in columns]).decode() for row in rows
+        )
+    return f"INSERT INTO {table} ({', '.join(map(quoted, columns))}) VALUES\n{values}"
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
+    state = getattr(error.orig, "pgcode", None)
+    violated = error.orig.diag.constraint_name if state == "23505" else None  # type: ignore[union-attr]
+    if violated == "pk_schools":
+        return AlreadyExists(f"A school with the id {school_id} exists already.")
+    if state in {"42710", "42P06"} or violated == "pg_authid_rolname_index":
+        # Roles belong to the server, not to the database.
+        return AlreadyExists(
+            f"The role or schema {schema_of(school_id)} exists already, "
+            "of a school with this id in another database of this server, or left behind by hand."
+        )
+    return NotInstalled() if lacks_registry(error) else None

@@ -28,8 +28,12 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import DBAPIError
 
 from tenants.errors import UnknownSchool
+
+# No such table, schema, function or column; permission denied.
+_LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -76,6 +80,7 @@ client_schools = Table(
     Column("school_id", ForeignKey(schools.c.id, ondelete="CASCADE"), primary_key=True),
     Index("ix_client_schools_school_id", "school_id"),
 )
+
 
 @dataclass(frozen=True, slots=True)
 class School:
@@ -127,9 +132,14 @@ def list_schools(connection: Connection) -> list[School]:
 
 
 def change_school(connection: Connection, school_id: UUID, **values: Any) -> School:
-    """Change the status or the name of a school; raises UnknownSchool. Commits with the connection's transaction."""
+    """Change the status or the name of a school, within the connection's transaction; raises UnknownSchool."""
     connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
     return find_school(connection, school_id)
+
+
+def lacks_registry(error: DBAPIError) -> bool:
+    """Tell whether a statement failed because the registry is missing, too old, or closed to this login."""
+    return getattr(error.orig, "pgcode", None) in _LACKING and "registry" in str(error.orig)
 
 
 def now() -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from flask import Flask
@@ -81,17 +82,17 @@ class ApiClient:
         """GET."""
         return self.request("GET", path, **options)
 
-    def post(self, path: str, json: Any = ..., **options: Any) -> TestResponse:
+    def post(self, path: str, body: Any = ..., **options: Any) -> TestResponse:
         """POST."""
-        return self.request("POST", path, **self._body(json, options))
+        return self.request("POST", path, **self._body(body, options))
 
-    def put(self, path: str, json: Any = ..., **options: Any) -> TestResponse:
+    def put(self, path: str, body: Any = ..., **options: Any) -> TestResponse:
         """PUT."""
-        return self.request("PUT", path, **self._body(json, options))
+        return self.request("PUT", path, **self._body(body, options))
 
-    def patch(self, path: str, json: Any = ..., **options: Any) -> TestResponse:
+    def patch(self, path: str, body: Any = ..., **options: Any) -> TestResponse:
         """PATCH."""
-        return self.request("PATCH", path, **self._body(json, options))
+        return self.request("PATCH", path, **self._body(body, options))
 
     def delete(self, path: str, **options: Any) -> TestResponse:
         """DELETE."""
@@ -103,5 +104,8 @@ class ApiClient:
         return response.get_json()
 
     @staticmethod
-    def _body(json: Any, options: dict[str, Any]) -> dict[str, Any]:
-        return options if json is ... else {**options, "json": json}
+    def _body(body: Any, options: dict[str, Any]) -> dict[str, Any]:
+        if body is ...:
+            return options
+        # Written by the standard library and not by the application, so that every text gets there.
+        return {"data": json.dumps(body, default=str), "content_type": "application/json", **options}

@@ -120,8 +120,8 @@ def other_place(app: Flask, tenancy: Tenancy) -> Place:
 @pytest.fixture
 def rehearsed(app: Flask, settings: Settings, place: Place, other_place: Place) -> Iterator[Flask]:
     """The application, whose requests are all undone after the test."""
-    limiter.reset()
     with app.app_context(), rehearsal_engine(settings.database_url) as engine:
+        limiter.limiter.storage.reset()
         engines: Any = db.engines
         real, engines[None] = engines[None], engine
         db.session.remove()
@@ -166,3 +166,10 @@ def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]
         CountingCursor.messages = []
 
     return counting
+
+
+@pytest.fixture
+def committing(app: Flask, tenancy: Tenancy, document: Document) -> Factory:
+    """Makes records of a school of its own, committed; each thread needs a client of its own, `committing.api.using()`."""
+    place = make_place(app, tenancy, "Mayflower School, Ikenne")
+    return Factory(ApiClient(app, document, place.admin_token, place.id))

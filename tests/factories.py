@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from tests.client import ApiClient
 
 _numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A subject taught to a cohort, a term of its session, and the ids of those who take it."""
+
+    cohort: dict[str, Any]
+    subject: dict[str, Any]
+    term: dict[str, Any]
+    students: list[str]
 
 
 class Factory:
@@ -47,3 +58,80 @@ class Factory:
     def classroom(self, **fields: Any) -> dict[str, Any]:
         """Make a classroom."""
         return self._post("/classrooms", {"name": f"JSS {next(_numbers)}", "level": "Junior Secondary", **fields})
+
+    def subject(self, **fields: Any) -> dict[str, Any]:
+        """Make a subject."""
+        number = next(_numbers)
+        return self._post("/templates", {"name": f"Subject {number}", "code": f"SUB{number}", **fields})
+
+    def session(self, **fields: Any) -> dict[str, Any]:
+        """Make an academic session, of a year of its own."""
+        year = 2000 + next(_numbers) % 7000
+        body = {"name": f"{year}/{year + 1}", "start_date": f"{year}-09-08", "end_date": f"{year + 1}-07-24"}
+        return self._post("/sessions", {**body, **fields})
+
+    def term(self, session: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+        """Make a term: the first, of a new session unless one is given."""
+        session_id = (session or self.session())["id"]
+        body = {"session_id": session_id, "term": "FIRST", "display_name": "First term"}
+        return self._post("/terms", {**body, **fields})
+
+    def student(self, **fields: Any) -> dict[str, Any]:
+        """Make a student, with what is required alone."""
+        body = {"first_name": "Chidinma", "last_name": "Bàlógun", "admission_number": f"QC/{next(_numbers):05}"}
+        return self._post("/students", {**body, **fields})
+
+    def cohort(self, classroom: dict[str, Any] | None = None, session: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Make a cohort, of a new classroom in a new session unless they are given."""
+        classroom, session = classroom or self.classroom(), session or self.session()
+        return self._post("/cohorts", {"classroom": classroom["id"], "session_id": session["id"]})
+
+    def batch(self, cohort: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        """Make another batch of a cohort."""
+        return self._post(f"/cohorts/{cohort['id']}/batches", {"name": f"Arm {next(_numbers)}", **fields})
+
+    def cohort_subject(
+        self, cohort: dict[str, Any] | None = None, subject: dict[str, Any] | None = None, *, elective: bool = False
+    ) -> dict[str, Any]:
+        """Make a cohort subject, of a new cohort and a new subject unless they are given."""
+        cohort, subject = cohort or self.cohort(), subject or self.subject()
+        body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": elective}
+        return self._post("/cohort-subjects", body)
+
+    def enrolled(self, cohort: dict[str, Any], *students: dict[str, Any], batch: str | None = None) -> list[str]:
+        """Enroll students, one new student unless they are given, into the first batch or another; answers their ids."""
+        ids = [student["id"] for student in students or [self.student()]]
+        self._post(f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": batch or cohort["id"]})
+        return ids
+
+    def taught(self, students: int = 1) -> Taught:
+        """Make a cohort with a subject, a term of its session, and students who take the subject."""
+        cohort = self.cohort()
+        subject, term = self.cohort_subject(cohort), self.term({"id": cohort["session"]})
+        ids = self.enrolled(cohort, *(self.student() for _ in range(students))) if students else []
+        return Taught(cohort, subject, term, ids)
+
+    def assessment(self, subject: dict[str, Any], term: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        """Make an assessment of 20 points of a cohort subject, in a term."""
+        number = next(_numbers)
+        body = {
+            "category": "CA1",
+            "subject": subject["id"],
+            "name": f"Test {number}",
+            "abbreviation": f"T{number}",
+            "due_date": "2025-10-17",
+            "total_points": 20,
+            "term": term["id"],
+            "description": "Fractions",
+            "file_name": f"test-{number}.xlsx",
+            "include_in_final": True,
+            "publish_scores": False,
+        }
+        return self._post("/assessments", {**body, **fields})
+
+    def entry(
+        self, assessment: dict[str, Any], student: str, batch: str, score: float | str = 12.5
+    ) -> dict[str, Any]:
+        """Make a gradebook entry, of a student and a batch given by their ids."""
+        body = {"assessment": assessment["id"], "score": score, "student": student, "batch": batch}
+        return self._post("/gradebooks", body)

@@ -10,16 +10,22 @@ from typing import Any
 
 import orjson
 import urllib3
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWK
-from jwt.exceptions import PyJWKError
+from jwt.exceptions import PyJWTError
 
 _log = logging.getLogger(__name__)
 
 COOL_DOWN = 30.0  # seconds between two fetches caused by unknown key ids
-FIRST_COOL_DOWN = 5.0  # the same while there is no key at all
+FIRST_COOL_DOWN = 5.0  # the same while the provider has never answered
 FRESH = 600.0  # seconds after which a known key set is fetched anew, so that withdrawn keys go
+PATIENCE = 5.0  # seconds that a fetch may take, and that a token with an unknown key waits for it
 ANSWER_LIMIT = 2**20  # bytes
+_PORTION = 2**16
+
+# The one algorithm for each kind of key.
+_ALGORITHMS = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
 
 
 class ProviderAway(Exception):
@@ -29,8 +35,8 @@ class ProviderAway(Exception):
 class KeySet:
     """The keys of one provider, by key id; safe to use from many threads.
 
-    An unknown key id causes a fetch at most once in COOL_DOWN seconds, however many tokens bear one. A fetch that
-    fails leaves the keys as they were.
+    An unknown key id causes a fetch at most once in COOL_DOWN seconds, however many tokens bear one. A fetch has a
+    thread of its own: only tokens whose key is not known wait for it, and one that fails leaves the keys as they were.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,16 +46,24 @@ class KeySet:
         self._keys: dict[str | None, PyJWK] = {}
         self._fetched_at: float | None = None
         self._tried_at: float | None = None
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(5.0), retries=False)
+        self._fetching: threading.Thread | None = None
+        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(PATIENCE), retries=False)
 
     def find(self, key_id: str | None) -> PyJWK | None:
         """Find the key of this id, or the only key where a token names none; None where there is no such key.
 
         Raises ProviderAway where no key has ever been fetched.
         """
+        known = self._choose(key_id)
         stale = self._fetched_at is None or self._clock() - self._fetched_at > FRESH
-        if stale or self._choose(key_id) is None:
-            self._refetch()
+        if known is not None and not stale:
+            return known
+        fetching = self._fetch_soon()
+        if known is not None:
+            # Nobody waits for a refreshment: the provider may be slow, or away.
+            return known
+        if fetching is not None:
+            self._await(fetching)
         found = self._choose(key_id)
         if found is None and self._fetched_at is None:
             raise ProviderAway
@@ -61,48 +75,79 @@ class KeySet:
             return next(iter(keys.values())) if len(keys) == 1 else None
         return keys.get(key_id)
 
-    def _refetch(self) -> None:
+    def _fetch_soon(self) -> threading.Thread | None:
+        """Start a fetch unless one has just been tried; returns the one that is under way."""
         with self._lock:
-            pause = COOL_DOWN if self._keys else FIRST_COOL_DOWN
-            if self._tried_at is not None and self._clock() - self._tried_at < pause:
-                return
-            self._tried_at = self._clock()
-            try:
-                self._keys = self._fetch()
-                self._fetched_at = self._clock()
-            except (urllib3.exceptions.HTTPError, ValueError, TypeError, PyJWKError) as error:
-                _log.warning("the identity provider's keys can't be fetched", extra={"reason": type(error).__name__})
+            if self._fetching is None and not self._tired():
+                self._tried_at = self._clock()
+                self._fetching = threading.Thread(target=self._refetch, name="provider's keys", daemon=True)
+                self._fetching.start()
+            return self._fetching
+
+    def _await(self, fetching: threading.Thread) -> None:
+        # Each waits until the fetch has had its time, and not from now: a slow provider must not hold every thread.
+        begun = self._tried_at or 0.0
+        fetching.join(max(0.0, PATIENCE - (self._clock() - begun)))
+
+    def _tired(self) -> bool:
+        pause = FIRST_COOL_DOWN if self._fetched_at is None else COOL_DOWN
+        return self._tried_at is not None and self._clock() - self._tried_at < pause
+
+    def _refetch(self) -> None:
+        try:
+            self._keys = self._fetch()
+            self._fetched_at = self._clock()
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, TypeError) as error:
+            _log.warning("the identity provider's keys can't be fetched", extra={"reason": repr(error)[:200]})
+        finally:
+            with self._lock:
+                self._fetching = None
 
     def _fetch(self) -> dict[str | None, PyJWK]:
-        response = self._http.request("GET", self.url, preload_content=False)
+        deadline = self._clock() + PATIENCE
+        response = self._http.request("GET", self.url, preload_content=False, redirect=False)
         try:
             if response.status != 200:
                 raise ValueError(f"status {response.status}")
-            document: Any = orjson.loads(response.read(ANSWER_LIMIT))
+            document: Any = orjson.loads(self._read(response, deadline))
         finally:
-            response.release_conn()
+            response.close()
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise TypeError("no key set")
-        keys = {}
-        for members in document["keys"]:
-            key = _usable(members)
-            if key is not None:
-                keys[key.key_id] = key
-        return keys
+        usable = (_usable(members) for members in document["keys"])
+        return {key.key_id: key for key in usable if key is not None}
 
+    def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+        """Read an answer of bounded size in bounded time, however slowly it trickles in."""
+        body = b""
+        while portion := response.read1(_PORTION):
+            body += portion
+            if len(body) > ANSWER_LIMIT:
+                raise ValueError("the answer is too large")
+            if self._clock() > deadline:
+                raise TimeoutError("the answer is too slow")
+        return body
 
 def _usable(members: Any) -> PyJWK | None:
     """Accept only public keys for the algorithms that tokens may use; a shared secret is never one."""
-    if not isinstance(members, dict) or members.get("use", "sig") != "sig" or "d" in members:
+    if not isinstance(members, dict) or not isinstance(members.get("kid"), str | None):
+        return None
+    algorithm = _ALGORITHMS.get(str(members.get("kty")))
+    if algorithm is None or members.get("alg", algorithm) != algorithm:
+        return None
+    if "d" in members or members.get("use", "sig") != "sig":
         return None
     try:
-        key = PyJWK.from_dict(members)
-    except (PyJWKError, ValueError, TypeError, KeyError):
+        if "verify" not in members.get("key_ops", ["verify"]):
+            return None
+        key = PyJWK.from_dict(members, algorithm)
+    except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError, KeyError):
+        # One bad key must not cost the others.
         return None
     public = key.key
-    fits = (
-        (isinstance(public, rsa.RSAPublicKey) and public.key_size >= 2048 and key.algorithm_name == "RS256")
-        or (isinstance(public, ec.EllipticCurvePublicKey) and key.algorithm_name == "ES256")
-        or (isinstance(public, ed25519.Ed25519PublicKey) and key.algorithm_name == "EdDSA")
+    strong = (
+        (isinstance(public, rsa.RSAPublicKey) and public.key_size >= 2048)
+        or (isinstance(public, ec.EllipticCurvePublicKey) and isinstance(public.curve, ec.SECP256R1))
+        or isinstance(public, ed25519.Ed25519PublicKey)
     )
-    return key if fits else None
+    return key if strong else None

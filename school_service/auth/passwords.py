@@ -1,12 +1,14 @@
-"""Passwords: hashed with Argon2id (RFC 9106), checked in equal time for known and unknown users."""
+"""Passwords: hashed with Argon2id (RFC 9106), checked with the same work for known and unknown users."""
 
 from __future__ import annotations
+
+import secrets
+from functools import lru_cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 hasher = PasswordHasher()
-_nobody = hasher.hash("the password of nobody")
 
 
 def hash_password(password: str) -> str:
@@ -15,9 +17,20 @@ def hash_password(password: str) -> str:
 
 
 def check_password(kept: str | None, password: str) -> bool:
-    """Tell whether this is the password of the kept hash; None (no such user, no password set) costs the same time."""
+    """Tell whether this is the password of the kept hash; None (no such user, no password set) costs the same work."""
     try:
-        hasher.verify(kept or _nobody, password)
+        hasher.verify(kept or _nobodys_hash(hasher), password)
     except (VerificationError, InvalidHashError):
         return False
     return kept is not None
+
+
+def needs_rehash(kept: str) -> bool:
+    """Tell whether a hash was made at another cost than the present one."""
+    return hasher.check_needs_rehash(kept)
+
+
+@lru_cache(maxsize=1)
+def _nobodys_hash(present: PasswordHasher) -> str:
+    # Made by the present hasher: a hash carries its cost, and checking an unknown user's password must have that cost.
+    return present.hash(secrets.token_urlsafe())

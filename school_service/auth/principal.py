@@ -11,6 +11,8 @@ from uuid import UUID
 from school_service.errors import Forbidden, Invalid, NotAuthenticated
 from tenants.binding import Entry
 
+LONGEST_NAME = 255  # characters of a client's name (OpenID Connect Core, section 2, `sub`)
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -80,7 +82,7 @@ class Caller:
         if self.user_id is not None:
             if state is None:
                 raise NotAuthenticated("The token's user does not exist any more.")
-            return Principal(self, frozenset(state.permissions), everything=False)
+            return Principal(self, frozenset(state.permissions), everything=False, user_name=state.name)
         if self.permissions is not None:
             return Principal(self, self.permissions, everything=False)
         if state is None:
@@ -90,11 +92,15 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller inside a school, with what it may do there; `everything` is the grant of all permissions."""
+    """A caller inside a school, with what it may do there.
+
+    `everything` is the grant of all permissions, `user_name` the first and last name of a user.
+    """
 
     caller: Caller
     permissions: frozenset[str]
     everything: bool
+    user_name: str | None = None
 
     @property
     def user_id(self) -> UUID | None:
@@ -105,6 +111,11 @@ class Principal:
     def actor(self) -> str:
         """Who acts: the user's id or the client's."""
         return self.caller.actor
+
+    @property
+    def actor_name(self) -> str:
+        """The name of who acts, for the audit log: the user's, or the client's id."""
+        return self.user_name or self.actor
 
     def holds(self, permission: str) -> bool:
         """Tell whether the caller may do this."""
@@ -129,13 +140,26 @@ def schools_of(claim: Any) -> frozenset[UUID] | None:
     return frozenset(UUID(value) for value in values if isinstance(value, str) and _UUID.fullmatch(value))
 
 
+def client_of(claims: dict[str, Any]) -> str | None:
+    """Read whom an outside token names: by `azp`, else `client_id`, else `sub`.
+
+    None where that can't be a name, in logs and in the database: it must be short, and visible.
+    """
+    name = next((claims[claim] for claim in ("azp", "client_id", "sub") if claims.get(claim) is not None), None)
+    if not isinstance(name, str) or not name.isprintable():
+        return None
+    return name if 0 < len(name) <= LONGEST_NAME else None
+
+
 def permissions_of(claims: dict[str, Any]) -> frozenset[str] | None:
-    """Read the permissions that a token carries in `permissions` (array) or `scope` (space-separated), or None."""
+    """Read the permissions that a token carries in `permissions` (array), else in `scope` (space-separated), or None.
+
+    What is of another form carries no permission, and does not leave the decision to the client's grant.
+    """
     permissions, scope = claims.get("permissions"), claims.get("scope")
-    if isinstance(permissions, list):
-        return frozenset(value for value in permissions if isinstance(value, str))
-    if isinstance(scope, str):
-        return frozenset(scope.split())
+    if permissions is not None:
+        named = permissions if isinstance(permissions, list) else []
+        return frozenset(value for value in named if isinstance(value, str))
+    if scope is not None:
+        return frozenset(scope.split() if isinstance(scope, str) else ())
     return None
-
-

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,7 +18,7 @@ from flask_jwt_extended.exceptions import JWTExtendedException
 
 from school_service.auth.jwks import KeySet
 from school_service.auth.keys import SigningKey
-from school_service.auth.principal import Caller, permissions_of, schools_of
+from school_service.auth.principal import Caller, client_of, permissions_of, schools_of
 from school_service.config import Settings
 from school_service.errors import NotAuthenticated
 
@@ -49,14 +51,24 @@ def configure(app: Flask, settings: Settings, key: SigningKey) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """What came of verifying a token: it stands until `until` (seconds since 1970), and as long as its key does."""
+
+    caller: Caller
+    until: float
+    outside_key: jwt.PyJWK | None = None
+
+
 class Verifier:
     """Turns tokens into callers, and remembers the verified ones until they expire (at most REMEMBERED of them)."""
 
-    def __init__(self, settings: Settings, key: SigningKey) -> None:
+    def __init__(self, settings: Settings, key: SigningKey, *, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
+        self._clock = clock
         self.key = key
         self.outside_keys = KeySet(settings.auth_jwks_url) if settings.auth_jwks_url else None
-        self._known: LRUCache[str, tuple[Caller, float]] = LRUCache(REMEMBERED)
+        self._known: LRUCache[str, _Verified] = LRUCache(REMEMBERED)
         self._lock = threading.Lock()
 
     def caller(self, token: str) -> Caller:
@@ -66,36 +78,43 @@ class Verifier:
         """
         with self._lock:
             known = self._known.get(token)
-        if known is not None and time.time() < known[1]:
-            return known[0]
-        caller, expires = self._verify(token)
+        if known is not None and self._stands(known):
+            return known.caller
+        verified = self._verify(token)
         with self._lock:
-            self._known[token] = caller, expires + LEEWAY
-        return caller
+            self._known[token] = verified
+        return verified.caller
 
-    def _verify(self, token: str) -> tuple[Caller, float]:
+    def _stands(self, known: _Verified) -> bool:
+        if self._clock() >= known.until:
+            return False
+        key = known.outside_key
+        return key is None or self.outside_keys is None or self.outside_keys.find(key.key_id) is key
+
+    def _verify(self, token: str) -> _Verified:
         if len(token) > LONGEST_TOKEN:
             raise NotAuthenticated(_REFUSED)
         try:
             said: Any = jwt.decode_complete(token, options={"verify_signature": False})
             issuer = said["payload"].get("iss")
             if issuer == OWN_ISSUER:
-                claims = self._own_claims(token, said["header"])
-                return _own_caller(claims), int(claims["exp"])
-            claims = self._outside_claims(token, said["header"])
-            return self._outside_caller(claims), int(claims["exp"])
+                return self._own(token, said["header"])
+            if issuer in self._settings.auth_issuers:
+                return self._outside(token, said["header"])
+            raise jwt.InvalidIssuerError
         except jwt.ExpiredSignatureError:
             raise NotAuthenticated("The token has expired.") from None
         except (jwt.PyJWTError, JWTExtendedException, *_STUMBLES):
             # Whatever a forged token trips over, the answer is the same.
             raise NotAuthenticated(_REFUSED) from None
 
-    def _own_claims(self, token: str, header: dict[str, Any]) -> dict[str, Any]:
+    def _own(self, token: str, header: dict[str, Any]) -> _Verified:
         if header.get("alg") != self.key.algorithm or header.get("kid") != self.key.key_id:
             raise jwt.InvalidKeyError
-        return dict(decode_token(token))
+        claims = decode_token(token)
+        return _Verified(_own_caller(claims), _end(claims))
 
-    def _outside_claims(self, token: str, header: dict[str, Any]) -> dict[str, Any]:
+    def _outside(self, token: str, header: dict[str, Any]) -> _Verified:
         key_id, algorithm = header.get("kid"), header.get("alg")
         if self.outside_keys is None or algorithm not in ALGORITHMS or not isinstance(key_id, str | None):
             raise jwt.InvalidKeyError
@@ -111,19 +130,26 @@ class Verifier:
             leeway=LEEWAY,
             options={"require": ["exp", "aud", "iss"], "verify_sub": False},
         )
-        return claims
+        return _Verified(self._outside_caller(claims), _end(claims), key)
 
     def _outside_caller(self, claims: dict[str, Any]) -> Caller:
         schools = schools_of(claims.get(self._settings.auth_school_claim))
-        names = (claims.get(name) for name in ("azp", "client_id", "sub"))
         return Caller(
             user_id=None,
-            client_id=next((name for name in names if isinstance(name, str) and name), None),
+            client_id=client_of(claims),
             own=False,
             schools=schools,
             granted=schools is None,
             permissions=permissions_of(claims),
         )
+
+
+def _end(claims: dict[str, Any]) -> float:
+    """Read when a token ends to be accepted, in seconds since 1970; raises DecodeError where `exp` is no number."""
+    expires = claims.get("exp")
+    if isinstance(expires, bool) or not isinstance(expires, int | float):
+        raise jwt.DecodeError
+    return expires + LEEWAY
 
 
 def _own_caller(claims: dict[str, Any]) -> Caller:

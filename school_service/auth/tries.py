@@ -1,4 +1,4 @@
-"""Counting wrong passwords: by username within a school, and by network address."""
+"""Counting wrong passwords within a school: by username, and by network address."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from school_service.errors import TooManyTries
 from school_service.extensions import limiter
 
 FOR_USERNAME = RateLimitItemPerMinute(10, namespace="password-of-username")
+# Guards against trying one password on many names. A school often stands behind one address, so it is generous.
 FROM_ADDRESS = RateLimitItemPerMinute(600, namespace="password-from-address")
 
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """The wrong passwords for one username of a school, and those from one address."""
+    """The wrong passwords that were tried in a school, those from one address among them."""
 
     school: str
-    username: str
     address: str
 
-    def check(self) -> None:
-        """Refuse where there have been too many; raises TooManyTries."""
-        for limit, key in self._counted():
+    def check(self, username: str) -> None:
+        """Refuse where there have been too many for this username or from this address; raises TooManyTries."""
+        for limit, key in self._counted(username):
             if not limiter.limiter.test(limit, *key):
-                raise self._refusal()
+                raise self._refusal(username)
 
-    def count_wrong(self) -> None:
+    def count_wrong(self, username: str) -> None:
         """Count a wrong password; raises TooManyTries where others at the same moment have used the limit up."""
-        if not all([limiter.limiter.hit(limit, *key) for limit, key in self._counted()]):
-            raise self._refusal()
+        if not all([limiter.limiter.hit(limit, *key) for limit, key in self._counted(username)]):
+            raise self._refusal(username)
 
-    def _counted(self) -> list[tuple[RateLimitItemPerMinute, tuple[str, ...]]]:
-        return [(FOR_USERNAME, (self.school, self.username)), (FROM_ADDRESS, (self.address,))]
+    def _counted(self, username: str) -> list[tuple[RateLimitItemPerMinute, tuple[str, ...]]]:
+        return [(FOR_USERNAME, (self.school, username)), (FROM_ADDRESS, (self.school, self.address))]
 
-    def _refusal(self) -> TooManyTries:
+    def _refusal(self, username: str) -> TooManyTries:
         ends = [
             stats.reset_time
-            for stats in (limiter.limiter.get_window_stats(limit, *key) for limit, key in self._counted())
-            if stats.remaining == 0
+            for stats in (limiter.limiter.get_window_stats(limit, *key) for limit, key in self._counted(username))
+            if stats.remaining <= 0
         ]
         return TooManyTries(max(1, math.ceil(max(ends, default=time.time()) - time.time())))

@@ -9,13 +9,16 @@ from sqlalchemy import Select, select
 
 from school_service.classrooms.models import Classroom
 from school_service.database import school_id
+from school_service.reading import read_model
 
 
+@read_model
 def classrooms() -> Select[Any]:
     """Read model of ClassroomSchema, by name."""
     return select(Classroom.id, Classroom.name, school_id().label("school")).order_by(Classroom.name, Classroom.id)
 
 
+@read_model
 def classroom(classroom_id: UUID) -> Select[Any]:
     """Read model of ClassroomSchema, for one."""
-    return classrooms().where(Classroom.id == classroom_id)
+    return classrooms.query().where(Classroom.id == classroom_id)

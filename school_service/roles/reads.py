@@ -7,16 +7,19 @@ from uuid import UUID
 
 from sqlalchemy import Select, func, literal_column, select
 
+from school_service.reading import read_model
 from school_service.roles.models import Permission, Role, RolePermission
 
 _PERMISSION = (Permission.id, Permission.section, Permission.access)
 
 
+@read_model
 def permissions() -> Select[Any]:
     """Read model of PermissionSchema, by section and access."""
     return select(*_PERMISSION).order_by(Permission.section, Permission.access, Permission.id)
 
 
+@read_model
 def permission(permission_id: UUID) -> Select[Any]:
     """Read model of PermissionSchema, for one."""
     return select(*_PERMISSION).where(Permission.id == permission_id)
@@ -32,6 +35,7 @@ def permissions_as_json(query: Select[Any]) -> Any:
     )
 
 
+@read_model
 def roles() -> Select[Any]:
     """Read model of RoleSchema, by name."""
     held = (
@@ -49,6 +53,7 @@ def roles() -> Select[Any]:
     ).order_by(Role.name, Role.id)
 
 
+@read_model
 def role(role_id: UUID) -> Select[Any]:
     """Read model of RoleSchema, for one."""
-    return roles().where(Role.id == role_id)
+    return roles.query().where(Role.id == role_id)

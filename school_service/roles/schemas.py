@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from school_service.web.schema import Schema, Text, Whole
 
-PART = validate.Regexp(r"^[a-z][a-z0-9-]*\Z", error="Must be lower-case letters, digits and hyphens.")
+PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
 
 class PermissionSchema(Schema):

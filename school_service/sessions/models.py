@@ -36,6 +36,8 @@ class Term(db.Model):
     __tablename__ = "terms"
     __table_args__ = (
         UniqueConstraint("session_id", "term"),
+        # What belongs to a term belongs to its session: other tables refer to both together.
+        UniqueConstraint("id", "session_id"),
         CheckConstraint("term IN ('FIRST', 'SECOND', 'THIRD')", name="term"),
     )
 

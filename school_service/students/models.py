@@ -32,3 +32,6 @@ class Student(db.Model):
     guardian_phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
     guardian_email_address: Mapped[str | None] = mapped_column(String(254))
     created_at: Mapped[datetime] = created_at()
+
+    def __str__(self) -> str:
+        return f"{self.admission_number} ({self.id})"

@@ -6,16 +6,29 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import JSON, Select, String, Text, Uuid, bindparam, column, func, literal_column, select, table
+from sqlalchemy import (
+    JSON,
+    Select,
+    String,
+    Text,
+    Uuid,
+    bindparam,
+    column,
+    func,
+    literal_column,
+    select,
+    table,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
 from school_service.database import as_json, matches, school_value
+from school_service.reading import read_model
 from school_service.roles.models import Permission, RolePermission
 from school_service.roles.reads import permissions_as_json
 from school_service.users.models import User, UserRole
 
-# Asked in the message that begins each request of a user: may they still do anything, and what?
+# Asked in the message that begins each request of a user: may they still do anything, and what? Who are they?
 USER_STATE = """
 SELECT ARRAY(
     SELECT DISTINCT p.access || ':' || p.section
@@ -23,7 +36,7 @@ SELECT ARRAY(
     JOIN role_permissions rp ON rp.role_id = ur.role_id
     JOIN permissions p ON p.id = rp.permission_id
     WHERE ur.user_id = u.id
-) AS permissions
+) AS permissions, u.first_name || ' ' || u.last_name AS name
 FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
 """
 
@@ -96,14 +109,16 @@ def users() -> Select[Any]:
     )
 
 
+@read_model
 def found_users(search: str | None) -> Select[Any]:
     """Read model of UserSchema, for those whose username or name holds a text."""
-    if not search:
+    if search is None:
         return users()
     full_name = User.first_name + " " + User.last_name
     return users().where(matches(search, User.username, full_name))
 
 
+@read_model
 def user(user_id: UUID) -> Select[Any]:
     """Read model of UserSchema, for one."""
     return users().where(User.id == user_id)
@@ -111,7 +126,7 @@ def user(user_id: UUID) -> Select[Any]:
 
 def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Select[Any]:
     """Read model of AuthUserSchema: a user, a token of theirs, and their permissions."""
-    shown = user(user_id).subquery("shown")
+    shown = user.query(user_id).subquery("shown")
     held = (
         select(Permission.id, Permission.section, Permission.access)
         .where(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.auth.passwords import check_password, hash_password
+from school_service.auth.passwords import check_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.auth.tries import Tries
-from school_service.database import add, get, missing, now
+from school_service.database import add, get, missing, now, referred
 from school_service.errors import Invalid, NotFound, WrongPassword
 from school_service.extensions import db
 from school_service.roles.models import Permission, Role, RolePermission
@@ -36,15 +36,16 @@ def create_user(
 def sign_in(*, username: str, password: str, tries: Tries) -> User:
     """Find the user with this name and password.
 
-    Takes the same time whether or not there is such a user. Raises WrongPassword, TooManyTries.
+    Does the same work whether or not there is such a user. Raises WrongPassword, TooManyTries.
     """
-    tries.check()
+    tries.check(username)
     user = db.session.scalars(
         select(User).where(User.username == username, User.deleted_at.is_(None))
     ).one_or_none()
     if not check_password(user.password_hash if user else None, password) or user is None:
-        tries.count_wrong()
+        tries.count_wrong(username)
         raise WrongPassword("The username or the password is wrong.")
+    _renew_hash(user, password)
     return user
 
 
@@ -70,9 +71,7 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
     """
     user = _living(user_id)
     # Locked, so that nobody adds to the role between the check and the gift.
-    found = db.session.get(Role, role, with_for_update=True)
-    if found is None:
-        raise Invalid.field("role", "no such role")
+    found = referred(Role, role, "role", lock=True)
     principal.demand(permissions_of_role(role), f"Giving the role {found.name}")
     db.session.execute(
         insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
@@ -119,13 +118,24 @@ def permissions_of_user(user_id: UUID) -> set[str]:
     return {str(permission) for permission in found}
 
 
+def _renew_hash(user: User, password: str) -> None:
+    """Hash a password that has just proved right anew, where its hash was made at another cost than the present one."""
+    kept = user.password_hash
+    if kept is not None and needs_rehash(kept):
+        # Only in the place of the hash it was checked against: the password may have been changed meanwhile.
+        db.session.execute(
+            update(User)
+            .where(User.id == user.id, User.password_hash == kept)
+            .values(password_hash=hash_password(password))
+        )
+
 
 def _confirm(user: User, current_password: str | None, tries: Tries) -> None:
     if current_password is None:
         raise Invalid.field("current_password", "is needed to set one's own password")
-    tries.check()
+    tries.check(user.username)
     if not check_password(user.password_hash, current_password):
-        tries.count_wrong()
+        tries.count_wrong(user.username)
         raise Invalid.field("current_password", "is wrong")
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
 from flask import Response, current_app
 from marshmallow import fields
-from sqlalchemy import Select
 
 from school_service.auth.principal import Principal
+from school_service.database import get
 from school_service.errors import NotFound
 from school_service.permissions import Permission
+from school_service.web.answers import component
 from school_service.web.life import live
 from school_service.web.parsing import BodyParser
-from school_service.web.rendering import json_response, render_list, render_one, render_page
-from school_service.web.schema import DeletedSchema, File, QueryWhole, Schema
+from school_service.web.rendering import NO_ROWS, READS, json_response, render_list, render_one, render_page
+from school_service.web.schema import DeletedSchema, File, IdArray, QueryWhole, Schema, plain_file_name
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -34,13 +37,19 @@ _SCHOOL_HEADER = {
     "name": "X-SCHOOL-ID",
     "schema": {"type": "string", "format": "uuid"},
 }
+_SCHOOL_REQUIRED = "The school to work in."
+_SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
 
 
 class PageSchema(Schema):
     """Which page of a list: zero-indexed."""
 
-    pageNumber = QueryWhole(0, LAST_PAGE, load_default=0)  # noqa: N815
-    pageSize = QueryWhole(1, LARGEST_PAGE, load_default=DEFAULT_PAGE)  # noqa: N815
+    pageNumber = QueryWhole(  # noqa: N815
+        0, LAST_PAGE, load_default=0, metadata={"description": "Zero-indexed."}
+    )
+    pageSize = QueryWhole(  # noqa: N815
+        1, LARGEST_PAGE, load_default=DEFAULT_PAGE, metadata={"description": "How many records a page holds."}
+    )
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -90,7 +99,8 @@ class Blueprint(flask_smorest.Blueprint):
         self, schema: type[ma.Schema] | ma.Schema, *, location: str = "json", **options: Any
     ) -> Callable[[View], View]:
         """Validate the body or the query; what is valid becomes the view's next argument."""
-        documented = super().arguments(schema, location=location, **options)
+        made = schema() if isinstance(schema, type) else schema
+        documented = super().arguments(made, location=location, **options)
 
         def decorate(view: View) -> View:
             checked = documented(view)
@@ -101,8 +111,7 @@ class Blueprint(flask_smorest.Blueprint):
 
     def takes_file(self, name: str) -> Callable[[View], View]:
         """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage."""
-        form = Schema.from_dict({name: File(required=True)}, name=f"{name.title().replace('_', '')}Upload")
-        documented = self.arguments(form, location="files", content_type="multipart/form-data")
+        documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
 
         def decorate(view: View) -> View:
             @wraps(view)
@@ -114,13 +123,26 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
+    def takes_ids(self) -> Callable[[View], View]:
+        """Take a body that is a bare array of uuids; it becomes the view's next argument, a list."""
+        documented = self.arguments(IdArray())
+
+        def decorate(view: View) -> View:
+            checked = documented(view)
+            for parameter in checked._apidoc["arguments"]["parameters"]:  # type: ignore[attr-defined]
+                if isinstance(parameter["schema"], IdArray):
+                    parameter["schema"] = IdArray.DOCUMENTED
+            return checked
+
+        return decorate
+
     def returns(self, schema: type[ma.Schema]) -> Callable[[View], View]:
         """Answer one record: the row of the select() that the view returns (404 where there is none), or an object."""
 
         def render(result: Any) -> Response:
             if isinstance(result, Response):
                 return result
-            if isinstance(result, Select):
+            if isinstance(result, READS):
                 body = render_one(result)
                 if body is None:
                     raise NotFound(f"No such {_kind(schema)}.")
@@ -130,19 +152,52 @@ class Blueprint(flask_smorest.Blueprint):
         dumper = schema()
         return self._answers(schema, render)
 
-    def returns_list(self, schema: type[ma.Schema]) -> Callable[[View], View]:
-        """Answer a bare array: the rows of the select() that the view returns, or a list of objects."""
+    def returns_list(
+        self,
+        schema: type[ma.Schema],
+        *,
+        owner: type[Any] | None = None,
+        if_empty: Callable[..., None] | None = None,
+    ) -> Callable[[View], View]:
+        """Answer a bare array: the rows of the select() that the view returns, or a list of objects.
+
+        `owner` is the model of the record that has the list, the one that the path names: 404 where there is none.
+        `if_empty` judges the filters of a read model that has no rows, by their names: it raises where one of them
+        names what there is not.
+        """
 
         def render(result: Any) -> Response:
-            if isinstance(result, Select):
-                return json_response(render_list(result))
+            if isinstance(result, READS):
+                body = render_list(result)
+                if if_empty and body == NO_ROWS:
+                    if_empty(**result.values)
+                return json_response(body)
             return current_app.json.response(dumper.dump(result))
 
         dumper = schema(many=True)
-        return self._answers(dumper, render)
+        if owner is None:
+            return self._answers(dumper, render)
 
-    def returns_page(self, schema: type[ma.Schema]) -> Callable[[View], View]:
-        """Answer a page of the select() that the view returns, in the paged envelope; takes pageNumber and pageSize."""
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def rendered(*arguments: Any, **parameters: Any) -> Response:
+                response = render(view(*arguments, **parameters))
+                if response.get_data() == b"[]":
+                    # Asked here alone, so that a list with something in it costs one question to the database.
+                    get(owner, next(iter(parameters.values())))
+                return response
+
+            return _answering(rendered, self, dumper)  # type: ignore[return-value]
+
+        return decorate
+
+    def returns_page(
+        self, schema: type[ma.Schema], *, if_empty: Callable[..., None] | None = None
+    ) -> Callable[[View], View]:
+        """Answer a page of the select() that the view returns, in the paged envelope; takes pageNumber and pageSize.
+
+        `if_empty` as in `returns_list`.
+        """
         envelope = _envelope(schema)
 
         def decorate(view: View) -> View:
@@ -151,7 +206,10 @@ class Blueprint(flask_smorest.Blueprint):
                 # The page is the first argument taken, so it stands right after the view's `self`.
                 owner, page, *rest = arguments
                 query = view(owner, *rest, **parameters)
-                return json_response(render_page(query, number=page["pageNumber"], size=page["pageSize"]))
+                body = render_page(query, number=page["pageNumber"], size=page["pageSize"])
+                if if_empty and body.endswith(NO_ROWS + "}"):
+                    if_empty(**query.values)
+                return json_response(body)
 
             return self.arguments(PageSchema, location="query")(_answering(paged, self, envelope))  # type: ignore[return-value]
 
@@ -166,14 +224,14 @@ class Blueprint(flask_smorest.Blueprint):
         return self._answers(DeletedSchema, render)
 
     def returns_file(self) -> Callable[[View], View]:
-        """Answer a file: the view returns its name and its bytes."""
+        """Answer a file: the view returns its name, which may be any text, and its bytes."""
 
         def decorate(view: View) -> View:
             @wraps(view)
             def sent(*arguments: Any, **parameters: Any) -> Response:
                 name, content = view(*arguments, **parameters)
                 response = Response(content, mimetype=SPREADSHEET)
-                response.headers.set("Content-Disposition", "attachment", filename=name)
+                response.headers["Content-Disposition"] = _attachment(plain_file_name(name))
                 response.headers["X-Content-Type-Options"] = "nosniff"
                 return response
 
@@ -219,6 +277,22 @@ def _kind(schema: type[ma.Schema]) -> str:
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in words).strip()
 
 
+def _attachment(name: str) -> str:
+    """Name a file to be saved, in ASCII and, where that is not all of it, in UTF-8 too (RFC 6266)."""
+    plain = plain_file_name(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode())
+    words = f'attachment; filename="{plain}"'
+    return words if plain == name else f"{words}; filename*=UTF-8''{quote(name, safe='')}"
+
+
+# Made once for each name, since the document knows a schema by its name.
+
+
+@cache
+def _upload(name: str) -> type[ma.Schema]:
+    return Schema.from_dict({name: File(required=True)}, name=f"{name.title().replace('_', '')}Upload")
+
+
+@cache
 def _envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
     members: dict[str, fields.Field] = {
         "page_number": fields.Integer(required=True, metadata={"description": "Zero-indexed."}),
@@ -256,8 +330,9 @@ def _document(
     else:
         statuses |= {400, 401, 403, 404}
         doc["security"] = [{"bearer": []}]
-        header = {**_SCHOOL_HEADER, "required": access["school_required"]}
-        doc.setdefault("parameters", []).append(header)
+        required = access["school_required"]
+        header = {"required": required, "description": _SCHOOL_REQUIRED if required else _SCHOOL_OPTIONAL}
+        doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
         permission = access["permission"]
         doc["x-permission"] = str(permission) if permission else None
         if method in {"post", "put", "patch", "delete"}:
@@ -266,23 +341,11 @@ def _document(
         statuses.add(422)
     if places & {"json", "files"}:
         statuses |= {400, 413, 415}
-    responses = doc.setdefault("responses", {})
-    for status in sorted(statuses):
-        responses.setdefault(str(status), _STATUS_COMPONENTS[status])
+    responses: dict[int, Any] = {status: component(status) for status in statuses}
+    for status, says in doc.get("responses", {}).items():
+        # A mere name is flask-smorest's own for an error; what a view describes stands.
+        if isinstance(says, Mapping):
+            responses[int(status)] = says
+    doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc
-
-
-_STATUS_COMPONENTS = {
-    400: "BAD_REQUEST",
-    401: "UNAUTHORIZED",
-    403: "FORBIDDEN",
-    404: "NOT_FOUND",
-    409: "CONFLICT",
-    413: "REQUEST_ENTITY_TOO_LARGE",
-    415: "UNSUPPORTED_MEDIA_TYPE",
-    422: "UNPROCESSABLE_ENTITY",
-    429: "TOO_MANY_REQUESTS",
-    500: "INTERNAL_SERVER_ERROR",
-    503: "SERVICE_UNAVAILABLE",
-}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from flask import Flask, Response, current_app, request
 from flask_smorest import Api
+from limits.errors import StorageError
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -24,7 +25,7 @@ from school_service.auth.jwks import ProviderAway
 from school_service.auth.principal import BadSchool
 from school_service.database import kind_of_table
 from school_service.extensions import db
-from school_service.web.schema import ErrorSchema
+from school_service.web.answers import ERRORS, component
 from school_service.web.tracing import request_id
 from tenants import errors as tenancy
 
@@ -48,13 +49,15 @@ STATUS: dict[type[Exception], int] = {
     ProviderAway: 503,
     PoolTimeout: 503,
     OperationalError: 503,
+    StorageError: 503,
 }
 WORDS: dict[type[Exception], str] = {
     ProviderAway: "The identity provider can't be reached. Try again shortly.",
     PoolTimeout: "The service is overloaded. Try again shortly.",
+    StorageError: "Passwords can't be checked just now. Try again shortly.",
     OperationalError: "The database can't be reached. Try again shortly.",
 }
-RETRY_AFTER = {tenancy.SchoolUpgrading: 30, ProviderAway: 5, PoolTimeout: 2, OperationalError: 5}
+RETRY_AFTER = {tenancy.SchoolUpgrading: 30, ProviderAway: 5, PoolTimeout: 2, OperationalError: 5, StorageError: 5}
 
 # SQLSTATEs that say: not now. Too many connections, out of a resource, shutting down, cancelled, deadlock, lock timeout.
 _NOT_NOW = re.compile(r"53...|57P0.|57014|40001|40P01|55P03|08...")
@@ -65,8 +68,16 @@ _BAD_VALUE = re.compile(r"22...|23502|23514")
 class HouseApi(Api):
     """flask-smorest's Api with the house's one shape of errors and no catch-all answer in the document."""
 
-    ERROR_SCHEMA = ErrorSchema
     DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def _register_responses(self) -> None:
+        for status, error in ERRORS.items():
+            self.spec.components.response(component(status), error.response(status), lazy=True)
+
+    def _register_etag_headers(self) -> None:
+        """Leave flask-smorest's own headers out of the document: nothing here uses them."""
+
+    _register_pagination_header = _register_etag_headers
 
     def handle_http_exception(self, error: HTTPException) -> Any:
         """Answer an error of the framework: unknown routes, wrong methods, validation."""
@@ -94,7 +105,7 @@ _FRAMEWORK_WORDS = {
 
 def register(app: Flask) -> None:
     """Register the table."""
-    for exception in (domain.DomainError, tenancy.TenancyError, ProviderAway, PoolTimeout, DBAPIError):
+    for exception in (domain.DomainError, tenancy.TenancyError, ProviderAway, PoolTimeout, StorageError, DBAPIError):
         app.register_error_handler(exception, handle)
     app.register_error_handler(Exception, handle_unforeseen)
 
@@ -122,7 +133,8 @@ def handle(error: Exception) -> Response:
         return handle_unforeseen(error)
     headers: dict[str, str] = {}
     if isinstance(error, domain.NotAuthenticated):
-        sent = "Authorization" in request.headers and not isinstance(error, domain.WrongPassword)
+        bearer = request.headers.get("Authorization", "").lower().startswith("bearer ")
+        sent = bearer and not isinstance(error, domain.WrongPassword)
         headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
     elif isinstance(error, domain.TooManyTries):
         headers["Retry-After"] = str(error.retry_after)
@@ -173,20 +185,22 @@ def _taken(name: str) -> Response:
     if table is None:
         return answer(409, "A record with these values exists already.")
     words = " and ".join(_words(column) for column in columns)
-    kind = kind_of_table(table)
-    article = "An" if kind[0] in "aeiou" else "A"
     fields = {_field(column): ["already taken"] for column in columns}
-    return answer(409, f"{article} {kind} with this {words} exists already.", {"json": fields})
+    kind = _one_of(table)
+    return answer(409, f"{kind[0].upper()}{kind[1:]} with this {words} exists already.", {"json": fields})
 
 
 def _dangling(error: DBAPIError) -> Response:
     """A reference was broken between the check and the write: the one referred to has gone, or is in use."""
-    table, columns = _constraints().get(_constraint(error), (None, ()))
+    name = _constraint(error)
+    table, columns = _constraints().get(name, (None, ()))
     if str(error.orig).startswith("insert or update"):
         fields = {_field(column): ["does not exist"] for column in columns}
         return answer(422, "A record that the input refers to does not exist.", {"json": fields})
-    user = f" by a {kind_of_table(table)}" if table is not None else ""
-    return answer(409, f"The record is in use{user}.")
+    if table is None:
+        return answer(409, "The record is in use.")
+    used = next(key.referred_table for key in table.foreign_key_constraints if key.name == name)
+    return answer(409, f"The {kind_of_table(used)} is in use by {_one_of(table)}.")
 
 
 @cache
@@ -203,6 +217,12 @@ def _constraints() -> dict[str, tuple[Table, tuple[str, ...]]]:
             if index.unique:
                 found[str(index.name)] = table, tuple(column.name for column in index.columns)
     return found
+
+
+def _one_of(table: Table) -> str:
+    kind = kind_of_table(table)
+    # "A user": the kinds with a u begin with the sound of a consonant.
+    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
 
 
 def _words(column: str) -> str:

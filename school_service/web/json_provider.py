@@ -17,7 +17,11 @@ class OrjsonProvider(JSONProvider):
 
     def dumps(self, obj: Any, **_options: Any) -> str:
         """Write JSON text."""
-        return self._encode(obj).decode()
+        try:
+            return _encode(obj).decode()
+        except orjson.JSONEncodeError:
+            # Lone surrogates, which only escapes can carry.
+            return json.dumps(obj, default=str)
 
     def loads(self, s: str | bytes, **_options: Any) -> Any:
         """Read JSON text."""
@@ -25,12 +29,14 @@ class OrjsonProvider(JSONProvider):
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
         """Answer JSON."""
-        return Response(self._encode(self._prepare_response_obj(args, kwargs)), mimetype="application/json")
-
-    @staticmethod
-    def _encode(obj: Any) -> bytes:
+        answer = self._prepare_response_obj(args, kwargs)
         try:
-            return orjson.dumps(obj, default=str, option=_OPTIONS)
+            text = _encode(answer)
         except orjson.JSONEncodeError:
-            # An error may have to repeat a name with a lone surrogate, which only escapes can carry.
-            return json.dumps(obj, default=str, ensure_ascii=True).encode()
+            # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
+            text = json.dumps(answer, default=str, ensure_ascii=False).encode(errors="replace")
+        return Response(text, mimetype="application/json")
+
+
+def _encode(value: Any) -> bytes:
+    return orjson.dumps(value, default=str, option=_OPTIONS)

@@ -18,8 +18,9 @@ from school_service.auth.tokens import Verifier
 from school_service.config import Settings
 from school_service.errors import NotAuthenticated
 from school_service.extensions import db
-from tenants.binding import Entry
-from tenants.database import choose, enter
+from school_service.web.tracing import request_id
+from tenants.binding import Entry, Rules
+from tenants.database import enter, guard
 from tenants.errors import ClientUnknown
 from tenants.registry import School, find_school
 
@@ -31,13 +32,15 @@ SCHOOL_FRESH = 5.0  # seconds that a school's public details are remembered; its
 class House:
     """What every request of an application shares.
 
-    `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text), or no row
-    where the user does not exist any more; its one parameter is the user's id.
+    `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text) and `name`, or
+    no row where the user does not exist any more; its one parameter is the user's id. `rules`: how its transactions
+    enter a school.
     """
 
     settings: Settings
     verifier: Verifier
     user_state: str
+    rules: Rules
     _schools: TTLCache[UUID, School] = field(default_factory=lambda: TTLCache(SCHOOLS_REMEMBERED, SCHOOL_FRESH))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -57,6 +60,10 @@ def house() -> House:
     """The application's own House."""
     found: House = current_app.extensions["school-service"]
     return found
+
+
+# Once: the applications of a process share db.session.
+guard(db.session, lambda: house().rules)
 
 
 def current_principal() -> Principal:
@@ -91,6 +98,7 @@ def live(view: Callable[..., Any], *, school_required: bool, check: Callable[[Pr
     try:
         with in_school(caller.entry(school_id, house().user_state, read_only=read_only)) as state:
             g.principal = principal = caller.principal(state)
+            db.session().info.update(principal=principal, request_id=request_id())
             check(principal)
             return view()
     except ClientUnknown:
@@ -106,15 +114,13 @@ def in_school(entry: Entry) -> Iterator[Any]:
     For code outside a request, such as sample data and tests, `Entry(school_id)` is enough.
     """
     session = db.session()
-    choose(session, entry)
-    session.info["school"] = partial(house().school, entry.school_id)
+    state = enter(session, entry)
+    session.info.update(school=partial(house().school, entry.school_id), principal=None, request_id=None)
     try:
-        state = enter(session)
         yield state
         session.commit()
     except BaseException:
         session.rollback()
         raise
     finally:
-        choose(session, None)
         session.close()

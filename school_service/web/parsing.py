@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from flask import Request
@@ -11,6 +11,7 @@ from flask_smorest import abort
 from webargs.flaskparser import FlaskParser
 
 JSON_LIMIT = 2**20  # bytes of a JSON body
+LONGEST_WHOLE = 20  # characters
 NESTING_LIMIT = 32  # arrays and objects within each other
 
 
@@ -24,14 +25,17 @@ class BodyParser(FlaskParser):
                 abort(415, message=f"The body must be application/json, not {req.mimetype[:100]}.")
             if req.content_length:
                 abort(415, message="The body must be application/json; the request names no Content-Type.")
-        req.max_content_length = JSON_LIMIT
+        # One byte more, so that a body that names no length is seen to be too large and not cut off at the limit.
+        req.max_content_length = JSON_LIMIT + 1
         body = req.get_data(cache=False)
+        if len(body) > JSON_LIMIT:
+            abort(413)
         if _depth(body) > NESTING_LIMIT:
             abort(400, message=f"The body is nested more than {NESTING_LIMIT} levels deep.")
         try:
             # The standard library's reader: it keeps every digit of a decimal, and hands on the NaN, infinities and
             # lone surrogates that validation then refuses by the name of their field.
-            return json.loads(body.decode("utf-8"), parse_float=Decimal)
+            return json.loads(body.decode("utf-8"), parse_float=_exactly, parse_int=_whole)
         except (ValueError, RecursionError):
             abort(400, message="The body is not JSON.")
 
@@ -40,6 +44,19 @@ class BodyParser(FlaskParser):
         if req.mimetype != "multipart/form-data":
             abort(415, message="The body must be multipart/form-data.")
         return super().load_files(req, schema)
+
+
+def _exactly(number: str) -> Decimal:
+    """Read a decimal with all its digits; one beyond every exponent is handed on as NaN, which no field accepts."""
+    try:
+        return Decimal(number)
+    except InvalidOperation:
+        return Decimal("NaN")
+
+
+def _whole(number: str) -> int | Decimal:
+    """Read a whole number; one longer than any that is stored as a decimal, which costs less and has no limit."""
+    return int(number) if len(number) <= LONGEST_WHOLE else _exactly(number)
 
 
 def _depth(body: bytes) -> int:

@@ -1,18 +1,23 @@
 """Read models rendered by PostgreSQL: one statement answers the finished JSON, and its bytes go out untouched.
 
-A read model is a select() whose columns bear the names of its schema's fields (design: as PostgREST does it).
+As PostgREST does it. A read model is a select() whose columns bear the names of its schema's fields; one decorated
+with `read_model` is compiled once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flask import Response
-from sqlalchemy import Select, Text, cast, func, literal_column, select
+from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
+from sqlalchemy.sql import Executable
 
 from school_service.extensions import db
+from school_service.reading import Query, Reading, Statement
 
-Query = Select[Any]
+READS = (Select, Reading)
+NO_ROWS = "[]"
 
 
 def _row_as_json() -> Any:
@@ -20,27 +25,26 @@ def _row_as_json() -> Any:
 
 
 def _rows_as_json() -> Any:
-    return func.coalesce(func.json_agg(_row_as_json()), literal_column("'[]'::json"))
+    return func.coalesce(func.json_agg(_row_as_json()), literal_column(f"'{NO_ROWS}'::json"))
 
 
-def render_one(query: Query) -> str | None:
-    """Render the single row of a read model as a JSON object; None where there is no row."""
-    answer = query.subquery("answer")
-    return db.session.execute(select(cast(_row_as_json(), Text)).select_from(answer)).scalar_one_or_none()
+def _one(query: Query) -> Executable:
+    return select(cast(_row_as_json(), Text)).select_from(query.subquery("answer"))
 
 
-def render_list(query: Query) -> str:
-    """Render the rows of a read model as a JSON array."""
-    answer = query.subquery("answer")
-    return str(db.session.execute(select(cast(_rows_as_json(), Text)).select_from(answer)).scalar_one())
+def _list(query: Query) -> Executable:
+    return select(cast(_rows_as_json(), Text)).select_from(query.subquery("answer"))
 
 
-def render_page(query: Query, *, number: int, size: int) -> str:
-    """Render a page of a read model in the paged envelope, with the total of all its rows."""
-    total = query.with_only_columns(func.count().label("total"), maintain_column_froms=True).order_by(None)
-    counted = total.subquery("counted")
-    answer = query.limit(size).offset(number * size).subquery("answer")
-    rows = select(_rows_as_json()).select_from(answer).scalar_subquery()
+def _page(query: Query) -> Executable:
+    number, size = (bindparam(name, type_=Integer(), required=True) for name in ("page_number", "page_size"))
+    offset = bindparam("page_offset", type_=Integer(), required=True)
+    counted = (
+        query.with_only_columns(func.count().label("total"), maintain_column_froms=True)
+        .order_by(None)
+        .subquery("counted")
+    )
+    answer = query.limit(size).offset(offset).subquery("answer")
     envelope = func.json_build_object(
         "page_number",
         number,
@@ -51,9 +55,34 @@ def render_page(query: Query, *, number: int, size: int) -> str:
         "total",
         counted.c.total,
         "data",
-        rows,
+        select(_rows_as_json()).select_from(answer).scalar_subquery(),
     )
-    return str(db.session.execute(select(cast(envelope, Text))).scalar_one())
+    return select(cast(envelope, Text))
+
+
+def _render(read: Query | Reading, make: Callable[[Query], Executable], **values: Any) -> Any:
+    connection = db.session.connection()
+    if isinstance(read, Reading):
+        statement, given = read.shape.statement(make.__name__, make), {**read.values, **values}
+    else:
+        statement, given = Statement(make(read)), values
+    return statement.run(connection, given)
+
+
+def render_one(read: Query | Reading) -> str | None:
+    """Render the single row of a read model as a JSON object; None where there is no row."""
+    found: str | None = _render(read, _one)
+    return found
+
+
+def render_list(read: Query | Reading) -> str:
+    """Render the rows of a read model as a JSON array."""
+    return str(_render(read, _list))
+
+
+def render_page(read: Query | Reading, *, number: int, size: int) -> str:
+    """Render a page of a read model in the paged envelope, with the total of all its rows."""
+    return str(_render(read, _page, page_number=number, page_size=size, page_offset=number * size))
 
 
 def json_response(body: str | bytes) -> Response:

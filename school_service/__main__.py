@@ -1,0 +1,5 @@
+"""`python -m school_service` is `school-service`."""
+
+from school_service.cli import main
+
+main()

@@ -1,0 +1,35 @@
+"""Read model of the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, select
+
+from school_service.audit.models import AuditEntry
+from school_service.reading import read_model
+
+
+@read_model
+def entries(entity: str | None = None, id: UUID | None = None, actor: str | None = None) -> Select[Any]:
+    """Read model of AuditEntrySchema, the newest first: all, or those of a kind of record, of one, by an actor."""
+    found = select(
+        AuditEntry.id,
+        AuditEntry.at,
+        AuditEntry.actor,
+        AuditEntry.actor_name,
+        AuditEntry.action,
+        AuditEntry.entity,
+        AuditEntry.entity_id,
+        AuditEntry.old,
+        AuditEntry.new,
+        AuditEntry.request_id,
+    ).order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
+    if entity is not None:
+        found = found.where(AuditEntry.entity == entity)
+    if id is not None:
+        found = found.where(AuditEntry.entity_id == id)
+    if actor is not None:
+        found = found.where(AuditEntry.actor == actor)
+    return found

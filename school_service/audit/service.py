@@ -1,0 +1,70 @@
+"""Writing the audit log: in the transaction of the change itself, so that there is never one without the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert
+
+from school_service.audit.models import CREATE, DELETE, UPDATE, AuditEntry
+from school_service.database import now
+from school_service.extensions import db
+
+OPERATOR = "operator"
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of one record: the values before (None: it was made) and after (None: it is gone).
+
+    Values are whatever JSON can hold, and uuids, dates, times and decimals.
+    """
+
+    entity_id: UUID
+    old: Values | None
+    new: Values | None
+
+    @property
+    def action(self) -> str:
+        """Name the change: create, update or delete."""
+        return CREATE if self.old is None else DELETE if self.new is None else UPDATE
+
+
+def record(entity: str, entity_id: UUID, *, old: Values | None = None, new: Values | None = None) -> None:
+    """Write a change to the audit log. `entity` names what was changed, such as `user`."""
+    record_many(entity, [Change(entity_id, old, new)])
+
+
+def record_many(entity: str, changes: Iterable[Change]) -> None:
+    """Write changes of records of one kind to the audit log, however many, at once.
+
+    Who acted, and in which request, is the session's to know; outside a request it is the operator.
+    """
+    session, table = db.session(), AuditEntry.metadata.tables[AuditEntry.__tablename__]
+    principal, request_id = session.info["principal"], session.info["request_id"]
+    common = {
+        "at": now(),
+        "actor": principal.actor if principal else OPERATOR,
+        "actor_name": principal.actor_name if principal else OPERATOR,
+        "entity": entity,
+        "request_id": request_id,
+    }
+    rows = [
+        {
+            "id": uuid4(),
+            **common,
+            "action": change.action,
+            "entity_id": change.entity_id,
+            "old": change.old,
+            "new": change.new,
+        }
+        for change in changes
+    ]
+    if rows:
+        # Of the table, not the class: one statement, whichever values are None.
+        session.execute(insert(table), rows)

@@ -1,0 +1,206 @@
+"""The command `school-service`: serving, the demo, and the operator's verbs of `tenants.cli`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from copy import copy
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+from flask.cli import FlaskGroup, routes_command, shell_command
+from flask_smorest.spec import openapi_cli
+
+from school_service import __version__, serving
+from school_service.config import ConfigError, Settings
+from school_service.embedded import EmbeddedError, data_folder
+from school_service.serving import ServingError
+from school_service.web.tracing import configure_logs
+from tenants.cli import LOADER, clients_group, tenants_group
+from tenants.installing import install
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from tenants.tenancy import Tenancy
+
+DEFAULT_FOLDER = Path("school-data")
+_CHOSEN_FOLDER = "school_service.data_dir"
+_KEYS = ("SIGNING_KEY", "SIGNING_KEY_FILE")
+
+
+class Program(FlaskGroup):
+    """Flask's group with our commands alone: no plugins of other packages, and no application to make for --help."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Find a command by its name."""
+        return click.Group.get_command(self, ctx, name)
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """List the names of the commands, the most used first."""
+        return list(self.commands)
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command line; what stops it is said in one line, with exit status 1."""
+        try:
+            return super().main(*arguments, **options)
+        except (ConfigError, EmbeddedError, ServingError) as error:
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(1)
+
+
+def _remember_folder(ctx: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
+    if folder is not None:
+        ctx.meta[_CHOSEN_FOLDER] = folder
+
+
+folder_option = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    expose_value=False,
+    callback=_remember_folder,
+    help="Work on the PostgreSQL of this data folder, whatever DATABASE_URL says.  "
+    f"[default without DATABASE_URL: ./{DEFAULT_FOLDER}]",
+)
+
+
+def _with_folder_option(command: click.Command) -> click.Command:
+    """Let every verb below a command take --data-dir; the command itself stays as it is."""
+    changed = copy(command)
+    if isinstance(changed, click.Group):
+        changed.commands = {name: _with_folder_option(verb) for name, verb in changed.commands.items()}
+        return changed
+    return folder_option(changed)
+
+
+def _settings(environment: Mapping[str, str], *, create: bool) -> tuple[Settings, bool]:
+    """Read the settings for the database that is meant: a data folder that is named, DATABASE_URL, the default folder.
+
+    A data folder stays in use until the command ends; `create` makes one that is not there. The second value tells
+    whether it is a data folder. Raises ConfigError, EmbeddedError.
+    """
+    ctx = click.get_current_context()
+    folder: Path | None = ctx.meta.get(_CHOSEN_FOLDER)
+    if folder is None and environment.get("DATABASE_URL", "").strip():
+        return Settings.load(environment), False
+    if folder is None and environment.get("ADMIN_DATABASE_URL", "").strip():
+        raise ConfigError(f"ADMIN_DATABASE_URL is set, but {Settings.REQUIRED}")
+    found = ctx.find_root().with_resource(data_folder(folder or DEFAULT_FOLDER, create=create))
+    return found.settings(environment), True
+
+
+# The application is imported by the verbs that need it: --help and wrong use are answered without.
+
+
+def _make_app() -> Flask:
+    from school_service.app import create_app
+
+    return create_app(_settings(os.environ, create=False)[0])
+
+
+def _tenancy() -> Tenancy:
+    from school_service.app import tenancy_of
+
+    # The operator's verbs sign nothing: the key may be out of their reach.
+    environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
+    is_init = click.get_current_context().info_name == "init"
+    return tenancy_of(_settings(environment, create=is_init)[0])
+
+
+@click.group(
+    cls=Program,
+    create_app=_make_app,
+    add_default_commands=False,
+    add_version_option=False,
+    load_dotenv=False,
+    set_debug_flag=False,
+    context_settings={"auto_envvar_prefix": None, "help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@folder_option
+@click.pass_context
+def program(ctx: click.Context) -> None:
+    """School administration for many schools, as a JSON API on PostgreSQL.
+
+    All settings come from the environment, DATABASE_URL first of all. Without it, a verb works on the PostgreSQL of
+    the data folder, which `demo`, `serve` and `tenants init` make where there is none.
+    """
+    ctx.meta[LOADER] = _tenancy
+
+
+# Flask's group brings options for choosing an application and debugging it; here the application is given.
+program.params = [option for option in program.params if option.name not in {"app", "debug", "env_file"}]
+
+_host = click.option("--host", default=serving.DEFAULT_HOST, show_default=True, help="Address to listen on.")
+_port = click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=serving.DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+
+
+@click.command("demo", short_help="Try everything: a database, two schools and their data, served.")
+@_host
+@_port
+@click.pass_context
+def demo(ctx: click.Context, host: str, port: int) -> None:
+    """Start PostgreSQL in the data folder, fill it with two sample schools, and serve them until stopped.
+
+    Prints everything that is needed to try the service, and writes it to demo.json in the data folder. Nothing
+    outside of that folder is touched; a second start finds everything again.
+    """
+    from school_service.demo.running import run
+
+    run(ctx.meta.get(_CHOSEN_FOLDER) or DEFAULT_FOLDER, host, port)
+
+
+@click.command("serve", short_help="Serve the API until stopped.")
+@_host
+@_port
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 500),
+    default=serving.DEFAULT_THREADS,
+    show_default=True,
+    help="Requests that are worked on at once; POOL_SIZE should be no less.",
+)
+def serve(host: str, port: int, threads: int) -> None:
+    """Serve the API with waitress until SIGTERM or SIGINT, which let the requests under way end."""
+    from school_service.app import create_app, tenancy_of
+
+    listener = serving.listen(host, port)
+    settings, in_folder = _settings(os.environ, create=True)
+    configure_logs(settings.log_level)
+    app = create_app(settings)
+    if in_folder:
+        install(tenancy_of(settings))
+    serving.check(app, settings, threads)
+    serving.serve(app, settings, listener, threads=threads)
+
+
+for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command, openapi_cli):
+    program.add_command(_with_folder_option(_command))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line."""
+    # A verb that is told to stop still leaves the data folder in order.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _leave)
+    program.main(args=arguments, prog_name="school-service")
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Cohort subjects: what is taught to a cohort, and who takes it."""

@@ -1,0 +1,118 @@
+"""Cohort subjects: what is taught to a cohort, and who takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, delete, literal, select
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.cohort_subjects.models import CohortSubject, SubjectEnrollment
+from school_service.cohorts.models import OPEN, Batch, Cohort, Enrollment
+from school_service.cohorts.service import find_session
+from school_service.database import add, get, hold, now, referred
+from school_service.errors import Conflict, Invalid, NotFound
+from school_service.extensions import db
+from school_service.students.models import Student
+from school_service.subjects.models import Subject
+
+
+def resolve_filter(
+    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
+) -> dict[str, UUID | None]:
+    """Find what a filter of cohort subjects means: the cohort of any of its batches, a subject, a session.
+
+    Raises Invalid for what there is not.
+    """
+    return {
+        "cohort_id": batch and referred(Batch, batch, "batch").cohort_id,
+        "subject_id": base and referred(Subject, base, "base").id,
+        "session_id": find_session(session, "session").id if session else None,
+    }
+
+
+def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> CohortSubject:
+    """Teach a subject to a cohort; unless it is an elective, all its students take it at once.
+
+    A second time is a conflict. Raises Invalid for an unknown cohort or subject.
+    """
+    # Held, so that whoever is being enrolled meanwhile is either seen here, or sees this subject.
+    cohort = referred(Cohort, cohort_id, "cohort_id", lock=True)
+    subject = referred(Subject, subject_id, "subject_id")
+    made = add(CohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=elective))
+    if not elective:
+        # Shared, so that nobody's enrollment ends between being found and taking the subject.
+        _take(_takers(CohortSubject.id == made.id).with_for_update(read=True, of=Enrollment))
+    return made
+
+
+def take_compulsory(*, cohort_id: UUID, student_ids: Collection[UUID]) -> None:
+    """Let students of a cohort take all of its subjects but the electives; for whoever enrolls and holds them."""
+    _take(
+        _takers(
+            CohortSubject.cohort_id == cohort_id,
+            CohortSubject.elective.is_(False),
+            Enrollment.student_id.in_(student_ids),
+        )
+    )
+
+
+def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:
+    """Let students of the cohort take a subject of it; who takes it already goes on with it.
+
+    Raises NotFound, and Invalid naming those who are not in the cohort.
+    """
+    subject = get(CohortSubject, cohort_subject_id)
+    held = hold(Student, student_ids)
+    present = set(
+        db.session.scalars(
+            select(Enrollment.student_id).where(
+                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(held), OPEN
+            )
+        )
+    )
+    absent = [str(held.get(student_id, student_id)) for student_id in student_ids if student_id not in present]
+    if absent:
+        raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
+    _take(_takers(CohortSubject.id == subject.id, Enrollment.student_id.in_(present)))
+    return subject
+
+
+def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
+    """Let a student drop an elective, keeping the scores; returns the student's id.
+
+    Raises NotFound where the student does not take it, Conflict where all of the cohort have to.
+    """
+    subject = get(CohortSubject, cohort_subject_id)
+    taken = SubjectEnrollment.cohort_subject_id == subject.id, SubjectEnrollment.student_id == student_id
+    if db.session.execute(delete(SubjectEnrollment).where(*taken)).rowcount == 0:
+        raise NotFound("The student does not take this subject.")
+    if not subject.elective:
+        raise Conflict("This subject is no elective: every student of the cohort takes it.")
+    return student_id
+
+
+def drop_subjects(*, cohort_ids: Collection[UUID], student_ids: Collection[UUID]) -> None:
+    """Let students drop all subjects of cohorts that they leave, keeping the scores."""
+    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id.in_(cohort_ids))
+    db.session.execute(
+        delete(SubjectEnrollment).where(
+            SubjectEnrollment.student_id.in_(student_ids), SubjectEnrollment.cohort_subject_id.in_(subjects)
+        )
+    )
+
+
+def _takers(*conditions: Any) -> Select[Any]:
+    """Pair cohort subjects with the students who are in their cohorts."""
+    return (
+        select(CohortSubject.id, Enrollment.student_id, literal(now()))
+        .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
+        .where(OPEN, *conditions)
+    )
+
+
+def _take(takers: Select[Any]) -> None:
+    columns = ["cohort_subject_id", "student_id", "created_at"]
+    db.session.execute(insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing())

@@ -1,0 +1,45 @@
+"""Read models of cohorts and batches."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, select
+
+from school_service.classrooms.models import Classroom
+from school_service.cohorts.models import Batch, Cohort
+from school_service.reading import read_model
+from school_service.sessions.models import Session
+
+
+@read_model
+def cohorts() -> Select[Any]:
+    """Read model of CohortSchema, the newest session first, then by classroom."""
+    return (
+        select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(Session, Session.id == Cohort.session_id)
+        .order_by(Session.start_date.desc(), Session.id, Classroom.name, Cohort.id)
+    )
+
+
+@read_model
+def cohort(cohort_id: UUID) -> Select[Any]:
+    """Read model of CohortSchema, for one."""
+    return cohorts.query().where(Cohort.id == cohort_id)
+
+
+_BATCH = (Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort"))
+
+
+@read_model
+def batches(cohort_id: UUID) -> Select[Any]:
+    """Read model of BatchSchema, the arms of a cohort by name."""
+    return select(*_BATCH).where(Batch.cohort_id == cohort_id).order_by(Batch.name, Batch.id)
+
+
+@read_model
+def batch(batch_id: UUID) -> Select[Any]:
+    """Read model of BatchSchema, for one."""
+    return select(*_BATCH).where(Batch.id == batch_id)

@@ -1,0 +1,65 @@
+"""Which sample schools there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from school_service.demo.people import EDO, EFIK, HAUSA, IGBO, TIV, YORUBA, Names
+
+
+@dataclass(frozen=True)
+class SampleSchool:
+    """A sample school; its id is made of its code, so that every start finds it again.
+
+    `language`: the Nigerian language it teaches, name and code. `peoples`: whose children come to it, and in which
+    shares.
+    """
+
+    code: str
+    name: str
+    address: str
+    phone_number: str
+    email_address: str
+    motto: str
+    language: tuple[str, str]
+    peoples: tuple[tuple[Names, int], ...]
+
+    @property
+    def id(self) -> UUID:
+        """The school's id, the same in every installation."""
+        return uuid5(NAMESPACE_URL, f"urn:school-service:demo:{self.code}")
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What the registry shows of the school beside its name."""
+        return {
+            "address": self.address,
+            "phone_number": self.phone_number,
+            "email_address": self.email_address,
+            "motto": self.motto,
+        }
+
+
+SCHOOLS = (
+    SampleSchool(
+        code="QAC",
+        name="Queen Amina College, Zaria",
+        address="14 Gaskiya Road, Tudun Wada, Zaria, Kaduna State",
+        phone_number="+2348030001401",
+        email_address="office@queen-amina.example.org",
+        motto="Ilimi haske ne",
+        language=("Hausa", "HAU"),
+        peoples=((HAUSA, 5), (TIV, 2), (IGBO, 1), (YORUBA, 1), (EDO, 1)),
+    ),
+    SampleSchool(
+        code="UHS",
+        name="Unity High School, Ìbàdàn",
+        address="3 Òkè-Àdó Street, Ìbàdàn, Ọ̀yọ́ State",
+        phone_number="+2348050002602",
+        email_address="office@unity-high.example.org",
+        motto="Ìmọ̀ ni agbára",
+        language=("Yorùbá", "YOR"),
+        peoples=((YORUBA, 5), (IGBO, 2), (EFIK, 1), (EDO, 1), (HAUSA, 1)),
+    ),
+)

@@ -1,0 +1,34 @@
+"""Filling a sample school: all of it in one transaction, so that it is there as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import select
+
+from school_service.demo.filling import Filling
+from school_service.demo.schools import SampleSchool
+from school_service.demo.staff import make_staff
+from school_service.demo.structure import make_classrooms, make_sessions, make_subjects
+from school_service.extensions import db
+from school_service.sessions.models import Session
+from school_service.web.life import in_school
+from tenants.binding import Entry
+
+# In this order: each may use what those before it made.
+STEPS: tuple[Callable[[Filling], None], ...] = (
+    make_sessions,
+    make_classrooms,
+    make_subjects,
+    make_staff,
+)
+
+
+def fill(school: SampleSchool) -> None:
+    """Fill a sample school, unless an earlier start has done so."""
+    with in_school(Entry(school.id)):
+        if db.session.scalars(select(Session.id).limit(1)).first() is not None:
+            return
+        filling = Filling.of(school)
+        for step in STEPS:
+            step(filling)

@@ -1,0 +1,1 @@
+"""Enrolling students into cohorts, and taking them out again."""

@@ -1,0 +1,1 @@
+"""Gradebook entries: the score of a student in an assessment."""

@@ -1,0 +1,46 @@
+"""Read models of gradebook entries."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, select
+
+from school_service.assessments.models import LIVE, Assessment
+from school_service.cohorts.models import Batch
+from school_service.gradebooks.models import GradebookEntry
+from school_service.reading import read_model
+
+ENTRY = (
+    GradebookEntry.id,
+    GradebookEntry.assessment_id.label("assessment"),
+    Assessment.category.label("assessment_category"),
+    GradebookEntry.score,
+    GradebookEntry.student_id.label("student"),
+    GradebookEntry.batch_id.label("batch"),
+    Assessment.cohort_subject_id.label("subject"),
+)
+"""The columns of GradebookEntrySchema, of an entry joined with its assessment."""
+
+
+@read_model
+def entries(batch_id: UUID | None = None) -> Select[Any]:
+    """Read model of GradebookEntrySchema, in order of creation: all, or those of a batch."""
+    found = (
+        select(*ENTRY)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(LIVE)
+        .order_by(GradebookEntry.created_at, GradebookEntry.id)
+    )
+    if batch_id is None:
+        return found
+    # An entry's batch is of its assessment's cohort. Said here, because it leads straight to the assessments.
+    cohort = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    return found.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
+
+
+@read_model
+def entry(entry_id: UUID) -> Select[Any]:
+    """Read model of GradebookEntrySchema, for one."""
+    return entries.query().where(GradebookEntry.id == entry_id)

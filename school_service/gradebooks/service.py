@@ -1,0 +1,159 @@
+"""Scores of students in assessments: entered by hand or by sheet, and every change of one in the audit log.
+
+Whoever enters or removes a score by hand shares the assessment; whoever uploads a sheet, or deletes the
+assessment, holds it alone. So the entries of an assessment stand still while a sheet is compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ARRAY, Uuid, bindparam, func, literal, select
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.assessments.models import LIVE, Assessment
+from school_service.assessments.service import find_assessment
+from school_service.audit.service import Change, record, record_many
+from school_service.cohort_subjects.models import SubjectEnrollment
+from school_service.cohorts.models import OPEN, Batch, Enrollment
+from school_service.database import add, get, missing, now, referred
+from school_service.errors import Invalid
+from school_service.extensions import db
+from school_service.gradebooks.models import GradebookEntry
+from school_service.points import POINTS
+from school_service.students.models import Student
+
+ENTITY = "gradebook"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score to enter for a student who is in this batch."""
+
+    student_id: UUID
+    batch_id: UUID
+    score: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many scores were new, how many took the place of another, and how many were there already."""
+
+    created: int
+    updated: int
+    unchanged: int
+
+
+def check_filter(*, batch_id: UUID | None) -> None:
+    """Tell whether there is the batch that a filter names. Raises Invalid."""
+    if batch_id is not None:
+        referred(Batch, batch_id, "batch")
+
+
+def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> GradebookEntry:
+    """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
+
+    Raises Invalid for an unknown id, a score beyond the total points, a batch of another cohort, and a
+    student who is not in the batch or does not take the subject.
+    """
+    assessed = find_assessment(assessment, share=True)
+    if assessed is None:
+        raise Invalid.field("assessment", "no such assessment")
+    if score > assessed.total_points:
+        raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
+    if referred(Batch, batch, "batch").cohort_id != assessed.cohort_id:
+        raise Invalid.field("batch", "is not of the assessment's cohort")
+    _check_student(referred(Student, student, "student").id, batch, assessed.cohort_subject_id)
+    entry = add(GradebookEntry(assessment_id=assessed.id, student_id=student, batch_id=batch, score=score))
+    record(ENTITY, entry.id, new=_values(entry.score, None))
+    return entry
+
+
+def delete_entry(*, entry_id: UUID) -> UUID:
+    """Remove an entry; the audit log keeps its score. Raises NotFound."""
+    assessed = (
+        select(Assessment.id)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .where(GradebookEntry.id == entry_id, LIVE)
+        .with_for_update(read=True, of=Assessment)
+    )
+    if db.session.scalar(assessed) is None:
+        raise missing(GradebookEntry)
+    entry = get(GradebookEntry, entry_id, lock=True)
+    record(ENTITY, entry.id, old=_values(entry.score, entry.sheet))
+    db.session.delete(entry)
+    return entry.id
+
+
+def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> Tally:
+    """Enter the scores of a sheet, each student once, in two statements however many there are.
+
+    For whoever holds the assessment and has checked the scores. `sheet` is the file's name.
+    """
+    found = db.session.execute(
+        select(
+            GradebookEntry.student_id, GradebookEntry.id, GradebookEntry.score, GradebookEntry.sheet
+        ).where(GradebookEntry.assessment_id == assessment.id)
+    )
+    entries = {row.student_id: row for row in found}
+    writing = {}
+    changes = []
+    created = 0
+    for one in scores:
+        entry = entries.get(one.student_id)
+        if entry is None:
+            created += 1
+        elif entry.score == one.score:
+            continue
+        entry_id = uuid4() if entry is None else entry.id
+        old = None if entry is None else _values(entry.score, entry.sheet)
+        writing[entry_id] = one
+        changes.append(Change(entry_id, old, _values(one.score, sheet)))
+    if writing:
+        _write(assessment.id, writing, sheet)
+        record_many(ENTITY, changes)
+    return Tally(created, len(writing) - created, len(scores) - len(writing))
+
+
+def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) -> None:
+    in_batch = select(Enrollment.id).where(
+        Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, OPEN
+    )
+    if db.session.scalar(in_batch) is None:
+        raise Invalid.field("student", "is not in the batch")
+    if db.session.get(SubjectEnrollment, (cohort_subject_id, student_id)) is None:
+        raise Invalid.field("student", "does not take the subject")
+
+
+def _write(assessment_id: UUID, writing: Mapping[UUID, Score], sheet: str) -> None:
+    """Insert or update entries, by their ids."""
+    moment = now()
+    columns: dict[str, tuple[Any, list[Any]]] = {
+        "id": (Uuid(), list(writing)),
+        "student_id": (Uuid(), [one.student_id for one in writing.values()]),
+        "batch_id": (Uuid(), [one.batch_id for one in writing.values()]),
+        "score": (POINTS, [one.score for one in writing.values()]),
+    }
+    arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
+    rows = func.unnest(*arrays).table_valued(*columns).render_derived()
+    entered = insert(GradebookEntry).from_select(
+        [*columns, "assessment_id", "sheet", "created_at", "updated_at"],
+        select(rows, literal(assessment_id), literal(sheet), literal(moment), literal(moment)),
+    )
+    changed = {name: entered.excluded[name] for name in ("score", "sheet", "updated_at")}
+    db.session.execute(
+        entered.on_conflict_do_update(
+            index_elements=[GradebookEntry.assessment_id, GradebookEntry.student_id], set_=changed
+        )
+    )
+
+
+def _values(score: Decimal, sheet: str | None) -> dict[str, Any]:
+    """What the audit log holds of a score."""
+    if sheet is None:
+        return {"score": score, "source": "hand"}
+    return {"score": score, "source": "sheet", "file_name": sheet}

@@ -1,0 +1,53 @@
+"""What a column of a sheet is, for writing and reading alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, auto
+
+MOST_ROWS = 20_000
+
+
+class Kind(Enum):
+    """What the cells of a column hold.
+
+    A read row holds what JSON would: a text, a Decimal, a day written YYYY-MM-DD.
+    """
+
+    TEXT = auto()
+    NUMBER = auto()
+    DAY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Excel lets no other numbers be typed than those from `least` to `most`; `whole`: no fractions."""
+
+    least: Decimal
+    most: Decimal
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """Excel offers these words; any other text may be typed too."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, found by the name in the header: in any order, whatever the case and the space around it.
+
+    `required`: a sheet without it is refused, and its header is dark. `locked`: Excel does not let its cells be
+    changed. `rule`: what Excel lets be typed, or offers; a column of days takes dates alone. `width`: at least so
+    many characters.
+    """
+
+    name: str
+    kind: Kind = Kind.TEXT
+    required: bool = False
+    locked: bool = False
+    rule: Between | Suggested | None = None
+    width: int = 10

@@ -1,0 +1,33 @@
+"""How bad rows of a sheet are told: by row as in Excel, column, code and message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from school_service.errors import InvalidRows
+
+MOST_BAD_ROWS = 200
+
+REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate", "taken", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a cell; `code` is `required`, `invalid`, `duplicate` (in the sheet), `taken` or `unknown`."""
+
+    row: int
+    column: str
+    code: str
+    message: str
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise InvalidRows where there are problems: all of every bad row, of the first 200 bad rows."""
+    found: dict[int, list[Mapping[str, object]]] = {}
+    for problem in sorted(problems, key=lambda problem: problem.row):
+        if len(found) == MOST_BAD_ROWS and problem.row not in found:
+            break
+        found.setdefault(problem.row, []).append(asdict(problem))
+    if found:
+        raise InvalidRows([told for row in found.values() for told in row])

@@ -1,0 +1,21 @@
+"""Subjects."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from school_service.database import add, get
+from school_service.extensions import db
+from school_service.subjects.models import Subject
+
+
+def create_subject(*, name: str, code: str) -> Subject:
+    """Add a subject; a code already taken is a conflict."""
+    return add(Subject(name=name, code=code))
+
+
+def delete_subject(*, subject_id: UUID) -> UUID:
+    """Remove a subject; one that is taught is a conflict. Raises NotFound."""
+    db.session.delete(get(Subject, subject_id, lock=True))
+    db.session.flush()
+    return subject_id

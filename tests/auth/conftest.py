@@ -1,0 +1,129 @@
+"""Applications with other settings, forged tokens, machine clients and an outside provider."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import jwt
+import pytest
+from flask import Flask
+from sqlalchemy import delete
+
+from school_service.app import create_app
+from school_service.auth.tokens import Verifier
+from school_service.config import Settings
+from school_service.extensions import db
+from tenants.clients import create_client
+from tenants.registry import clients
+from tenants.tenancy import Tenancy
+from tests.auth.outside import OutsideProvider
+from tests.client import ApiClient, Document
+from tests.conftest import Place
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """The time it shows, in seconds."""
+        return self.now
+
+
+def written(members: object) -> str:
+    """Write a part of a token: JSON text, or what is text or bytes already, in base64url."""
+    text = json.dumps(members) if not isinstance(members, str | bytes) else members
+    return base64.urlsafe_b64encode(text.encode() if isinstance(text, str) else text).rstrip(b"=").decode()
+
+
+@pytest.fixture
+def own_claims(place: Place) -> dict[str, Any]:
+    """What a sound token of the school's administrator says."""
+    now = int(time.time())
+    return {
+        "sub": str(place.admin_id),
+        "iss": "school-service",
+        "aud": "school-service",
+        "iat": now,
+        "exp": now + 3600,
+        "school_id": str(place.id),
+    }
+
+
+@pytest.fixture
+def verifier(app: Flask) -> Verifier:
+    """The application's verifier."""
+    found: Verifier = app.extensions["school-service"].verifier
+    return found
+
+
+@pytest.fixture
+def sign(verifier: Verifier) -> Callable[..., str]:
+    """Signs claims with the application's own key."""
+
+    def signing(claims: dict[str, Any], **headers: Any) -> str:
+        key = verifier.key
+        return jwt.encode(claims, key.private, key.algorithm, headers={"kid": key.key_id, **headers})
+
+    return signing
+
+
+@pytest.fixture
+def start(settings: Settings, tenancy: Tenancy) -> Iterator[Callable[..., Flask]]:
+    """Makes applications on the same database, with settings of their own; their requests commit."""
+    apps = []
+
+    def starting(**environment: str) -> Flask:
+        usual = {
+            "DATABASE_URL": settings.database_url.render_as_string(hide_password=False),
+            "ADMIN_DATABASE_URL": settings.admin_database_url.render_as_string(hide_password=False),
+            "SIGNING_KEY": settings.signing_key or "",
+            "POOL_SIZE": "3",
+        }
+        apps.append(create_app(Settings.load({**usual, **environment})))
+        return apps[-1]
+
+    yield starting
+    for app in apps:
+        with app.app_context():
+            db.session.remove()
+            for engine in db.engines.values():
+                engine.dispose()
+
+
+@pytest.fixture
+def provider() -> Iterator[OutsideProvider]:
+    """An outside identity provider, over HTTP."""
+    with OutsideProvider() as running:
+        yield running
+
+
+@pytest.fixture
+def outside(start: Callable[..., Flask], provider: OutsideProvider, place: Place) -> ApiClient:
+    """A client without a token of an application that trusts the outside provider."""
+    app = start(AUTH_URL=provider.url)
+    return ApiClient(app, Document(app), None, place.id)
+
+
+@pytest.fixture
+def grant(tenancy: Tenancy) -> Iterator[Callable[..., tuple[str, str]]]:
+    """Grants machine clients schools and permissions; answers id and secret."""
+    made = []
+
+    def granting(*, client_id: str | None = None, **grants: Any) -> tuple[str, str]:
+        client_id = client_id or f"client-{uuid4()}"
+        with tenancy.admin.begin() as connection:
+            secret = create_client(connection, client_id=client_id, **grants)
+        made.append(client_id)
+        return client_id, secret
+
+    yield granting
+    with tenancy.admin.begin() as connection:
+        connection.execute(delete(clients).where(clients.c.id.in_(made)))

@@ -1,0 +1,360 @@
+"""The outside provider's keys: which are taken, when they are fetched, and who waits for that."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from school_service.auth import jwks
+from school_service.auth.jwks import COOL_DOWN, FIRST_COOL_DOWN, FRESH, KeySet, ProviderAway
+from tests.auth.conftest import Clock
+from tests.auth.outside import ALGORITHMS, private_key, public_jwk
+
+
+@pytest.fixture
+def clock():
+    return Clock(1000.0)
+
+
+@pytest.fixture
+def key_set(provider, clock):
+    return KeySet(provider.url + "/.well-known/jwks.json", clock=clock)
+
+
+def replace_keys(provider, *kids):
+    provider.keys = [public_jwk(private_key("ES256", kid), "ES256", kid=kid) for kid in kids]
+
+
+def settle():
+    """Wait for the fetches that nobody waits for."""
+    for thread in threading.enumerate():
+        if thread.name == "provider's keys":
+            thread.join(10)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_providers_keys_are_found_by_their_ids(key_set, provider, algorithm):
+    assert key_set.find(algorithm).algorithm_name == algorithm
+    assert provider.requests == ["/.well-known/jwks.json"]
+
+
+def test_known_keys_are_fetched_once(key_set, provider):
+    for _ in range(100):
+        assert key_set.find("ES256")
+
+    assert len(provider.requests) == 1
+
+
+def test_ten_thousand_unknown_key_ids_cause_one_fetch_in_half_a_minute(key_set, provider, clock):
+    assert key_set.find("ES256")
+    clock.now += COOL_DOWN
+    for number in range(10_000):
+        assert key_set.find(f"unknown {number}") is None
+        clock.now += COOL_DOWN / 10_001
+
+    assert len(provider.requests) == 2
+
+
+def test_the_first_fetch_counts_too(key_set, provider, clock):
+    assert key_set.find("unknown") is None
+    clock.now += COOL_DOWN - 0.1
+    assert key_set.find("unknown") is None
+    assert len(provider.requests) == 1
+
+    clock.now += 0.1
+    assert key_set.find("unknown") is None
+    assert len(provider.requests) == 2
+
+
+def test_a_new_key_is_found_after_the_pause(key_set, provider, clock):
+    assert key_set.find("ES256")
+    replace_keys(provider, "new")
+    assert key_set.find("new") is None
+
+    clock.now += COOL_DOWN
+    assert key_set.find("new")
+    assert key_set.find("ES256") is None
+
+
+def test_a_withdrawn_key_goes_when_the_keys_have_grown_stale(key_set, provider, clock):
+    assert key_set.find("ES256")
+    replace_keys(provider, "new")
+    clock.now += FRESH + 1
+
+    key_set.find("ES256")
+    settle()
+
+    assert key_set.find("ES256") is None
+    assert key_set.find("new")
+
+
+def test_known_keys_are_kept_while_the_provider_is_away(key_set, provider, clock):
+    assert key_set.find("ES256")
+    provider.stop()
+
+    for _ in range(20):
+        clock.now += FRESH + 1
+        assert key_set.find("ES256")
+        settle()
+    assert key_set.find("unknown") is None
+
+
+def test_a_provider_that_never_answered_is_away_and_soon_asked_again(key_set, provider, clock):
+    provider.says(503)
+    for _ in range(100):
+        with pytest.raises(ProviderAway):
+            key_set.find("ES256")
+    assert len(provider.requests) == 1
+
+    provider.answer = provider.key_set
+    clock.now += FIRST_COOL_DOWN
+    assert key_set.find("ES256")
+
+
+def test_nobody_at_the_address_is_a_provider_away(provider, key_set):
+    provider.stop()
+
+    with pytest.raises(ProviderAway):
+        key_set.find("ES256")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (500, b"", {}),
+        (404, b'{"keys": []}', {}),
+        (204, b"", {}),
+        (200, b"", {}),
+        (200, b"<html><body>Sign in</body></html>", {"Content-Type": "text/html"}),
+        (200, b"[]", {}),
+        (200, b"null", {}),
+        (200, b'"keys"', {}),
+        (200, b"{}", {}),
+        (200, b'{"keys": null}', {}),
+        (200, b'{"keys": {"kty": "EC"}}', {}),
+        (200, b'{"keys": [', {}),
+        (200, b"\xff\xfe\x00", {}),
+        (200, b"[" * 100_000, {}),
+        (200, b'{"keys": []' + b" " * (jwks.ANSWER_LIMIT + 1) + b"}", {}),
+        (200, b'{"keys": []}', {"Content-Length": "1000"}),
+        (200, b"no gzip", {"Content-Encoding": "gzip"}),
+    ],
+    ids=lambda said: f"{said[0]} {said[1][:20]!r} {said[2]}",
+)
+def test_what_is_no_key_set_changes_nothing(key_set, provider, clock, said):
+    status, body, headers = said
+    provider.says(status, body, **headers)
+    with pytest.raises(ProviderAway):
+        key_set.find("ES256")
+
+    provider.answer = provider.key_set
+    clock.now += FIRST_COOL_DOWN
+    assert key_set.find("ES256")
+
+    provider.says(status, body, **headers)
+    clock.now += COOL_DOWN
+    assert key_set.find("unknown") is None
+    assert key_set.find("ES256")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirections_are_not_followed(key_set, provider, status):
+    provider.says(status, b"", Location=f"{provider.url}/elsewhere")
+
+    with pytest.raises(ProviderAway):
+        key_set.find("ES256")
+
+    assert provider.requests == ["/.well-known/jwks.json"]
+
+
+def test_a_provider_without_keys_has_answered(key_set, provider):
+    provider.keys = []
+
+    assert key_set.find("ES256") is None
+
+
+SHARED = {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"}
+RSA = public_jwk(private_key("RS256"), "RS256")
+EC = public_jwk(private_key("ES256"), "ES256")
+ED = public_jwk(private_key("EdDSA"), "EdDSA")
+
+
+def private_jwk(algorithm):
+    return ALGORITHMS[algorithm].to_jwk(private_key(algorithm), as_dict=True)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        SHARED,
+        {**SHARED, "alg": "HS256"},
+        {**SHARED, "alg": "RS256"},
+        {**RSA, "alg": "HS256"},
+        {**RSA, "alg": "none"},
+        {**RSA, "alg": "PS256"},
+        {**RSA, "alg": "RS512"},
+        {**RSA, "alg": "ES256"},
+        {**RSA, "alg": ["RS256"]},
+        {**RSA, "alg": {"RS256": 1}},
+        {**EC, "alg": "RS256"},
+        {**EC, "crv": "P-384"},
+        {**EC, "crv": "P-999"},
+        {**EC, "x": "AAAA"},
+        {**EC, "x": 5},
+        {**ED, "alg": "ES256"},
+        {**ED, "crv": "X25519"},
+        {**ED, "x": "AAAA"},
+        {**ED, "crv": None},
+        {**RSA, "use": "enc"},
+        {**RSA, "use": ["sig"]},
+        {**RSA, "key_ops": ["encrypt"]},
+        {**RSA, "n": ""},
+        {**RSA, "n": "AQAB"},
+        {**RSA, "n": 5},
+        {**RSA, "e": "AQ"},
+        {**RSA, "e": "AA"},
+        {name: value for name, value in RSA.items() if name != "n"},
+        {name: value for name, value in RSA.items() if name != "kty"},
+        {**RSA, "kty": "XYZ"},
+        {**RSA, "kty": ["RSA"]},
+        private_jwk("RS256"),
+        private_jwk("ES256"),
+        private_jwk("EdDSA"),
+        public_jwk(rsa.generate_private_key(public_exponent=65537, key_size=1024), "RS256"),
+        public_jwk(ec.generate_private_key(ec.SECP384R1()), "ES256"),
+        public_jwk(ec.generate_private_key(ec.SECP384R1()), "ES256", alg="ES256"),
+        public_jwk(ec.generate_private_key(ec.SECP256K1()), "ES256"),
+        {**EC, "key_ops": ["sign"]},
+        {**EC, "key_ops": 5},
+        {**EC, "key_ops": None},
+    ],
+    ids=lambda members: f"{members.get('kty')} {members.get('alg')} {members.get('crv')}",
+)
+def test_an_unusable_key_is_ignored_and_the_others_are_kept(key_set, provider, members):
+    provider.keys = [*provider.keys, {**members, "kid": "unusable"}]
+
+    assert key_set.find("unusable") is None
+    assert key_set.find("ES256")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [None, 5, "key", [], {}, {"kid": "x"}, {**EC, "kid": []}, {**EC, "kid": {"x": 1}}, {**EC, "kid": 5}],
+)
+def test_an_entry_that_is_no_key_is_ignored(key_set, provider, entry):
+    provider.keys = [entry, *provider.keys, entry]
+
+    assert key_set.find("ES256")
+    assert key_set.find("x") is None
+
+
+def test_a_key_needs_no_alg_and_no_use(key_set, provider):
+    provider.keys = [{name: value for name, value in {**RSA, "kid": "bare"}.items() if name != "use"}]
+
+    assert key_set.find("bare").algorithm_name == "RS256"
+
+
+def test_a_token_may_name_no_key_where_there_is_one_alone(key_set, provider, clock):
+    assert key_set.find(None) is None
+
+    provider.keys = [EC]
+    clock.now += COOL_DOWN
+    assert key_set.find(None).algorithm_name == "ES256"
+
+
+class Gate:
+    """A provider's answer that waits until it is let go."""
+
+    def __init__(self, provider):
+        self.asked, self.go = threading.Event(), threading.Event()
+        self.provider = provider
+        provider.answer = self
+
+    def __call__(self):
+        self.asked.set()
+        assert self.go.wait(10)
+        return self.provider.key_set()
+
+
+def test_many_threads_with_an_unknown_key_cause_one_fetch_and_all_get_the_key(key_set, provider):
+    gate = Gate(provider)
+    with ThreadPoolExecutor(20) as threads:
+        found = [threads.submit(key_set.find, "ES256") for _ in range(20)]
+        assert gate.asked.wait(10)
+        gate.go.set()
+        keys = [future.result() for future in found]
+
+    assert all(key is not None and key.key_id == "ES256" for key in keys)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("age", [COOL_DOWN, FRESH + 1], ids=["fresh", "stale"])
+def test_known_keys_do_not_wait_for_a_slow_provider(key_set, provider, clock, age):
+    assert key_set.find("ES256")
+    gate = Gate(provider)
+    clock.now += age
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(key_set.find, "unknown")
+        assert gate.asked.wait(10)
+        # The provider will not answer before this thread lets it.
+        assert key_set.find("ES256")
+        assert not waiting.done()
+        gate.go.set()
+        assert waiting.result() is None
+
+    assert len(provider.requests) == 2
+
+
+def test_a_stale_key_does_not_wait_for_the_fetch_it_causes(key_set, provider, clock):
+    assert key_set.find("ES256")
+    gate = Gate(provider)
+    clock.now += FRESH + 1
+
+    assert key_set.find("ES256")
+    assert gate.asked.wait(10)
+    assert key_set.find("ES256")
+    gate.go.set()
+    settle()
+
+    assert len(provider.requests) == 2
+
+
+def test_a_provider_that_never_ends_its_answer_is_given_up(provider, clock, monkeypatch):
+    monkeypatch.setattr(jwks, "PATIENCE", 0.2)
+    key_set = KeySet(provider.url, clock=clock)
+    gate = Gate(provider)
+
+    with pytest.raises(ProviderAway):
+        key_set.find("ES256")
+
+    gate.go.set()
+    settle()
+
+
+def test_whoever_comes_late_does_not_wait_anew(key_set, provider, clock):
+    gate = Gate(provider)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(key_set.find, "ES256")
+        assert gate.asked.wait(10)
+        clock.now += jwks.PATIENCE
+        with pytest.raises(ProviderAway):
+            key_set.find("ES256")
+        assert not waiting.done()
+        gate.go.set()
+        assert waiting.result()
+
+
+def test_an_answer_that_trickles_in_is_given_up(key_set, provider, clock):
+    def trickle():
+        for byte in provider.key_set()[2][0]:
+            clock.now += 1
+            yield bytes([byte])
+
+    provider.answer = lambda: (200, {}, trickle())
+
+    with pytest.raises(ProviderAway):
+        key_set.find("ES256")

@@ -1,0 +1,376 @@
+"""Tokens of an outside provider: which are accepted, in which schools, and what they may do there."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from uuid import uuid4
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from school_service.auth.jwks import KeySet
+from tenants.clients import revoke_client
+from tests.auth.conftest import Clock, written
+from tests.auth.outside import ALGORITHMS, private_key, public_jwk
+from tests.client import ApiClient, Document
+
+READ_ROLES = {"permissions": ["read:roles"]}
+
+
+@pytest.fixture
+def allowed(place):
+    """The claims of a token that may list the roles of the school."""
+    return {"school_id": str(place.id), **READ_ROLES}
+
+
+def status_of(api, token, **using):
+    return api.using(token=token, **using).get("/roles").status_code
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_providers_tokens_are_accepted(outside, provider, allowed, algorithm):
+    assert status_of(outside, provider.token(algorithm, **allowed)) == 200
+
+
+def test_a_token_may_name_no_key_where_the_provider_has_one(outside, provider, allowed):
+    provider.keys = [public_jwk(private_key("ES256"), "ES256")]
+
+    assert status_of(outside, provider.token(kid=None, **allowed)) == 200
+
+
+@pytest.mark.parametrize("audience", ["another", "", None, [], ["another", 5], 5])
+def test_a_token_for_another_audience_is_refused(outside, provider, allowed, audience):
+    assert status_of(outside, provider.token(aud=audience, **allowed)) == 401
+
+
+def test_a_token_for_several_audiences_is_accepted(outside, provider, allowed):
+    assert status_of(outside, provider.token(aud=["another", "school-service"], **allowed)) == 200
+
+
+@pytest.mark.parametrize("expiry", ["99999999999", True, [], {}, None, -1, 0])
+def test_a_token_with_a_strange_or_no_expiry_is_refused(outside, provider, allowed, expiry):
+    assert status_of(outside, provider.token(exp=expiry, **allowed)) == 401
+
+
+def test_a_token_is_accepted_half_a_minute_after_its_expiry(outside, provider, allowed):
+    now = int(time.time())
+
+    assert status_of(outside, provider.token(exp=now - 15, **allowed)) == 200
+    assert status_of(outside, provider.token(exp=now - 31, **allowed)) == 401
+
+
+def test_a_token_of_tomorrow_is_refused(outside, provider, allowed):
+    tomorrow = int(time.time()) + 86400
+
+    assert status_of(outside, provider.token(nbf=tomorrow, **allowed)) == 401
+
+
+def test_the_issuer_may_end_in_a_slash(outside, provider, allowed):
+    assert status_of(outside, provider.token(iss=f"{provider.url}/", **allowed)) == 200
+
+
+@pytest.mark.parametrize("issuer", ["https://another.example", "", None])
+def test_a_token_of_another_issuer_is_refused(outside, provider, allowed, issuer):
+    assert status_of(outside, provider.token(iss=issuer, **allowed)) == 401
+    assert provider.requests == []
+
+
+def test_another_key_of_the_same_kind_is_refused(outside, provider, allowed):
+    for algorithm in ALGORITHMS:
+        assert status_of(outside, provider.token(algorithm, name="stolen", **allowed)) == 401
+
+
+def test_a_key_serves_its_own_algorithm_alone(outside, provider, allowed):
+    assert status_of(outside, provider.token("ES256", kid="RS256", **allowed)) == 401
+    for algorithm in ("RS384", "RS512", "PS256"):
+        token = jwt.encode(provider.claims(**allowed), private_key("RS256"), algorithm, headers={"kid": "RS256"})
+        assert status_of(outside, token) == 401
+
+
+def test_shared_secrets_are_refused(outside, provider, allowed):
+    shared = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"
+    provider.keys = [*provider.keys, {"kty": "oct", "k": shared, "kid": "shared", "alg": "HS256"}]
+    pem = private_key("RS256").public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    for kid, secret in (("RS256", pem), ("shared", b"secret-secret-secret-secret-secret"), ("RS256", b"")):
+        content = f"{written({'alg': 'HS256', 'kid': kid})}.{written(provider.claims(**allowed))}"
+        signature = hmac.new(secret, content.encode(), hashlib.sha256).digest()
+        assert status_of(outside, f"{content}.{written(signature)}") == 401
+
+
+def test_an_unsigned_token_is_refused(outside, provider, allowed):
+    token = f"{written({'alg': 'none', 'kid': 'ES256'})}.{written(provider.claims(**allowed))}."
+
+    assert status_of(outside, token) == 401
+
+
+def test_the_service_can_be_told_issuer_keys_audience_and_claim(start, provider, place):
+    claim = "https://example.org/schools"
+    app = start(
+        AUTH_URL="https://login.example.org/tenant/",
+        AUTH_ISSUER="urn:example:issuer",
+        AUTH_JWKS_URL=f"{provider.url}/other/keys",
+        AUTH_AUDIENCE="urn:example:api",
+        AUTH_SCHOOL_CLAIM=claim,
+    )
+    api = ApiClient(app, Document(app), None, place.id)
+    sound = {"iss": "urn:example:issuer", "aud": "urn:example:api", claim: [str(place.id)], **READ_ROLES}
+
+    assert status_of(api, provider.token(**sound)) == 200
+    assert provider.requests == ["/other/keys"]
+    assert status_of(api, provider.token(**{**sound, "iss": "https://login.example.org/tenant/"})) == 401
+    assert status_of(api, provider.token(**{**sound, "aud": "school-service"})) == 401
+    assert status_of(api, provider.token(**{**sound, claim: None, "school_id": str(place.id)})) == 403
+
+
+def test_the_keys_are_asked_for_below_the_providers_address(start, provider, allowed, place):
+    app = start(AUTH_URL=f"{provider.url}/realm/")
+    api = ApiClient(app, Document(app), None, place.id)
+
+    assert status_of(api, provider.token(iss=f"{provider.url}/realm", **allowed)) == 200
+    assert provider.requests == ["/realm/.well-known/jwks.json"]
+
+
+def test_a_provider_that_never_answered_is_unavailable(outside, provider, allowed):
+    provider.says(500)
+
+    answer = outside.using(token=provider.token(**allowed)).get("/roles")
+
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert answer.get_json()["message"] == "The identity provider can't be reached. Try again shortly."
+
+
+def test_the_services_own_users_need_no_provider(outside, provider, place):
+    provider.stop()
+
+    assert status_of(outside, place.admin_token) == 200
+
+
+def test_users_sign_in_with_the_providers_token(outside, provider, place):
+    token = provider.token(school_id=str(place.id), permissions=[])
+
+    answer = outside.using(token=token).post(
+        "/users/login", {"username": "admin", "password": "correct horse battery staple"}
+    )
+
+    own = outside.ok(answer)["access_token"]["access_token"]
+    assert status_of(outside, own) == 200
+
+
+def test_tokens_stay_good_while_the_provider_is_away(outside, provider, allowed):
+    assert status_of(outside, provider.token(**allowed)) == 200
+    provider.stop()
+
+    assert status_of(outside, provider.token(jti="another", **allowed)) == 200
+    assert status_of(outside, provider.token(kid="unknown", **allowed)) == 401
+
+
+def test_the_tokens_of_a_withdrawn_key_are_not_remembered(outside, provider, allowed):
+    clock = Clock()
+    verifier = outside.app.extensions["school-service"].verifier
+    verifier.outside_keys = KeySet(verifier.outside_keys.url, clock=clock)
+    token = provider.token(**allowed)
+    assert status_of(outside, token) == 200
+    provider.keys = [public_jwk(private_key("ES256", "new"), "ES256", kid="new")]
+
+    clock.now += 30
+    assert status_of(outside, provider.token(name="new", kid="new", **allowed)) == 200
+
+    assert status_of(outside, token) == 401
+
+
+def test_the_built_in_provider_is_not_mounted(outside):
+    assert outside.post("/auth/oauth/token", {}).status_code == 404
+    assert outside.get("/auth/.well-known/jwks.json").status_code == 404
+    assert not [path for path in outside.document.spec["paths"] if path.startswith("/auth")]
+
+
+class TestSchools:
+    def test_the_claim_names_one_school(self, outside, provider, place, other_place):
+        token = provider.token(school_id=str(place.id), **READ_ROLES)
+
+        assert status_of(outside, token) == 200
+        assert status_of(outside, token, school=None) == 200
+        assert status_of(outside, token, school=other_place.id) == 403
+        assert status_of(outside, token, school=uuid4()) == 403
+
+    def test_the_claim_names_several_schools(self, outside, provider, place, other_place):
+        token = provider.token(school_id=[str(place.id), str(other_place.id).upper()], **READ_ROLES)
+
+        assert status_of(outside, token) == 200
+        assert status_of(outside, token, school=other_place.id) == 200
+        assert status_of(outside, token, school=uuid4()) == 403
+        assert status_of(outside, token, school=None) == 400
+
+    @pytest.mark.parametrize(
+        "claim", ["", [], "x", ["x"], 5, {}, True, ["x", 5, None], "urn:uuid:6fa459ea-ee8a-3ca4-894e-db77e160355e"]
+    )
+    def test_what_names_no_school_leads_to_none(self, outside, provider, grant, place, claim):
+        client_id, _ = grant(all_schools=True, all_permissions=True)
+        token = provider.token(school_id=claim, azp=client_id, **READ_ROLES)
+
+        assert status_of(outside, token) == 403
+        assert status_of(outside, token, school=None) == 400
+
+    def test_a_token_names_a_school_that_does_not_exist(self, outside, provider):
+        nowhere = uuid4()
+        token = provider.token(school_id=str(nowhere), **READ_ROLES)
+
+        assert status_of(outside, token, school=nowhere) == 404
+
+    def test_without_the_claim_the_grant_decides(self, outside, provider, grant, place, other_place):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        token = provider.token(azp=client_id)
+
+        assert status_of(outside, token) == 200
+        assert status_of(outside, token, school=other_place.id) == 403
+        assert status_of(outside, token, school=uuid4()) == 403
+        # The token itself names no school.
+        assert status_of(outside, token, school=None) == 400
+
+    def test_a_grant_may_cover_all_schools(self, outside, provider, grant, place, other_place):
+        client_id, _ = grant(all_schools=True, permissions=["read:roles"])
+        token = provider.token(azp=client_id)
+
+        assert status_of(outside, token) == 200
+        assert status_of(outside, token, school=other_place.id) == 200
+        assert status_of(outside, token, school=uuid4()) == 404
+
+    @pytest.mark.parametrize("claim", ["azp", "client_id", "sub"])
+    def test_the_grant_is_that_of_azp_client_id_or_sub(self, outside, provider, grant, place, claim):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+
+        assert status_of(outside, provider.token(**{"sub": None, claim: client_id})) == 200
+
+    def test_the_first_of_azp_client_id_and_sub_counts(self, outside, provider, grant, place):
+        granted, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+
+        assert status_of(outside, provider.token(azp=granted, client_id="unknown", sub="unknown")) == 200
+        assert status_of(outside, provider.token(azp="unknown", client_id=granted, sub=granted)) == 403
+        assert status_of(outside, provider.token(client_id=granted, sub="unknown")) == 200
+        assert status_of(outside, provider.token(client_id="unknown", sub=granted)) == 403
+        assert status_of(outside, provider.token(azp="", sub=granted)) == 403
+        assert status_of(outside, provider.token(client_id=5, sub=granted)) == 403
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            {"azp": "unknown"},
+            {"sub": None},
+            {"sub": ""},
+            {"sub": 5},
+            {"azp": []},
+            {"sub": "a\0b"},
+            {"sub": "\ud800"},
+            {"sub": "a" * 256},
+        ],
+        ids=lambda names: repr(names)[:30],
+    )
+    def test_nobodys_token_enters_no_school(self, outside, provider, names):
+        assert status_of(outside, provider.token(**{"permissions": ["read:roles"], **names})) == 403
+
+    def test_a_revoked_grant_ends_at_once(self, outside, provider, grant, place, tenancy):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        token = provider.token(azp=client_id)
+        assert status_of(outside, token) == 200
+
+        with tenancy.admin.begin() as connection:
+            revoke_client(connection, client_id)
+
+        assert status_of(outside, token) == 403
+
+
+class TestPermissions:
+    def test_an_array_carries_them(self, outside, provider, place):
+        token = provider.token(school_id=str(place.id), permissions=["read:users", "read:roles"])
+
+        assert status_of(outside, token) == 200
+        assert outside.using(token=token).get("/users").status_code == 200
+        answer = outside.using(token=token).post("/roles", {"name": "Cook", "avatar": 1})
+        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission write:roles.")
+
+    def test_the_scope_carries_them(self, outside, provider, place):
+        token = provider.token(school_id=str(place.id), scope="openid read:roles  write:students")
+
+        assert status_of(outside, token) == 200
+        assert outside.using(token=token).get("/users").status_code == 403
+
+    def test_the_array_counts_before_the_scope(self, outside, provider, place):
+        token = provider.token(school_id=str(place.id), permissions=[], scope="read:roles")
+
+        assert status_of(outside, token) == 403
+
+    @pytest.mark.parametrize(
+        "carried",
+        [
+            {"permissions": []},
+            {"permissions": "read:roles"},
+            {"permissions": {"read:roles": True}},
+            {"permissions": [["read:roles"], None, 5]},
+            {"permissions": ["READ:ROLES", "roles:read", "read:role", "*", ""]},
+            {"scope": ""},
+            {"scope": "openid profile"},
+            {"scope": ["read:roles"]},
+            {"scope": 5},
+        ],
+        ids=str,
+    )
+    def test_what_carries_none_does_not_fall_back_to_the_grant(self, outside, provider, grant, place, carried):
+        client_id, _ = grant(school_ids=[place.id], all_permissions=True)
+
+        assert status_of(outside, provider.token(azp=client_id, **carried)) == 403
+
+    @pytest.mark.parametrize("school_claim", [True, False])
+    def test_a_token_that_carries_neither_has_those_of_its_grant(self, outside, provider, grant, place, school_claim):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        claims = {"school_id": str(place.id)} if school_claim else {}
+        api = outside.using(token=provider.token(azp=client_id, **claims))
+
+        assert api.get("/roles").status_code == 200
+        assert api.get("/users").status_code == 403
+
+    @pytest.mark.parametrize("name", ["unknown", "a\0b", "\ud800", "'; DROP SCHEMA registry; --", 5], ids=repr)
+    def test_a_token_with_a_school_but_no_grant_may_do_nothing(self, outside, provider, place, name):
+        api = outside.using(token=provider.token(school_id=str(place.id), azp=name))
+
+        assert api.get("/roles").status_code == 403
+        assert api.get("/states").status_code == 200
+
+    def test_the_grant_of_everything_holds_what_the_school_made_up(self, outside, provider, grant, place):
+        client_id, _ = grant(school_ids=[place.id], all_permissions=True)
+
+        assert status_of(outside, provider.token(azp=client_id)) == 200
+
+
+class TestImpersonation:
+    """Whatever the provider writes, its tokens are not those of the service."""
+
+    def test_the_providers_key_signs_no_token_of_the_service(self, outside, provider, place):
+        for kid in ("ES256", None, outside.app.extensions["school-service"].verifier.key.key_id):
+            token = provider.token(iss="school-service", sub=str(place.admin_id), school_id=str(place.id), kid=kid)
+            assert status_of(outside, token) == 401
+
+    def test_a_users_id_as_subject_gives_nothing_of_the_users(self, outside, provider, place):
+        api = outside.using(token=provider.token(sub=str(place.admin_id), school_id=str(place.id)))
+
+        assert api.get("/roles").status_code == 403
+        own_password = {"password": "new", "current_password": "correct horse battery staple"}
+        assert api.put(f"/users/{place.admin_id}/password", own_password).status_code == 403
+
+    def test_the_services_key_signs_no_token_of_the_provider(self, outside, provider, sign, allowed):
+        assert status_of(outside, sign(provider.claims(**allowed))) == 401
+
+    def test_the_issuer_is_not_taken_from_a_list(self, outside, provider, allowed):
+        header = written({"alg": "ES256", "kid": "ES256"})
+        payload = written(json.dumps(provider.claims(**allowed)).replace(f'"{provider.url}"', f'["{provider.url}"]', 1))
+        content = f"{header}.{payload}"
+        signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(
+            content.encode(), private_key("ES256")
+        )
+
+        assert status_of(outside, f"{content}.{written(signature)}") == 401
+

@@ -1,0 +1,422 @@
+"""The service's own tokens: what is refused, what is remembered, and for how long."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from uuid import uuid4
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from school_service.auth import tokens
+from school_service.auth.keys import SigningKey
+from school_service.auth.tokens import Verifier, issue_user_token
+from tests.auth.conftest import Clock, written
+from tests.client import ApiClient, Document
+
+PEM = Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+
+
+def status_of(api, token):
+    return api.using(token=token).get("/roles").status_code
+
+
+def test_a_sound_token_is_accepted(api, sign, own_claims):
+    assert status_of(api, sign(own_claims)) == 200
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
+def test_the_scheme_is_written_in_any_case(api, place, scheme):
+    answer = api.using(token=None).get("/roles", headers={"Authorization": f"{scheme} {place.admin_token}"})
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic YTpi", "bearer", "Token x", "x"])
+def test_without_a_bearer_token_nobody_is_known(api, header):
+    headers = {} if header is None else {"Authorization": header}
+
+    answer = api.using(token=None).get("/roles", headers=headers)
+
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    body = answer.get_json()
+    assert (body["code"], body["status"]) == (401, "Unauthorized")
+    assert body["request_id"] == answer.headers["X-Request-ID"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Basic YTpi"}], ids=["none", "Basic"])
+def test_a_missing_token_is_challenged_without_an_error(api, headers):
+    answer = api.using(token=None).get("/roles", headers=headers)
+
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_refused_token_is_challenged_with_the_error(api):
+    answer = api.using(token="a.b.c").get("/roles")
+
+    assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+
+def test_an_expired_token_is_refused(api, sign, own_claims):
+    expired = sign({**own_claims, "exp": int(time.time()) - 31})
+
+    answer = api.using(token=expired).get("/roles")
+
+    assert answer.status_code == 401
+    assert answer.get_json()["message"] == "The token has expired."
+
+
+def test_the_clocks_may_differ_by_half_a_minute(api, sign, own_claims):
+    assert status_of(api, sign({**own_claims, "exp": int(time.time()) - 15})) == 200
+    assert status_of(api, sign({**own_claims, "nbf": int(time.time()) + 15})) == 200
+
+
+def test_a_token_of_tomorrow_is_refused(api, sign, own_claims):
+    assert status_of(api, sign({**own_claims, "nbf": int(time.time()) + 3600})) == 401
+    assert status_of(api, sign({**own_claims, "iat": int(time.time()) + 3600})) == 401
+
+
+@pytest.mark.parametrize(
+    "audience", ["another", "", None, [], ["another"], 5, {}, "school-service "], ids=repr
+)
+def test_a_token_for_another_audience_is_refused(api, sign, own_claims, audience):
+    assert status_of(api, sign({**own_claims, "aud": audience})) == 401
+
+
+def test_a_token_for_several_audiences_is_accepted(api, sign, own_claims):
+    assert status_of(api, sign({**own_claims, "aud": ["another", "school-service"]})) == 200
+
+
+@pytest.mark.parametrize("issuer", ["another", "", "School-Service", "school-service/"])
+def test_a_token_of_another_issuer_is_refused(api, sign, own_claims, issuer):
+    assert status_of(api, sign({**own_claims, "iss": issuer})) == 401
+
+
+@pytest.mark.parametrize("claim", ["iss", "aud", "exp", "sub"])
+def test_a_token_without_a_needed_claim_is_refused(api, sign, own_claims, claim):
+    del own_claims[claim]
+
+    assert status_of(api, sign(own_claims)) == 401
+
+
+@pytest.mark.parametrize(
+    "expiry", ['"tomorrow"', '"99999999999"', "null", "true", "[]", "{}", "NaN", "Infinity", "-1", "-Infinity"]
+)
+def test_a_token_with_a_strange_expiry_is_refused(api, verifier, own_claims, expiry):
+    own_claims["exp"] = "EXPIRY"
+    payload = json.dumps(own_claims).replace('"EXPIRY"', expiry)
+
+    assert status_of(api, signed(verifier.key, payload)) == 401
+
+
+def test_a_token_may_expire_at_a_fraction_of_a_second(api, sign, own_claims):
+    assert status_of(api, sign({**own_claims, "exp": time.time() + 60.5})) == 200
+
+
+@pytest.mark.parametrize("subject", [5, None, [], {}, "", "admin", "123e4567e89b12d3a456426614174000x"], ids=repr)
+def test_a_token_with_a_strange_subject_is_refused(api, verifier, own_claims, subject):
+    assert status_of(api, signed(verifier.key, json.dumps({**own_claims, "sub": subject}))) == 401
+
+
+@pytest.mark.parametrize("payload", ["[]", "[1]", "5", "null", '"text"', "", "{", "{'a': 1}", "[" * 9000 + "]" * 9000])
+def test_a_payload_that_is_no_object_is_refused(api, verifier, payload):
+    assert status_of(api, signed(verifier.key, payload)) == 401
+
+
+def test_a_payload_nested_too_deep_is_refused(api, verifier, own_claims):
+    payload = json.dumps({**own_claims, "deep": "DEEP"}).replace('"DEEP"', "[" * 5000 + "]" * 5000)
+
+    assert status_of(api, signed(verifier.key, payload)) == 401
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "x",
+        ".",
+        "..",
+        "...",
+        "a.b",
+        "a.b.c",
+        "a.b.c.d",
+        "....." * 50,
+        "é.è.ê",
+        "\u00a0",
+        "null",
+        "{}",
+        "e30.e30.e30",
+        "e30.e30.",
+        ".e30.e30",
+        "A" * 1_000_000,
+        ".".join(["A" * 100_000] * 3),
+        "%00.%00.%00",
+        "a b c",
+        "bnVsbA.bnVsbA.bnVsbA",
+        "W10.W10.W10",
+        "=.=.=",
+        "-_-_.-_-_.-_-_",
+    ],
+    ids=lambda token: token[:12],
+)
+def test_garbage_is_refused(api, token):
+    answer = api.using(token=None).get("/roles", headers={"Authorization": f"Bearer {token}".encode().decode("latin-1")})
+
+    assert answer.status_code == 401
+    assert answer.get_json()["message"] == "The token is invalid."
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"alg": None},
+        {"alg": ""},
+        {"alg": 5},
+        {"alg": ["ES256"]},
+        {"alg": "ES256", "kid": 5},
+        {"alg": "ES256", "kid": None},
+        {"alg": "ES256", "kid": ["x"]},
+        {"alg": "ES256", "kid": {"x": 1}},
+        {"alg": "ES256", "crit": ["x"]},
+        {"alg": "ES256", "b64": False, "crit": ["b64"]},
+        {"alg": "ES256", "typ": 5},
+        {"alg": "es256"},
+        {"alg": "ES384"},
+        [],
+        "text",
+        None,
+    ],
+    ids=repr,
+)
+def test_a_strange_header_is_refused(api, verifier, own_claims, header):
+    known = {"kid": verifier.key.key_id} if isinstance(header, dict) else None
+    merged = {**known, **header} if known else header
+    token = f"{written(merged)}.{written(own_claims)}.{written(b'0' * 64)}"
+
+    assert status_of(api, token) == 401
+
+
+def test_an_unsigned_token_is_refused(api, verifier, own_claims):
+    for algorithm in ("none", "None", "NONE"):
+        header = written({"alg": algorithm, "kid": verifier.key.key_id})
+        assert status_of(api, f"{header}.{written(own_claims)}.") == 401
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+def test_the_public_key_is_no_shared_secret(api, verifier, own_claims, algorithm):
+    public = verifier.key.private.public_key()
+    secrets = [public.public_bytes(*PEM), json.dumps(verifier.key.public_jwk).encode(), b"", b"secret"]
+    for secret in secrets:
+        content = f"{written({'alg': algorithm, 'kid': verifier.key.key_id})}.{written(own_claims)}"
+        signature = hmac.new(secret, content.encode(), hashlib.new(algorithm.replace("HS", "SHA")).name).digest()
+        assert status_of(api, f"{content}.{written(signature)}") == 401
+
+
+def test_a_changed_payload_is_refused(api, place, other_place, sign, own_claims):
+    header, _, signature = place.admin_token.split(".")
+    for changed in ({"sub": str(other_place.admin_id)}, {"school_id": str(other_place.id)}, {"exp": 2**33}):
+        assert status_of(api, f"{header}.{written({**own_claims, **changed})}.{signature}") == 401
+
+
+def test_a_changed_signature_is_refused(api, place, other_place):
+    header, payload, signature = place.admin_token.split(".")
+    other_signature = other_place.admin_token.split(".")[2]
+    flipped = ("A" if signature[10] != "A" else "B").join([signature[:10], signature[11:]])
+    for changed in ("", signature[:-4], flipped, signature + "AAAA", other_signature, signature[::-1], "A" * 86):
+        assert status_of(api, f"{header}.{payload}.{changed}") == 401
+
+
+def test_an_unknown_key_is_refused(api, sign, own_claims):
+    assert status_of(api, sign(own_claims, kid="another")) == 401
+
+
+def test_a_token_that_names_no_key_is_refused(api, verifier, own_claims):
+    assert status_of(api, jwt.encode(own_claims, verifier.key.private, verifier.key.algorithm)) == 401
+
+
+def test_another_key_of_the_same_kind_is_refused(api, verifier, own_claims):
+    another = SigningKey.generate()
+
+    token = jwt.encode(own_claims, another.private, "ES256", headers={"kid": verifier.key.key_id})
+    assert status_of(api, token) == 401
+
+
+def test_the_key_that_a_token_brings_along_is_not_trusted(api, verifier, own_claims):
+    another = SigningKey.generate()
+    for brought in ({"jwk": another.public_jwk}, {"jku": "http://127.0.0.1:1/keys"}, {"x5u": "http://127.0.0.1:1/x"}):
+        headers = {"kid": verifier.key.key_id, **brought}
+        assert status_of(api, jwt.encode(own_claims, another.private, "ES256", headers=headers)) == 401
+
+
+@pytest.mark.parametrize(
+    ("private", "algorithm"),
+    [
+        (rsa.generate_private_key(public_exponent=65537, key_size=2048), "RS256"),
+        (ec.generate_private_key(ec.SECP256R1()), "ES256"),
+        (ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
+    ],
+    ids=["RSA", "P-256", "Ed25519"],
+)
+def test_any_kind_of_signing_key_serves(start, place, private, algorithm):
+    key = SigningKey(private, algorithm)
+    app = start(SIGNING_KEY=key.to_pem())
+    with app.app_context():
+        token = issue_user_token(app.extensions["school-service"].verifier.key, place.admin_id, place.id)
+    api = ApiClient(app, Document(app), token["access_token"], place.id)
+
+    assert api.get("/roles").status_code == 200
+    assert api.using(token=place.admin_token).get("/roles").status_code == 401
+    # An outsider checks the token with nothing but the published key.
+    [published] = api.using(token=None, school=None).get("/auth/.well-known/jwks.json").get_json()["keys"]
+    assert (published["alg"], published["use"]) == (algorithm, "sig")
+    assert "d" not in published
+    header = jwt.get_unverified_header(token["access_token"])
+    assert (header["kid"], header["alg"]) == (published["kid"], algorithm)
+    claims = jwt.decode(
+        token["access_token"], jwt.PyJWK(published), [algorithm], audience="school-service", issuer="school-service"
+    )
+    assert (claims["sub"], claims["school_id"]) == (str(place.admin_id), str(place.id))
+    assert claims["exp"] - claims["iat"] == token["expires_in"] == 86400
+
+
+def test_a_user_of_the_other_school_can_not_enter(api, other_api, place, other_place):
+    for school, stranger in ((place, other_api), (other_place, api)):
+        answer = stranger.using(school=school.id).get("/roles")
+        assert answer.status_code == 403
+        assert school.name not in answer.get_data(as_text=True)
+
+
+def test_a_forged_school_leads_to_no_user(api, sign, own_claims, other_place):
+    """The administrator's id is not known in the other school, were it signed by mistake."""
+    token = sign({**own_claims, "school_id": str(other_place.id)})
+
+    assert api.using(token=token, school=other_place.id).get("/roles").status_code == 401
+
+
+@pytest.mark.parametrize("school", [None, "", "x", 5, [], {}, ["x"]], ids=repr)
+def test_a_users_token_without_a_school_enters_none(api, sign, own_claims, school):
+    assert status_of(api, sign({**own_claims, "school_id": school})) == 403
+
+
+def test_a_user_may_do_what_its_roles_say_whatever_its_token_says(api, make, sign, own_claims, grant):
+    client_id, _ = grant(all_schools=True, all_permissions=True)
+    user = make.user()["user"]
+    claims = {**own_claims, "sub": user["id"], "azp": client_id}
+
+    for carried in ({"permissions": ["read:roles"]}, {"scope": "read:roles"}, {}):
+        assert status_of(api, sign({**claims, **carried})) == 403
+
+
+def test_the_token_of_an_unknown_user_is_refused(api, sign, own_claims):
+    assert status_of(api, sign({**own_claims, "sub": str(uuid4())})) == 401
+
+
+def test_a_deleted_users_token_stops_at_once_and_starts_again_on_restore(api, make):
+    caller = make.caller("read:roles")
+    assert caller.get("/roles").status_code == 200
+
+    api.ok(api.delete(f"/users/{caller.user['id']}/delete"))
+    answer = caller.get("/roles")
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+    api.ok(api.put(f"/users/{caller.user['id']}/restore"))
+    assert caller.get("/roles").status_code == 200
+
+
+def test_a_role_taken_away_works_at_once(api, make):
+    made = make.user()
+    role = make.role("read:roles")
+    caller = api.using(token=made["access_token"]["access_token"])
+    assert caller.get("/roles").status_code == 403
+
+    api.ok(api.put(f"/users/{made['user']['id']}/roles", {"role": role["id"]}))
+    assert caller.get("/roles").status_code == 200
+
+    api.ok(api.delete(f"/users/{made['user']['id']}/roles/{role['id']}"))
+    answer = caller.get("/roles")
+    assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission read:roles.")
+
+
+def test_a_permission_taken_from_a_role_works_at_once(api, make):
+    made = make.user()
+    role = make.role("read:roles")
+    api.ok(api.put(f"/users/{made['user']['id']}/roles", {"role": role["id"]}))
+    caller = api.using(token=made["access_token"]["access_token"])
+    assert caller.get("/roles").status_code == 200
+
+    api.ok(api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": []}))
+    assert caller.get("/roles").status_code == 403
+
+
+@pytest.fixture
+def timed(rehearsed, settings, verifier, monkeypatch):
+    """The application's verifier and the clock that it goes by."""
+    clock = Clock(time.time())
+    made = Verifier(settings, verifier.key, clock=clock)
+    monkeypatch.setattr(rehearsed.extensions["school-service"], "verifier", made)
+    return made, clock
+
+
+def test_a_verified_token_is_remembered_until_it_expires(api, timed, sign, own_claims):
+    verifier, clock = timed
+    token = sign(own_claims)
+    assert status_of(api, token) == 200
+
+    # With another key the token can't be verified any more: what is accepted now is remembered.
+    verifier.key = SigningKey.generate()
+    clock.now = own_claims["exp"] + 29.9
+    assert status_of(api, token) == 200
+    clock.now = own_claims["exp"] + 30
+    assert status_of(api, token) == 401
+
+
+def test_a_remembered_token_is_of_a_user_who_may_have_gone(api, timed, make):
+    caller = make.caller("read:roles")
+    assert caller.get("/roles").status_code == 200
+
+    api.ok(api.delete(f"/users/{caller.user['id']}/delete"))
+
+    assert caller.get("/roles").status_code == 401
+
+
+def test_a_refused_token_is_not_remembered(api, timed, sign, own_claims):
+    verifier, _ = timed
+    key, verifier.key = verifier.key, SigningKey.generate()
+    token = sign(own_claims)
+    assert status_of(api, token) == 401
+
+    verifier.key = key
+    assert status_of(api, token) == 200
+
+
+def test_only_so_many_tokens_are_remembered(app, settings, verifier, sign, own_claims, monkeypatch):
+    monkeypatch.setattr(tokens, "REMEMBERED", 3)
+    small = Verifier(settings, verifier.key)
+    signed_tokens = [sign({**own_claims, "jti": str(number)}) for number in range(5)]
+    with app.app_context():
+        for token in signed_tokens:
+            small.caller(token)
+        small.key = SigningKey.generate()
+        remembered = [token for token in signed_tokens if known(small, token)]
+
+    assert remembered == signed_tokens[-3:]
+
+
+def known(verifier, token):
+    try:
+        verifier.caller(token)
+    except tokens.NotAuthenticated:
+        return False
+    return True
+
+
+def signed(key, payload):
+    """Sign any text as a payload, as PyJWT would not."""
+    return jwt.PyJWS().encode(payload.encode(), key.private, key.algorithm, headers={"kid": key.key_id})

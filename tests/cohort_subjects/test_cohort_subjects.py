@@ -1,0 +1,202 @@
+"""Cohort subjects: what is taught to a cohort."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tests.threads import at_once
+
+
+def page(api, **wanted):
+    return api.ok(api.get("/cohort-subjects", query_string=wanted))
+
+
+def found(api, **wanted):
+    return [subject["id"] for subject in page(api, **wanted)["data"]]
+
+
+def test_a_cohort_subject_is_created_listed_and_shown(api, make):
+    cohort, subject = make.cohort(), make.subject(name="Fisíìsì", code="PHY")
+
+    made = make.cohort_subject(cohort, subject, elective=True)
+
+    assert made == {"id": made["id"], "elective": True, "subject": "Fisíìsì", "code": "PHY", "cohort": cohort["id"]}
+    assert api.ok(api.get(f"/cohort-subjects/{made['id']}")) == made
+    assert page(api) == {"page_number": 0, "page_size": 50, "total_pages": 1, "total": 1, "data": [made]}
+
+
+def test_the_list_is_in_order_of_names_and_paged(api, make):
+    cohort = make.cohort()
+    made = [make.cohort_subject(cohort, make.subject(name=name)) for name in ("Music", "Art", "Yoruba")]
+    again = make.cohort_subject(make.cohort(), None)
+
+    named = [subject["subject"] for subject in page(api)["data"]]
+    pages = [found(api, pageNumber=number, pageSize=3) for number in range(3)]
+
+    assert named == sorted(named)
+    assert [len(part) for part in pages] == [3, 1, 0]
+    assert sorted(pages[0] + pages[1]) == sorted([again["id"], *(subject["id"] for subject in made)])
+
+
+def test_a_second_time_is_a_conflict(api, make):
+    cohort, subject = make.cohort(), make.subject()
+    make.cohort_subject(cohort, subject)
+
+    body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": True}
+    answer = api.post("/cohort-subjects", body)
+
+    assert answer.status_code == 409
+    assert answer.get_json()["message"] == "A cohort subject with this cohort and subject exists already."
+
+
+def test_any_batch_of_a_cohort_finds_its_subjects(api, make):
+    cohort = make.cohort()
+    arm = make.batch(cohort)
+    made = make.cohort_subject(cohort)
+    make.cohort_subject()
+
+    assert found(api, batch=cohort["id"]) == found(api, batch=arm["id"]) == [made["id"]]
+
+
+def test_the_base_finds_where_a_subject_is_taught(api, make):
+    subject = make.subject()
+    made = [make.cohort_subject(subject=subject)["id"] for _ in range(2)]
+    make.cohort_subject()
+
+    assert sorted(found(api, base=subject["id"])) == sorted(made)
+
+
+def test_a_session_is_found_by_its_id_or_its_name(api, make):
+    session = make.session(name="2025/2026 & %_'\"")
+    made = make.cohort_subject(make.cohort(session=session))
+    make.cohort_subject()
+
+    assert found(api, session=session["id"]) == found(api, session=session["name"]) == [made["id"]]
+
+
+def test_filters_narrow_each_other(api, make):
+    session, subject = make.session(), make.subject()
+    cohort = make.cohort(session=session)
+    made = make.cohort_subject(cohort, subject)
+    make.cohort_subject(cohort)
+    make.cohort_subject(make.cohort(session=session), subject)
+    other = make.session()
+
+    assert found(api, batch=cohort["id"], base=subject["id"], session=session["id"]) == [made["id"]]
+    assert found(api, batch=cohort["id"], session=other["id"]) == []
+
+
+@pytest.mark.parametrize("name", ["batch", "base", "session"])
+def test_an_unknown_filter_names_itself(api, make, make_other, name):
+    foreign = {"batch": make_other.cohort, "base": make_other.subject, "session": make_other.session}[name]()
+
+    for unknown in (str(uuid4()), foreign["id"]):
+        answer = api.get("/cohort-subjects", query_string={name: unknown})
+        assert answer.status_code == 422
+        assert list(answer.get_json()["errors"]["query"]) == [name]
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"batch": "A"}, {"base": ""}, {"session": ""}, {"session": "\0"}, {"pageSize": 0}, {"pageNumber": "x"}]
+)
+def test_what_is_no_filter_is_refused(api, wanted):
+    assert api.get("/cohort-subjects", query_string=wanted).status_code == 422
+
+
+@pytest.mark.parametrize("member", ["cohort_id", "subject_id"])
+def test_an_unknown_cohort_or_subject_names_its_field(api, make, make_other, member):
+    body = {"cohort_id": make.cohort()["id"], "subject_id": make.subject()["id"], "elective": False}
+    foreign = make_other.cohort() if member == "cohort_id" else make_other.subject()
+
+    for unknown in (str(uuid4()), foreign["id"]):
+        answer = api.post("/cohort-subjects", {**body, member: unknown})
+        assert answer.status_code == 422
+        assert list(answer.get_json()["errors"]["json"]) == [member]
+    assert page(api)["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cohort_id": None},
+        {"cohort_id": "x"},
+        {"cohort_id": ...},
+        {"subject_id": 1},
+        {"subject_id": ...},
+        {"elective": None},
+        {"elective": "false"},
+        {"elective": 0},
+        {"elective": ...},
+        {"code": "PHY"},
+    ],
+)
+def test_what_is_no_cohort_subject_is_refused(api, make, wrong):
+    body = {"cohort_id": make.cohort()["id"], "subject_id": make.subject()["id"], "elective": False, **wrong}
+
+    answer = api.post("/cohort-subjects", {name: value for name, value in body.items() if value is not ...})
+
+    assert answer.status_code == 422
+    assert page(api)["total"] == 0
+
+
+def test_a_subject_that_is_taught_can_not_be_deleted(api, make):
+    subject = make.subject()
+    make.cohort_subject(subject=subject)
+
+    answer = api.delete(f"/templates/{subject['id']}")
+
+    assert (answer.status_code, answer.get_json()["message"]) == (409, "The subject is in use by a cohort subject.")
+
+
+def test_a_cohort_with_subjects_alone_may_change_its_session(api, make):
+    cohort, classroom, session = make.cohort(), make.classroom(), make.session()
+    made = make.cohort_subject(cohort)
+
+    api.ok(api.patch(f"/cohorts/{cohort['id']}", {"classroom": classroom["id"], "session_id": session["id"]}))
+
+    assert found(api, session=session["id"]) == [made["id"]]
+
+
+def test_an_unknown_cohort_subject_is_not_found(api, make_other):
+    foreign = make_other.cohort_subject()["id"]
+
+    for unknown in (uuid4(), foreign):
+        answer = api.get(f"/cohort-subjects/{unknown}")
+        assert (answer.status_code, answer.get_json()["message"]) == (404, "No such cohort subject.")
+    assert page(api)["total"] == 0
+
+
+def test_each_operation_asks_for_its_permission(make):
+    made = make.cohort_subject()
+    body = {"cohort_id": make.cohort()["id"], "subject_id": make.subject()["id"], "elective": False}
+    reader, writer = make.caller("read:cohort-subjects"), make.caller("write:cohort-subjects")
+    others = make.caller("read:cohorts", "write:cohorts", "delete:cohort-subjects", "read:subjects")
+
+    for caller, reads, writes in ((others, 403, 403), (reader, 200, 403), (writer, 403, 200)):
+        assert caller.get("/cohort-subjects").status_code == reads
+        assert caller.get(f"/cohort-subjects/{made['id']}").status_code == reads
+        assert caller.post("/cohort-subjects", body).status_code == writes
+
+
+def test_the_list_costs_three_round_trips_however_long_it_is(api, make, messages):
+    cohort = make.cohort()
+    for size in (2, 20):
+        for _ in range(size):
+            make.cohort_subject(cohort)
+        for wanted, cost in (({}, 3), ({"batch": cohort["id"]}, 4)):
+            page(api, **wanted)
+            with messages() as sent:
+                page(api, **wanted)
+            assert len(sent) == cost, sent
+
+
+def test_two_at_once_make_one_cohort_subject(committing):
+    api = committing.api
+    body = {"cohort_id": committing.cohort()["id"], "subject_id": committing.subject()["id"], "elective": False}
+
+    answers = at_once(20, lambda _: api.using().post("/cohort-subjects", body))
+
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
+    assert page(api)["total"] == 1

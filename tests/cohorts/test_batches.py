@@ -1,0 +1,106 @@
+"""Batches: the arms of a cohort."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tests.threads import at_once
+
+
+def batches(api, cohort):
+    return api.ok(api.get(f"/cohorts/{cohort['id']}/batches"))
+
+
+def test_a_cohort_is_born_with_a_batch_that_has_its_id(api, make):
+    cohort = make.cohort()
+
+    assert batches(api, cohort) == [{"id": cohort["id"], "number": 1, "name": "A", "cohort": cohort["id"]}]
+
+
+def test_a_batch_is_added_and_listed_by_name(api, make):
+    cohort = make.cohort()
+
+    late, early = make.batch(cohort, name="Gold"), make.batch(cohort, name=" Àṣà ")
+
+    assert early == {"id": early["id"], "number": 3, "name": "Àṣà", "cohort": cohort["id"]}
+    assert sorted(batch["name"] for batch in batches(api, cohort)) == sorted(["A", "Gold", "Àṣà"])
+    assert [batch["id"] for batch in batches(api, cohort) if batch != early] == [cohort["id"], late["id"]]
+
+
+def test_numbers_count_the_schools_batches_without_gaps(api, make, make_other):
+    first = make.cohort()
+    make.batch(first, name="B")
+    assert api.post(f"/cohorts/{first['id']}/batches", {"name": "B"}).status_code == 409
+    second = make.cohort()
+
+    foreign = make_other.cohort()
+
+    numbers = [batch["number"] for cohort in (first, second) for batch in batches(api, cohort)]
+    assert numbers == [1, 2, 3]
+    assert batches(make_other.api, foreign)[0]["number"] == 1
+
+
+def test_a_name_that_the_cohort_has_is_a_conflict(api, make):
+    cohort, other = make.cohort(), make.cohort()
+
+    answer = api.post(f"/cohorts/{cohort['id']}/batches", {"name": "A"})
+
+    assert answer.status_code == 409
+    assert answer.get_json()["message"] == "A batch with this cohort and name exists already."
+    assert make.batch(other, name="B")["name"] == make.batch(cohort, name="B")["name"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"name": None}, {"name": ""}, {"name": " "}, {"name": 1}, {"name": "x" * 121}, {"name": "\0"}, []]
+)
+def test_what_is_no_batch_is_refused(api, make, body):
+    cohort = make.cohort()
+
+    assert api.post(f"/cohorts/{cohort['id']}/batches", body).status_code == 422
+    assert len(batches(api, cohort)) == 1
+
+
+def test_the_batches_of_an_unknown_cohort_are_not_found(api, make, make_other):
+    for unknown in (uuid4(), make_other.cohort()["id"], make.batch(make.cohort())["id"]):
+        for answer in (
+            api.get(f"/cohorts/{unknown}/batches"),
+            api.post(f"/cohorts/{unknown}/batches", {"name": "B"}),
+        ):
+            assert (answer.status_code, answer.get_json()["message"]) == (404, "No such cohort.")
+
+
+def test_each_operation_asks_for_its_permission(make):
+    cohort = make.cohort()
+    reader, writer = make.caller("read:cohorts"), make.caller("write:cohorts")
+
+    assert reader.get(f"/cohorts/{cohort['id']}/batches").status_code == 200
+    assert writer.get(f"/cohorts/{cohort['id']}/batches").status_code == 403
+    assert reader.post(f"/cohorts/{cohort['id']}/batches", {"name": "B"}).status_code == 403
+    assert writer.post(f"/cohorts/{cohort['id']}/batches", {"name": "B"}).status_code == 200
+
+
+def test_the_list_costs_three_round_trips_however_long_it_is(api, make, messages):
+    cohort = make.cohort()
+    for size in (2, 20):
+        for _ in range(size):
+            make.batch(cohort)
+        batches(api, cohort)
+        with messages() as sent:
+            batches(api, cohort)
+        assert len(sent) == 3, sent
+
+
+def test_many_at_once_leave_no_gap_between_numbers(committing):
+    api, cohorts = committing.api, [committing.cohort() for _ in range(4)]
+
+    def add(number):
+        # Five names for each cohort, each of them asked for twice where the numbers allow it.
+        return api.using().post(f"/cohorts/{cohorts[number % 4]['id']}/batches", {"name": f"Arm {number % 12}"})
+
+    answers = at_once(20, add)
+
+    assert {answer.status_code for answer in answers} == {200, 409}
+    numbers = sorted(batch["number"] for cohort in cohorts for batch in batches(api, cohort))
+    assert numbers == list(range(1, 4 + 12 + 1))

@@ -1,0 +1,73 @@
+"""Score sheets as a teacher has them: downloaded, filled in, sent back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from openpyxl import Workbook, load_workbook
+from werkzeug.test import TestResponse
+
+from tests.client import ApiClient
+from tests.sheets.workbooks import saved
+
+HEADER = ("admission_number", "first_name", "last_name", "score")
+
+
+def download(api: ApiClient, assessment: dict[str, Any]) -> Workbook:
+    """Download the score sheet of an assessment and open it."""
+    answer = api.get(f"/assessments/{assessment['id']}/download-sheet")
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    return load_workbook(BytesIO(answer.data))
+
+
+def fill(workbook: Workbook, scores: dict[str, Any]) -> bytes:
+    """Write scores into a downloaded sheet, by admission number."""
+    for row in workbook["Scores"].iter_rows(min_row=2):
+        if row[0].value in scores:
+            row[3].value = scores[row[0].value]
+    return saved(workbook)
+
+
+def sheet_of(*rows: Sequence[Any], header: Sequence[Any] = HEADER, details: Any = None) -> bytes:
+    """Make a score sheet from nothing; `details` are pairs for the sheet Details."""
+    workbook = Workbook()
+    sheet = workbook.worksheets[0]
+    sheet.title = "Scores"
+    for row in (header, *rows):
+        sheet.append(row)
+    if details is not None:
+        about = workbook.create_sheet("Details")
+        for pair in details:
+            about.append(pair)
+    return saved(workbook)
+
+
+def upload(
+    api: ApiClient, assessment: dict[str, Any], content: bytes, name: str = "scores.xlsx"
+) -> TestResponse:
+    """Upload a score sheet."""
+    form = {"scoresheet": (BytesIO(content), name)}
+    return api.post(f"/assessments/{assessment['id']}/scoresheet", data=form)
+
+
+def counts(answer: TestResponse) -> tuple[int, ...]:
+    """Give what an upload did: rows, created, updated, unchanged, blank."""
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    told = answer.get_json()
+    return tuple(told[name] for name in ("rows", "created", "updated", "unchanged", "blank"))
+
+
+def bad_rows(answer: TestResponse) -> list[tuple[int, str, str]]:
+    """Give where an upload was refused: row, column, code."""
+    assert answer.status_code == 422, answer.get_data(as_text=True)
+    return [(bad["row"], bad["column"], bad["code"]) for bad in answer.get_json()["errors"]["rows"]]
+
+
+def scores(api: ApiClient, subject: dict[str, Any]) -> dict[str, list[float]]:
+    """Show the score sheet of a cohort subject: scores by admission number."""
+    shown = api.ok(api.get(f"/scoresheets/{subject['id']}/scoresheet"))
+    return {
+        line["student"]["admission_number"]: [entry["score"] for entry in line["gradebooks"]] for line in shown
+    }

@@ -1,0 +1,1 @@
+"""Academic sessions and terms."""

@@ -1,0 +1,132 @@
+"""Subjects."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+
+def test_a_subject_is_created_and_listed(api, make, place):
+    made = make.subject(name="  Mathematics ", code=" MTH ")
+
+    assert made == {"id": made["id"], "name": "Mathematics", "code": "MTH", "school": str(place.id)}
+    assert made in api.ok(api.get("/templates"))
+
+
+def test_subjects_are_listed_by_name(api, make):
+    for name in ("Physics", "Agricultural Science", "Igbo"):
+        make.subject(name=name)
+
+    assert [subject["name"] for subject in api.ok(api.get("/templates"))] == [
+        "Agricultural Science",
+        "Igbo",
+        "Physics",
+    ]
+
+
+def test_two_subjects_may_share_a_name(api, make):
+    made = [make.subject(name="Igbo", code=code) for code in ("IGB1", "IGB2")]
+
+    ids = sorted(subject["id"] for subject in made)
+    assert [subject["id"] for subject in api.ok(api.get("/templates"))] == ids
+
+
+def test_a_taken_code_is_a_conflict(api, make):
+    make.subject(code="MTH")
+
+    answer = api.post("/templates", {"name": "Further Mathematics", "code": "MTH"})
+
+    assert answer.status_code == 409
+    assert answer.get_json()["message"] == "A subject with this code exists already."
+    assert answer.get_json()["errors"] == {"json": {"code": ["already taken"]}}
+
+
+def test_a_deleted_subject_is_gone_and_its_code_free(api, make):
+    made = make.subject(code="MTH")
+
+    assert api.ok(api.delete(f"/templates/{made['id']}")) == {"id": made["id"], "deleted": True}
+    assert api.ok(api.get("/templates")) == []
+    assert api.delete(f"/templates/{made['id']}").status_code == 404
+    make.subject(code="MTH")
+
+
+def test_deleting_an_unknown_subject_is_not_found(api):
+    answer = api.delete(f"/templates/{uuid4()}")
+
+    assert (answer.status_code, answer.get_json()["message"]) == (404, "No such subject.")
+
+
+def test_a_path_id_that_is_no_uuid_is_not_found(api):
+    assert api.delete("/templates/mathematics").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"code": "MTH"}, "name"),
+        ({"name": "Mathematics"}, "code"),
+        ({"name": "   ", "code": "MTH"}, "name"),
+        ({"name": "Mathematics", "code": ""}, "code"),
+        ({"name": 5, "code": "MTH"}, "name"),
+        ({"name": "Mathematics", "code": None}, "code"),
+        ({"name": "Mathe\0matics", "code": "MTH"}, "name"),
+        ({"name": "Mathe\ud800matics", "code": "MTH"}, "name"),
+        ({"name": "M" * 121, "code": "MTH"}, "name"),
+        ({"name": "Mathematics", "code": "M" * 121}, "code"),
+        ({"name": "Mathematics", "code": "MTH", "school": str(uuid4())}, "school"),
+    ],
+)
+def test_a_bad_subject_is_refused(api, body, field):
+    answer = api.post("/templates", body)
+
+    assert answer.status_code == 422
+    assert list(answer.get_json()["errors"]["json"]) == [field]
+    assert api.ok(api.get("/templates")) == []
+
+
+def test_any_script_is_kept_as_it_is(api, make):
+    made = make.subject(name="Ìṣirò — 数学 🧮", code="ÌṢ" + "é" * 118)
+
+    assert api.ok(api.get("/templates")) == [made]
+    assert made["name"] == "Ìṣirò — 数学 🧮"
+
+
+def test_the_other_school_has_its_own(api, other_api, make, make_other):
+    made = make.subject(code="MTH")
+    theirs = make_other.subject(code="MTH")
+
+    assert other_api.delete(f"/templates/{made['id']}").status_code == 404
+    assert other_api.ok(other_api.get("/templates")) == [theirs]
+    assert api.ok(api.get("/templates")) == [made]
+    assert api.using(school=other_api.school).get("/templates").status_code == 403
+    assert api.using(school=None).get("/templates").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "permission"),
+    [
+        ("GET", "/templates", "read:subjects"),
+        ("POST", "/templates", "write:subjects"),
+        ("DELETE", f"/templates/{uuid4()}", "delete:subjects"),
+    ],
+)
+def test_each_operation_asks_for_its_permission(make, method, path, permission):
+    every = {"read:subjects", "write:subjects", "delete:subjects"}
+    body = {"json": {"code": 1}} if method == "POST" else {}
+
+    refused = make.caller(*every - {permission}).request(method, path, **body)
+    let_in = make.caller(permission).request(method, path, **body)
+
+    assert (refused.status_code, permission in refused.get_json()["message"]) == (403, True)
+    assert let_in.status_code in {200, 404, 422}
+
+
+def test_a_list_costs_three_round_trips_however_long_it_is(api, make, messages):
+    for size in (2, 20):
+        for _ in range(size):
+            make.subject()
+        api.ok(api.get("/templates"))
+        with messages() as sent:
+            api.ok(api.get("/templates"))
+        assert len(sent) == 3, sent

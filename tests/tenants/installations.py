@@ -1,0 +1,99 @@
+"""Installations of a test's own, and sessions on them without an application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import psycopg2
+from sqlalchemy import URL
+from sqlalchemy.engine import Engine
+from sqlalchemy.orm import Session, sessionmaker
+
+from school_service.app import tenancy_of
+from school_service.config import Settings
+from tenants.binding import Entry, Rules
+from tenants.database import enter, guard
+from tenants.installing import install
+from tenants.migrating import head
+from tenants.tenancy import Administrator, Tenancy
+from tests.postgres import test_database
+
+ADMINISTRATOR = Administrator("admin", "a password")
+
+
+@contextmanager
+def installation(
+    server: URL,
+    *,
+    roles: bool = True,
+    one_login: bool = False,
+    superuser: bool = True,
+    installed: bool = True,
+) -> Iterator[Tenancy]:
+    """Make a database with a registry; `superuser`: whether the login that provisions is one."""
+    with creator(server) as login, test_database(server) as (admin, serving):
+        if not superuser:
+            execute(admin, f'GRANT CREATE ON DATABASE "{admin.database}" TO "{login}"')
+            admin = admin.set(username=login, password="a password")
+        tenancy = tenancy_of(
+            Settings.load(
+                {
+                    "DATABASE_URL": (admin if one_login else serving).render_as_string(hide_password=False),
+                    "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                    "TENANT_ROLES": "on" if roles else "off",
+                }
+            )
+        )
+        if installed:
+            install(tenancy)
+        try:
+            yield tenancy
+        finally:
+            tenancy.admin.dispose()
+
+
+@contextmanager
+def creator(server: URL) -> Iterator[str]:
+    """Make a login that may create roles, and is nothing more."""
+    name = f"school_tests_creator_{uuid4().hex[:12]}"
+    execute(server, f"CREATE ROLE {name} LOGIN CREATEROLE PASSWORD 'a password'")
+    try:
+        yield name
+    finally:
+        execute(server, f"DROP ROLE {name}")
+
+
+def execute(url: URL, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+    """Run SQL on a connection of its own, outside of any pool; answer the rows, if it gives any."""
+    connection = psycopg2.connect(url.set(drivername="postgresql").render_as_string(hide_password=False))
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+def rules_of(tenancy: Tenancy) -> Rules:
+    """Give the rules that an application on this installation would have."""
+    return Rules(roles=tenancy.roles, serves=(head(),))
+
+
+def guarded(engine: Engine, rules: Rules) -> sessionmaker[Session]:
+    """Make sessions that are bound to schools, as the application's are."""
+    sessions = sessionmaker(engine)
+    guard(sessions, lambda: rules)
+    return sessions
+
+
+@contextmanager
+def working(sessions: sessionmaker[Session], entry: Entry) -> Iterator[Session]:
+    """Work in a school in one transaction: commits at the end, rolls back on any error."""
+    with sessions() as session:
+        enter(session, entry)
+        yield session
+        session.commit()

@@ -1,0 +1,158 @@
+"""An application of the tests' own, whose views take input of every kind and fail in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.views import MethodView
+from marshmallow import fields
+from sqlalchemy.exc import DataError, InternalError
+from werkzeug.test import TestResponse
+
+from school_service.app import create_app
+from school_service.config import Settings
+from school_service.extensions import db
+from school_service.web.blueprint import Blueprint
+from school_service.web.schema import (
+    Choice,
+    Day,
+    Email,
+    Flag,
+    Id,
+    Points,
+    QueryFlag,
+    QueryWhole,
+    Schema,
+    Text,
+    Whole,
+    free_text,
+)
+from tenants.tenancy import Tenancy
+
+SECRET = 'SELECT secret FROM school_0123456789abcdef0123456789abcdef.users: relation "users" psycopg2'
+
+
+class InnerSchema(Schema):
+    """What a body may hold within itself."""
+
+    text = Text(required=True)
+
+
+class InputSchema(Schema):
+    """One field of each kind."""
+
+    text = Text()
+    optional_text = Text(least=0)
+    long_text = free_text()
+    untrimmed = Text(trim=False)
+    email = Email()
+    id = Id()
+    day = Day()
+    flag = Flag()
+    whole = Whole(0, 100)
+    any_whole = Whole()
+    points = Points()
+    choice = Choice(("FIRST", "SECOND"))
+    inner = fields.Nested(InnerSchema)
+    texts = fields.List(Text())
+
+
+class QuerySchema(Schema):
+    """One query parameter of each kind."""
+
+    text = Text()
+    id = Id()
+    whole = QueryWhole(0, 100)
+    flag = QueryFlag()
+
+
+class TakenSchema(Schema):
+    """What was understood of the input, as Python writes it."""
+
+    taken = fields.Dict(keys=fields.String(), values=fields.String(), required=True)
+
+
+def _taken(given: dict[str, Any]) -> dict[str, Any]:
+    return {"taken": {name: repr(value) for name, value in given.items()}}
+
+
+def _driver_error(kind: type[Exception]) -> Callable[[], Exception]:
+    return lambda: kind(SECRET, {"password": "hidden"}, ValueError(SECRET))
+
+
+FAILURES: dict[str, Callable[[], Exception]] = {
+    "python": lambda: RuntimeError(SECRET),
+    "chained": lambda: ExceptionGroup(SECRET, [ValueError(SECRET)]),
+    "key": lambda: KeyError(SECRET),
+    "driver": _driver_error(InternalError),
+    "value": _driver_error(DataError),
+    "recursion": lambda: RecursionError(SECRET),
+    "memory": lambda: MemoryError(SECRET),
+}
+
+
+def _probe() -> Blueprint:
+    probe = Blueprint("probe", __name__, description="Takes everything, and fails.")
+
+    @probe.route("/probe")
+    class Probe(MethodView):
+        @probe.public
+        @probe.arguments(QuerySchema, location="query")
+        @probe.returns(TakenSchema)
+        def get(self, given: dict[str, Any]) -> Any:
+            """Show what was understood of a query."""
+            return _taken(given)
+
+        @probe.public
+        @probe.arguments(InputSchema)
+        @probe.returns(TakenSchema)
+        def post(self, given: dict[str, Any]) -> Any:
+            """Show what was understood of a body."""
+            return _taken(given)
+
+    @probe.route("/probe/file")
+    class ProbeFile(MethodView):
+        @probe.public
+        @probe.takes_file("sheet")
+        @probe.returns(TakenSchema)
+        def post(self, sheet: Any) -> Any:
+            """Show the size of a file."""
+            return _taken({"size": len(sheet.read())})
+
+    @probe.route("/probe/failure/<string:kind>")
+    class ProbeFailure(MethodView):
+        @probe.public
+        @probe.returns(TakenSchema)
+        def get(self, kind: str) -> Any:
+            """Fail."""
+            raise FAILURES[kind]()
+
+    return probe
+
+
+@pytest.fixture(scope="session")
+def probing(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
+    """An application with the probe; uploads are limited to 100,000 bytes."""
+    app = create_app(replace(settings, max_upload_bytes=100_000))
+    app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(_probe())
+    yield app
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
+
+
+@pytest.fixture
+def post(probing: Flask) -> Callable[..., TestResponse]:
+    """Sends a body, as text or bytes, to the probe."""
+
+    def send(
+        body: str | bytes, content_type: str | None = "application/json", **options: Any
+    ) -> TestResponse:
+        raw = body.encode() if isinstance(body, str) else body
+        return probing.test_client().post("/probe", data=raw, content_type=content_type, **options)
+
+    return send
