@@ -75,6 +75,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask("school_service", static_folder=None)
     app.json = OrjsonProvider(app)
     app.url_map.strict_slashes = True
+    app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config.update(
         MAX_CONTENT_LENGTH=settings.max_upload_bytes + FORM_OVERHEAD,

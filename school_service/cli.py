@@ -174,14 +174,14 @@ def serve(host: str, port: int, threads: int) -> None:
     """Serve the API with waitress until SIGTERM or SIGINT, which let the requests under way end."""
     from school_service.app import create_app, tenancy_of
 
-    listener = serving.listen(host, port)
-    settings, in_folder = _settings(os.environ, create=True)
-    configure_logs(settings.log_level)
-    app = create_app(settings)
-    if in_folder:
-        install(tenancy_of(settings))
-    serving.check(app, settings, threads)
-    serving.serve(app, settings, listener, threads=threads)
+    with serving.listen(host, port) as listener:
+        settings, in_folder = _settings(os.environ, create=True)
+        configure_logs(settings.log_level)
+        app = create_app(settings)
+        if in_folder:
+            install(tenancy_of(settings))
+        serving.check(app, settings, threads)
+        serving.serve(app, settings, listener, threads=threads)
 
 
 for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command, openapi_cli):

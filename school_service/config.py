@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+_REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
+_DATABASE = "postgresql://user:password@host/database"
 
 
 class ConfigError(Exception):
@@ -21,16 +24,17 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a process, each named by the environment variable it comes from.
+    """The settings of a process, each named by the environment variable it comes from; an empty one counts as unset.
 
     `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
     `auth_url`          AUTH_URL: the outside identity provider; without one the built-in provider is mounted
     `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: AUTH_URL/.well-known/jwks.json
-    `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a slash at its end
+    `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
     `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
     `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
-    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key (RSA, P-256, Ed25519) of the service's tokens
+    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key of the service's tokens: RSA of at least 2048
+                        bits, P-256 or Ed25519; `signing_key_setting` names the one of the two that it came from
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
@@ -46,15 +50,16 @@ class Settings:
     auth_issuers: tuple[str, ...]
     auth_audience: str
     auth_school_claim: str
-    signing_key: str | None
+    signing_key: str | None = field(repr=False)
+    signing_key_setting: str
     tenant_roles: bool
     pool_size: int
     max_upload_bytes: int
-    rate_limit_storage: str
+    rate_limit_storage: str = field(repr=False)
     docs: bool
     log_level: str
 
-    REQUIRED: ClassVar[str] = "DATABASE_URL is not set: give it as postgresql://user:password@host/database."
+    REQUIRED: ClassVar[str] = f"DATABASE_URL is not set: give it as {_DATABASE}."
 
     @classmethod
     def load(cls, environment: Mapping[str, str]) -> Settings:
@@ -64,10 +69,12 @@ class Settings:
         if database_url is None:
             raise ConfigError(cls.REQUIRED)
         auth_url = read.web_address("AUTH_URL")
-        jwks_url = read.web_address("AUTH_JWKS_URL")
+        jwks_url = read.web_address("AUTH_JWKS_URL", with_query=True)
         issuer = read.text("AUTH_ISSUER")
         if auth_url is None and (jwks_url or issuer):
-            raise ConfigError("AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL.")
+            raise ConfigError(
+                "AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL."
+            )
         base = (auth_url or "").rstrip("/")
         issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
         return cls(
@@ -79,6 +86,7 @@ class Settings:
             auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
             signing_key=read.signing_key(),
+            signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             tenant_roles=read.switch("TENANT_ROLES", default=True),
             pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
@@ -96,25 +104,34 @@ class _Reader:
         value = self._environment.get(name, "").strip()
         return value or None
 
+    # Addresses hold passwords: no message repeats one, or a part of one.
+
     def database_url(self, name: str) -> URL | None:
         value = self.text(name)
         if value is None:
             return None
-        # The address holds a password: messages never repeat it.
         try:
             url = make_url(re.sub(r"^postgres://", "postgresql://", value))
-        except ArgumentError:
-            raise ConfigError(f"{name} is no database address; its form is postgresql://user:password@host/database.") from None
+            port_fits = url.port is None or 1 <= url.port <= 65535
+        except (ArgumentError, ValueError):
+            raise ConfigError(f"{name} is no database address; its form is {_DATABASE}.") from None
         if url.get_backend_name() != "postgresql":
-            raise ConfigError(f"{name} must be a PostgreSQL address, not {url.get_backend_name()}.")
-        if not url.username:
-            raise ConfigError(f"{name} names no user; its form is postgresql://user:password@host/database.")
+            raise ConfigError(f"{name} must be a PostgreSQL address; its form is {_DATABASE}.")
+        for what, there in {"user": url.username, "database": url.database, "port from 1 to 65535": port_fits}.items():
+            if not there:
+                raise ConfigError(f"{name} names no {what}; its form is {_DATABASE}.")
         return url
 
-    def web_address(self, name: str) -> str | None:
+    def web_address(self, name: str, *, with_query: bool = False) -> str | None:
         value = self.text(name)
-        if value is not None and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).netloc):
-            raise ConfigError(f"{name} must be an http or https address, not {value!r}.")
+        if value is None:
+            return None
+        parts = _split(name, value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ConfigError(f"{name} must be an http or https address, such as https://login.example.com.")
+        if parts.username is not None or parts.fragment or (parts.query and not with_query):
+            query = "" if with_query else ", no query"
+            raise ConfigError(f"{name} must be an address with no user or password{query} and no fragment.")
         return value
 
     def integer(self, name: str, *, default: int, least: int, most: int) -> int:
@@ -139,8 +156,11 @@ class _Reader:
 
     def storage(self, name: str) -> str:
         value = self.text(name) or "memory://"
-        if not re.match(r"(memory|redis|rediss|redis\+sentinel|redis\+cluster)://", value):
-            raise ConfigError(f"{name} must be memory:// or a redis:// address.")
+        scheme, _, place = value.partition("://")
+        if value != "memory://" and (scheme not in _REDIS or not place):
+            raise ConfigError(f"{name} must be memory:// or a Redis address, such as redis://host:6379/0.")
+        if scheme in {"redis", "rediss"}:
+            _split(name, value)
         return value
 
     def signing_key(self) -> str | None:
@@ -157,3 +177,14 @@ class _Reader:
                 reason = error.strerror if isinstance(error, OSError) else "it is no PEM text"
                 raise ConfigError(f"SIGNING_KEY_FILE {path} can't be read: {reason}.") from None
         return None
+
+
+def _split(name: str, value: str) -> SplitResult:
+    try:
+        parts = urlsplit(value)
+        well_formed = parts.port != 0 and not re.search(r"\s", value)
+    except ValueError:
+        well_formed = False
+    if not well_formed:
+        raise ConfigError(f"{name} is no well-formed address.")
+    return parts

@@ -57,7 +57,9 @@ class SchoolDialect(PGDialect_psycopg2):
         """Commit what the binding message began; nothing to do where no transaction is open."""
         status = dbapi_connection.get_transaction_status()
         if status == TRANSACTION_STATUS_INERROR:
-            # PostgreSQL would answer COMMIT with a silent ROLLBACK, and the caller would believe it is stored.
+            # PostgreSQL would answer COMMIT with a silent rollback, and the caller would believe it is stored. It is
+            # ended here all the same: SQLAlchemy takes a commit that raised for the end of the transaction.
+            _say(dbapi_connection, "ROLLBACK")
             raise self.loaded_dbapi.InternalError("a statement of this transaction failed: it can't be committed")
         if status != TRANSACTION_STATUS_IDLE:
             _say(dbapi_connection, "COMMIT")
@@ -113,6 +115,8 @@ def serving_options(pool_size: int) -> dict[str, Any]:
         "pool_size": pool_size,
         "max_overflow": 0,
         "pool_timeout": 10,
+        # A failed statement is logged; its values may be a person's, or a password's hash.
+        "hide_parameters": True,
         "use_native_hstore": False,
         "json_serializer": _json_text,
         "connect_args": {"connect_timeout": CONNECT_TIMEOUT, "application_name": "school-service"},

@@ -20,7 +20,9 @@ class AuditEntrySchema(Schema):
     entity_id = fields.UUID(required=True)
     old = fields.Dict(required=True, allow_none=True, metadata={"description": "The values before."})
     new = fields.Dict(required=True, allow_none=True, metadata={"description": "The values after."})
-    request_id = fields.String(required=True, allow_none=True, metadata={"description": "As in the service's logs."})
+    request_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "As in the service's logs."}
+    )
 
 
 class AuditFilterSchema(Schema):

@@ -35,19 +35,22 @@ class SigningKey:
     algorithm: str
 
     @classmethod
-    def from_pem(cls, pem: str) -> SigningKey:
-        """Read a PEM private key (RSA of at least 2048 bits, P-256 or Ed25519); raises ConfigError."""
+    def from_pem(cls, pem: str, setting: str = "SIGNING_KEY") -> SigningKey:
+        """Read a PEM private key: RSA of at least 2048 bits, P-256 or Ed25519; `setting` is where it came from.
+
+        Raises ConfigError.
+        """
         try:
             key = load_pem_private_key(pem.encode(), password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise ConfigError("SIGNING_KEY is no PEM private key without a passphrase.") from None
+            raise ConfigError(f"{setting} is no PEM private key without a passphrase.") from None
         if isinstance(key, rsa.RSAPrivateKey) and key.key_size >= 2048:
             return cls(key, "RS256")
         if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
             return cls(key, "ES256")
         if isinstance(key, ed25519.Ed25519PrivateKey):
             return cls(key, "EdDSA")
-        raise ConfigError("SIGNING_KEY must be RSA of at least 2048 bits, P-256 or Ed25519.")
+        raise ConfigError(f"{setting} must be RSA of at least 2048 bits, P-256 or Ed25519.")
 
     @classmethod
     def generate(cls) -> SigningKey:

@@ -34,7 +34,9 @@ def cohort_subjects(
     if subject_id is not None:
         found = found.where(CohortSubject.subject_id == subject_id)
     if session_id is not None:
-        found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(Cohort.session_id == session_id)
+        found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(
+            Cohort.session_id == session_id
+        )
     return found
 
 

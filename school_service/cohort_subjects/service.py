@@ -73,7 +73,9 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
             )
         )
     )
-    absent = [str(held.get(student_id, student_id)) for student_id in student_ids if student_id not in present]
+    absent = [
+        str(held.get(student_id, student_id)) for student_id in student_ids if student_id not in present
+    ]
     if absent:
         raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
     _take(_takers(CohortSubject.id == subject.id, Enrollment.student_id.in_(present)))

@@ -51,7 +51,9 @@ def find_session(text: str, field: str) -> Session:
     """
     is_id, is_name = cast(Session.id, Text) == text.lower(), Session.name == text
     # A name may look like anything, like the id of another session too.
-    found = db.session.scalars(select(Session).where(or_(is_id, is_name)).order_by(is_id.desc()).limit(1)).first()
+    found = db.session.scalars(
+        select(Session).where(or_(is_id, is_name)).order_by(is_id.desc()).limit(1)
+    ).first()
     if found is None:
         raise Invalid.field(field, "no such session")
     return found

@@ -15,6 +15,7 @@ from school_service.demo.schools import SampleSchool
 CLIENT_ID = "demo"
 # The year in which the current session began.
 THIS_YEAR = 2025
+THIS_SESSION = f"{THIS_YEAR}/{THIS_YEAR + 1}"
 
 
 def everything_allowed() -> Principal:
@@ -25,9 +26,10 @@ def everything_allowed() -> Principal:
 
 @dataclass
 class Filling:
-    """A sample school while it is being filled: who lives there, and the ids of what has been made, by name.
+    """A sample school while it is being filled: its people, and the ids of what has been made.
 
-    `students` has those of each classroom.
+    Those of `terms` are by session and term, of `staff` by role, of `students`, `cohorts` and `arms` by classroom, of
+    `cohort_subjects` by classroom and subject; the others by their own name.
     """
 
     school: SampleSchool
@@ -39,6 +41,9 @@ class Filling:
     subjects: dict[str, UUID] = field(default_factory=dict)
     staff: dict[str, list[UUID]] = field(default_factory=dict)
     students: dict[str, list[UUID]] = field(default_factory=dict)
+    cohorts: dict[str, UUID] = field(default_factory=dict)
+    arms: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
+    cohort_subjects: dict[tuple[str, str], UUID] = field(default_factory=dict)
 
     @classmethod
     def of(cls, school: SampleSchool) -> Filling:

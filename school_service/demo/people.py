@@ -94,8 +94,11 @@ class Population:
                 return made
 
     def parent(self, child: Person) -> Person:
-        """Make up the mother or the father of somebody."""
-        return self._named(child.names, child.last_name, self.random.choice(GENDERS))
+        """Make up the mother or the father of somebody, who has another first name."""
+        while True:
+            made = self._named(child.names, child.last_name, self.random.choice(GENDERS))
+            if made.first_name != child.first_name:
+                return made
 
     def phone_number(self) -> str:
         """Make up a Nigerian mobile number."""

@@ -40,7 +40,7 @@ from tenants.tenancy import Administrator, Tenancy
 
 ADMIN = "admin"
 # What the printed curl line asks for.
-TRY = "/users?pageNumber=0&pageSize=3"
+TRY = "/students?pageNumber=0&pageSize=3"
 
 
 def run(path: Path, host: str, port: int) -> None:
@@ -48,8 +48,7 @@ def run(path: Path, host: str, port: int) -> None:
 
     Raises ConfigError, EmbeddedError, ServingError.
     """
-    listener = listen(host, port)
-    with data_folder(path, create=True) as folder, _alone(folder.path):
+    with listen(host, port) as listener, data_folder(path, create=True) as folder, _alone(folder.path):
         settings = folder.settings(_with_quiet_logs(os.environ))
         configure_logs(settings.log_level)
         app, tenancy = create_app(settings), tenancy_of(settings)

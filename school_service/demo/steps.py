@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from sqlalchemy import select
 
+from school_service.demo.classes import make_classes, make_cohort_subjects
 from school_service.demo.filling import Filling
 from school_service.demo.schools import SampleSchool
 from school_service.demo.staff import make_staff
 from school_service.demo.structure import make_classrooms, make_sessions, make_subjects
+from school_service.demo.students import make_students
 from school_service.extensions import db
 from school_service.sessions.models import Session
 from school_service.web.life import in_school
@@ -21,6 +23,9 @@ STEPS: tuple[Callable[[Filling], None], ...] = (
     make_classrooms,
     make_subjects,
     make_staff,
+    make_students,
+    make_classes,
+    make_cohort_subjects,
 )
 
 

@@ -9,7 +9,9 @@ class EnrollmentSchema(Schema):
     """Students to enroll into a batch of a cohort."""
 
     students = id_list(least=1, required=True)
-    batch = Id(required=True, metadata={"description": "A batch of the cohort; the cohort's id is its first one."})
+    batch = Id(
+        required=True, metadata={"description": "A batch of the cohort; the cohort's id is its first one."}
+    )
 
 
 class RemovalSchema(Schema):

@@ -57,8 +57,8 @@ def create_student(
 def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     """Change any of a student's members but username and password.
 
-    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the username stays as it is. Raises NotFound, and Conflict where
-    the status of a graduate is to change.
+    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the username
+    stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change.
     """
     student = get(Student, student_id, lock=True)
     if "status" in changes and student.status == GRADUATED:

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache, wraps
+from os import SEEK_END
 from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import UUID
@@ -17,10 +18,10 @@ from marshmallow import fields
 
 from school_service.auth.principal import Principal
 from school_service.database import get
-from school_service.errors import NotFound
+from school_service.errors import NotFound, TooLarge
 from school_service.permissions import Permission
 from school_service.web.answers import component
-from school_service.web.life import live
+from school_service.web.life import house, live
 from school_service.web.parsing import BodyParser
 from school_service.web.rendering import NO_ROWS, READS, json_response, render_list, render_one, render_page
 from school_service.web.schema import DeletedSchema, File, IdArray, QueryWhole, Schema, plain_file_name
@@ -110,13 +111,20 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def takes_file(self, name: str) -> Callable[[View], View]:
-        """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage."""
+        """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage.
+
+        A file of more than MAX_UPLOAD_BYTES is refused: the limit of the request allows for the form around it.
+        """
         documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
 
         def decorate(view: View) -> View:
             @wraps(view)
             def with_file(*arguments: Any, **parameters: Any) -> Any:
                 *before, files = arguments
+                size, most = files[name].stream.seek(0, SEEK_END), house().settings.max_upload_bytes
+                if size > most:
+                    raise TooLarge(f"The file has {size:,} bytes; {most:,} are allowed.")
+                files[name].stream.seek(0)
                 return view(*before, files[name], **parameters)
 
             return documented(with_file)  # type: ignore[return-value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -35,7 +36,11 @@ class JsonFormatter(logging.Formatter):
         line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        try:
+            return orjson.dumps(line, default=str).decode()
+        except orjson.JSONEncodeError:
+            # Lone surrogates and very large numbers: rare, and never a reason to lose a line.
+            return json.dumps(line, default=str)
 
 
 def configure_logs(level: str) -> None:
@@ -63,6 +68,9 @@ def trace(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
+        # A command or a test may hold one application context, and with it `g`, around several requests.
+        g.pop("request_id", None)
+        g.pop("principal", None)
         g.began = time.perf_counter()
 
     @app.after_request

@@ -138,7 +138,13 @@ def test_entries_are_found_by_kind_record_and_actor(api, make, write):
 def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, wanted):
     write("gradebook", made())
 
-    assert page(api, **wanted) == {"page_number": 0, "page_size": 50, "total_pages": 0, "total": 0, "data": []}
+    assert page(api, **wanted) == {
+        "page_number": 0,
+        "page_size": 50,
+        "total_pages": 0,
+        "total": 0,
+        "data": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -174,7 +180,10 @@ def test_the_other_school_has_its_own_log(api, other_api, write):
 def test_reading_the_log_needs_read_results(make):
     assert make.caller("read:results").get("/audit").status_code == 200
     refused = make.caller("write:results", "read:users").get("/audit")
-    assert (refused.status_code, refused.get_json()["message"]) == (403, "This needs the permission read:results.")
+    assert (refused.status_code, refused.get_json()["message"]) == (
+        403,
+        "This needs the permission read:results.",
+    )
 
 
 def test_nothing_to_write_is_nothing_written(api, write, messages):

@@ -22,7 +22,13 @@ def test_a_cohort_subject_is_created_listed_and_shown(api, make):
 
     made = make.cohort_subject(cohort, subject, elective=True)
 
-    assert made == {"id": made["id"], "elective": True, "subject": "Fisíìsì", "code": "PHY", "cohort": cohort["id"]}
+    assert made == {
+        "id": made["id"],
+        "elective": True,
+        "subject": "Fisíìsì",
+        "code": "PHY",
+        "cohort": cohort["id"],
+    }
     assert api.ok(api.get(f"/cohort-subjects/{made['id']}")) == made
     assert page(api) == {"page_number": 0, "page_size": 50, "total_pages": 1, "total": 1, "data": [made]}
 
@@ -99,7 +105,8 @@ def test_an_unknown_filter_names_itself(api, make, make_other, name):
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"batch": "A"}, {"base": ""}, {"session": ""}, {"session": "\0"}, {"pageSize": 0}, {"pageNumber": "x"}]
+    "wanted",
+    [{"batch": "A"}, {"base": ""}, {"session": ""}, {"session": "\0"}, {"pageSize": 0}, {"pageNumber": "x"}],
 )
 def test_what_is_no_filter_is_refused(api, wanted):
     assert api.get("/cohort-subjects", query_string=wanted).status_code == 422
@@ -147,7 +154,10 @@ def test_a_subject_that_is_taught_can_not_be_deleted(api, make):
 
     answer = api.delete(f"/templates/{subject['id']}")
 
-    assert (answer.status_code, answer.get_json()["message"]) == (409, "The subject is in use by a cohort subject.")
+    assert (answer.status_code, answer.get_json()["message"]) == (
+        409,
+        "The subject is in use by a cohort subject.",
+    )
 
 
 def test_a_cohort_with_subjects_alone_may_change_its_session(api, make):
@@ -194,7 +204,11 @@ def test_the_list_costs_three_round_trips_however_long_it_is(api, make, messages
 
 def test_two_at_once_make_one_cohort_subject(committing):
     api = committing.api
-    body = {"cohort_id": committing.cohort()["id"], "subject_id": committing.subject()["id"], "elective": False}
+    body = {
+        "cohort_id": committing.cohort()["id"],
+        "subject_id": committing.subject()["id"],
+        "elective": False,
+    }
 
     answers = at_once(20, lambda _: api.using().post("/cohort-subjects", body))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from school_service.cohort_subjects.models import SubjectEnrollment
+from school_service.database import get
+from school_service.enrollments.service import end_enrollments
 from school_service.extensions import db
+from school_service.students.models import Student
 from school_service.web.life import in_school
 from tenants.binding import Entry
 from tests.threads import at_once
@@ -140,7 +143,10 @@ def test_an_elective_can_be_dropped_once(api, make):
     assert api.ok(drop(api, elective, students[0])) == {"id": students[0], "deleted": True}
     assert takers(api, elective) == [students[1]]
     answer = drop(api, elective, students[0])
-    assert (answer.status_code, answer.get_json()["message"]) == (404, "The student does not take this subject.")
+    assert (answer.status_code, answer.get_json()["message"]) == (
+        404,
+        "The student does not take this subject.",
+    )
 
 
 def test_a_dropped_elective_can_be_chosen_again(api, make):
@@ -271,28 +277,52 @@ def test_who_is_enrolled_while_a_subject_is_added_takes_it(committing):
         assert takers(api, answer.get_json()) == sorted(students)
 
 
-def test_who_leaves_while_subjects_are_added_and_chosen_takes_none(committing):
+def test_who_leaves_while_subjects_are_added_takes_none(committing):
     api, cohort = committing.api, committing.cohort()
-    elective = committing.cohort_subject(cohort, elective=True)
-    students = committing.enrolled(cohort, *(committing.student() for _ in range(10)))
+    students = committing.enrolled(cohort, *(committing.student() for _ in range(40)))
     subjects = [committing.subject()["id"] for _ in range(6)]
 
     def change(number):
-        own = api.using()
         if number < 6:
             body = {"cohort_id": cohort["id"], "subject_id": subjects[number], "elective": False}
-            return own.post("/cohort-subjects", body)
-        if number < 10:
-            return choose(own, elective, students)
-        return own.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": [students[number - 10]]})
+            return api.using().post("/cohort-subjects", body)
+        if number < 13:
+            leaving = students[:20][number - 6 :: 7]
+            return api.using().patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": leaving})
+        with api.app.app_context():
+            for leaving in students[20:][number - 13 :: 7]:
+                with in_school(Entry(api.school)):
+                    get(Student, UUID(leaving), lock=True)
+                    end_enrollments(student_id=leaving)
+        return None
 
     answers = at_once(20, change)
 
-    assert {answer.status_code for answer in answers} <= {200, 422}
-    assert {answer.status_code for answer in answers[:6] + answers[10:]} == {200}
+    assert {answer.status_code for answer in answers[:13]} == {200}
+    assert api.ok(api.get(f"/cohorts/{cohort['id']}/students")) == []
+    assert [takers(api, answer.get_json()) for answer in answers[:6]] == [[]] * 6
+
+
+def test_who_leaves_while_choosing_takes_nothing(committing):
+    api, cohort = committing.api, committing.cohort()
+    elective = committing.cohort_subject(cohort, elective=True)
+    students = committing.enrolled(cohort, *(committing.student() for _ in range(50)))
+
+    def change(number):
+        own, answers = api.using(), []
+        for student in students[number // 2 :: 10]:
+            if number % 2:
+                body = {"student_ids": [student]}
+                answers.append(own.patch(f"/cohorts/{cohort['id']}/remove_students", body).status_code)
+            else:
+                answers.append(choose(own, elective, [student]).status_code)
+        return answers
+
+    answers = at_once(20, change)
+
+    assert {status for statuses in answers[1::2] for status in statuses} == {200}
+    assert {status for statuses in answers[::2] for status in statuses} <= {200, 422}
     assert takers(api, elective) == []
-    for answer in answers[:6]:
-        assert takers(api, answer.get_json()) == []
 
 
 def test_many_choosing_the_same_at_once_take_it_once(committing):
@@ -300,7 +330,9 @@ def test_many_choosing_the_same_at_once_take_it_once(committing):
     elective = committing.cohort_subject(cohort, elective=True)
     students = committing.enrolled(cohort, *(committing.student() for _ in range(5)))
 
-    answers = at_once(20, lambda number: choose(api.using(), elective, students[number % 5 :] + students[: number % 5]))
+    answers = at_once(
+        20, lambda number: choose(api.using(), elective, students[number % 5 :] + students[: number % 5])
+    )
 
     assert {answer.status_code for answer in answers} == {200}
     assert takers(api, elective) == sorted(students)

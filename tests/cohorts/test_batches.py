@@ -53,7 +53,8 @@ def test_a_name_that_the_cohort_has_is_a_conflict(api, make):
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"name": None}, {"name": ""}, {"name": " "}, {"name": 1}, {"name": "x" * 121}, {"name": "\0"}, []]
+    "body",
+    [{}, {"name": None}, {"name": ""}, {"name": " "}, {"name": 1}, {"name": "x" * 121}, {"name": "\0"}, []],
 )
 def test_what_is_no_batch_is_refused(api, make, body):
     cohort = make.cohort()
@@ -97,7 +98,9 @@ def test_many_at_once_leave_no_gap_between_numbers(committing):
 
     def add(number):
         # Five names for each cohort, each of them asked for twice where the numbers allow it.
-        return api.using().post(f"/cohorts/{cohorts[number % 4]['id']}/batches", {"name": f"Arm {number % 12}"})
+        return api.using().post(
+            f"/cohorts/{cohorts[number % 4]['id']}/batches", {"name": f"Arm {number % 12}"}
+        )
 
     answers = at_once(20, add)
 

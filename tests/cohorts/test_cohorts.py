@@ -55,7 +55,12 @@ def test_a_name_that_looks_like_an_unknown_id_is_a_name(api, make):
 def test_cohorts_are_listed_by_session_newest_first_then_by_classroom(api, make):
     old, new = make.session(), make.session()
     first, second = make.classroom(name="JSS 1"), make.classroom(name="JSS 2")
-    made = [make.cohort(second, old), make.cohort(second, new), make.cohort(first, old), make.cohort(first, new)]
+    made = [
+        make.cohort(second, old),
+        make.cohort(second, new),
+        make.cohort(first, old),
+        make.cohort(first, new),
+    ]
 
     listed = [cohort["id"] for cohort in api.ok(api.get("/cohorts"))]
 
@@ -109,7 +114,9 @@ def test_a_cohort_with_students_keeps_its_session_but_not_its_classroom(api, mak
     made = make.cohort(session=session)
     make.enrolled(made)
 
-    moved = api.patch(f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": make.session()["id"]})
+    moved = api.patch(
+        f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": make.session()["id"]}
+    )
     renamed = api.patch(f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": session["id"]})
 
     assert (moved.status_code, moved.get_json()["message"]) == (409, "The cohort is in use by an enrollment.")
@@ -121,7 +128,9 @@ def test_students_who_have_left_hold_a_cohort_in_its_session_too(api, make):
     students = make.enrolled(made)
     api.ok(api.patch(f"/cohorts/{made['id']}/remove_students", {"student_ids": students}))
 
-    answer = api.patch(f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": make.session()["id"]})
+    answer = api.patch(
+        f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": make.session()["id"]}
+    )
 
     assert answer.status_code == 409
 

@@ -126,7 +126,9 @@ def test_nobody_is_enrolled_after_withdrawing(committing):
 
     assert {answer.status_code for answer in answers[10:]} == {200}
     assert {answer.status_code for answer in answers[:10]} <= {200, 422}
-    enrolled = [student for student, answer in zip(students, answers, strict=False) if answer.status_code == 200]
+    enrolled = [
+        student for student, answer in zip(students, answers, strict=False) if answer.status_code == 200
+    ]
     assert ids_in(api, cohort) == sorted(enrolled)
 
 

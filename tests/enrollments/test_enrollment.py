@@ -52,9 +52,15 @@ def test_enrolling_answers_the_students_with_their_cohort_and_batch(api, make):
 def test_students_of_all_arms_are_listed_by_name_then_admission_number(api, make):
     cohort = make.cohort()
     arm = make.batch(cohort)
-    names = [("Zainab", "Abubakar", "3"), ("Amaka", "Zubair", "1"), ("Amaka", "Abubakar", "2"), ("Amaka", "Abubakar", "0")]
+    names = [
+        ("Zainab", "Abubakar", "3"),
+        ("Amaka", "Zubair", "1"),
+        ("Amaka", "Abubakar", "2"),
+        ("Amaka", "Abubakar", "0"),
+    ]
     students = [
-        make.student(first_name=first, last_name=last, admission_number=number) for first, last, number in names
+        make.student(first_name=first, last_name=last, admission_number=number)
+        for first, last, number in names
     ]
     make.enrolled(cohort, *students[:2])
     make.enrolled(cohort, *students[2:], batch=arm["id"])
@@ -110,7 +116,11 @@ def test_the_cohorts_id_moves_back_into_the_first_arm(api, make):
 def test_some_new_some_moving_some_staying(api, make):
     cohort = make.cohort()
     arm = make.batch(cohort)
-    staying, moving, new = make.enrolled(cohort, batch=arm["id"])[0], make.enrolled(cohort)[0], make.student()["id"]
+    staying, moving, new = (
+        make.enrolled(cohort, batch=arm["id"])[0],
+        make.enrolled(cohort)[0],
+        make.student()["id"],
+    )
 
     answered = api.ok(enroll(api, cohort, [new, staying, moving], arm["id"]))
 
@@ -172,7 +182,9 @@ def test_who_has_left_may_join_another_cohort_of_the_session(api, make):
 def test_who_is_not_active_can_not_be_enrolled(api, make, status):
     cohort, active, gone = make.cohort(), make.student(), make.student()
     with in_school(Entry(api.school)):
-        db.session.connection().exec_driver_sql("UPDATE students SET status = %s WHERE id = %s", (status, gone["id"]))
+        db.session.connection().exec_driver_sql(
+            "UPDATE students SET status = %s WHERE id = %s", (status, gone["id"])
+        )
 
     answer = enroll(api, cohort, [active["id"], gone["id"]])
 
@@ -192,14 +204,21 @@ def test_unknown_students_are_named_and_nobody_is_enrolled(api, make, make_other
     answer = enroll(api, cohort, [unknown[0], known, unknown[1]])
 
     assert answer.status_code == 422
-    assert answer.get_json()["errors"] == {"json": {"students": [f"no such students: {unknown[0]}, {unknown[1]}"]}}
+    assert answer.get_json()["errors"] == {
+        "json": {"students": [f"no such students: {unknown[0]}, {unknown[1]}"]}
+    }
     assert ids_in(api, cohort) == []
 
 
 def test_a_batch_that_is_not_of_the_cohort_is_refused(api, make, make_other):
     cohort, student = make.cohort(), make.student()["id"]
 
-    for batch in (str(uuid4()), make_other.cohort()["id"], make.cohort()["id"], make.batch(make.cohort())["id"]):
+    for batch in (
+        str(uuid4()),
+        make_other.cohort()["id"],
+        make.cohort()["id"],
+        make.batch(make.cohort())["id"],
+    ):
         answer = enroll(api, cohort, [student], batch)
         assert answer.status_code == 422
         assert list(answer.get_json()["errors"]["json"]) == ["batch"]
@@ -290,7 +309,9 @@ def test_what_is_no_enrollment_is_refused(api, make, wrong):
     assert ids_in(api, cohort) == []
 
 
-@pytest.mark.parametrize("wrong", [{}, {"student_ids": []}, {"student_ids": ["x"]}, {"student_ids": None}, {"students": []}])
+@pytest.mark.parametrize(
+    "wrong", [{}, {"student_ids": []}, {"student_ids": ["x"]}, {"student_ids": None}, {"students": []}]
+)
 def test_what_is_no_removal_is_refused(api, make, wrong):
     cohort = make.cohort()
     students = make.enrolled(cohort)

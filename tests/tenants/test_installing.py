@@ -92,7 +92,7 @@ def what_is_there(tenancy):
         query: execute(tenancy.admin_url, query)
         for query in (
             "SELECT oid, nspacl::text FROM pg_namespace WHERE nspname = 'registry'",
-            "SELECT oid::regclass, relacl::text FROM pg_class WHERE relnamespace = 'registry'::regnamespace",
+            "SELECT oid, relacl::text FROM pg_class WHERE relnamespace = 'registry'::regnamespace ORDER BY 1",
             "SELECT proname, proacl::text FROM pg_proc WHERE pronamespace = 'registry'::regnamespace",
             "SELECT * FROM registry.revision",
             "SELECT count(*) FROM registry.nationalities",

@@ -262,8 +262,8 @@ def test_a_schools_role_can_do_nothing_by_itself(tenancy):
     )
     grants = execute(
         tenancy.admin_url,
-        "SELECT m.member::regrole::text, m.inherit_option, m.set_option, m.admin_option FROM pg_auth_members m "
-        "WHERE m.roleid = %s::regrole AND m.member = %s::regrole",
+        "SELECT member::regrole::text, inherit_option, set_option, admin_option FROM pg_auth_members "
+        "WHERE roleid = %s::regrole AND member = %s::regrole",
         (school.schema, tenancy.serving_login),
     )
 

@@ -8,7 +8,6 @@ from io import BytesIO, RawIOBase
 import pytest
 
 NUMBER = "1" * 5000
-DEEP = 10_000
 
 
 def taken(answer):
@@ -60,12 +59,10 @@ def test_what_is_no_json_is_400(post, body):
     assert_error(post(body), 400, "The body is not JSON.")
 
 
-@pytest.mark.parametrize("levels", [33, 100, DEEP, 400_000])
+@pytest.mark.parametrize("levels", [33, 100, 10_000, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ("[", ""), ('{"a":', "")])
 def test_deep_nesting_is_400(post, levels, opening, closing):
     body = opening * levels + ("1" if closing == "}" else "") + closing * levels
-    if len(body) > 2**20:
-        pytest.skip("More than a body may have.")
 
     assert_error(post(body), 400, "The body is nested more than 32 levels deep.")
 
@@ -325,7 +322,7 @@ def test_a_uuid_may_be_in_capitals(post):
         "2026-02-30",
         "2026-13-01",
         "0000-01-01",
-        "٢٠٢٦-٠١-٣١",
+        "\u0662\u0660\u0662\u0666-\u0660\u0661-\u0663\u0661",
         "",
     ],
 )

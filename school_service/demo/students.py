@@ -1,0 +1,41 @@
+"""The students of a sample school, each with a guardian."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from school_service.demo.filling import THIS_YEAR, Filling
+from school_service.demo.people import FEMALE
+from school_service.students.service import create_student
+
+IN_A_CLASS = (10, 13)  # the fewest and the most
+AGE_OF_ADMISSION = 11  # years, in the first class
+
+
+def make_students(filling: Filling) -> None:
+    """Make the students of each class: admitted as many years ago as it takes to come to it."""
+    for years, classroom in enumerate(filling.classrooms):
+        for place in range(1, filling.population.random.randint(*IN_A_CLASS) + 1):
+            student = _make_student(filling, admitted=THIS_YEAR - years, place=place)
+            filling.students.setdefault(classroom, []).append(student)
+
+
+def _make_student(filling: Filling, *, admitted: int, place: int) -> UUID:
+    people = filling.population
+    child = people.person()
+    parent = people.parent(child)
+    made = create_student(
+        first_name=child.first_name,
+        middle_name=child.middle_name,
+        last_name=child.last_name,
+        gender=child.gender,
+        admission_number=f"{filling.school.code}/{admitted}/{place:03}",
+        dob=people.birthday(admitted - AGE_OF_ADMISSION),
+        guardian={
+            "full_name": parent.full_name,
+            "relationship": "Mother" if parent.gender == FEMALE else "Father",
+            "phone_number": people.phone_number(),
+            "email_address": f"{parent.plain_name}@example.com",
+        },
+    )
+    return made.id

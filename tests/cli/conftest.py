@@ -1,0 +1,67 @@
+"""An installation of its own for the command line: a database, its settings, and a folder to stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import URL
+
+from school_service.auth.keys import SigningKey
+from school_service.cli import program
+from tests.cli.program import Running, run, serving
+from tests.postgres import test_database
+
+
+@pytest.fixture(scope="package")
+def logins(server: URL) -> Iterator[dict[str, str]]:
+    """The addresses of an empty database."""
+    with test_database(server) as (admin, login):
+        yield {
+            "DATABASE_URL": login.render_as_string(hide_password=False),
+            "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+        }
+
+
+@pytest.fixture(scope="package")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder without a data folder."""
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="package")
+def installed(logins: dict[str, str], folder: Path) -> dict[str, str]:
+    """The settings of an installation whose registry is in place."""
+    done = run("tenants", "init", cwd=folder, settings=logins)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return {**logins, "SIGNING_KEY": SigningKey.generate().to_pem()}
+
+
+@pytest.fixture(scope="package")
+def service(installed: dict[str, str], folder: Path) -> Iterator[Running]:
+    """The service of this installation, with a client that may do everything."""
+    with serving(cwd=folder, settings={**installed, "POOL_SIZE": "8"}) as service:
+        yield service
+
+
+@pytest.fixture
+def cli(
+    installed: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
+    """Run a verb in this process, with the settings of the installation, changed as given (None: not set)."""
+
+    def invoke(*arguments: str, stdin: bytes | None = None, **settings: str | None) -> Result:
+        environment: dict[str, Any] = {**installed, **settings}
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            for name, value in environment.items():
+                patch.setenv(name, value) if value is not None else patch.delenv(name, raising=False)
+            result = CliRunner().invoke(program, arguments, input=stdin, prog_name="school-service")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return invoke

@@ -1,0 +1,150 @@
+"""Starting to serve, and stopping without losing a request."""
+
+import json
+import signal
+import socket
+import sys
+
+import pytest
+import urllib3
+
+from tests.cli.program import ROOT, run, running, serving, wait_for
+
+
+def failed(done):
+    assert (done.returncode, done.stdout) == (1, ""), done
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(installed, folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run("serve", "--port", port, cwd=folder, settings=installed)
+
+    assert failed(done).startswith(f"Error: Port {port} of 127.0.0.1 can't be taken: address already in use.")
+
+
+def test_a_database_that_is_away_or_lacks_the_registry_is_said_in_one_line(installed, folder):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        away = f"postgresql://someone@127.0.0.1:{closed.getsockname()[1]}/db"
+        done = run("serve", "--port", "0", cwd=folder, settings={**installed, "DATABASE_URL": away})
+    assert failed(done).startswith("Error: The database of DATABASE_URL can't be used: ")
+
+    admin = installed["ADMIN_DATABASE_URL"]
+    name = admin.partition("/school_tests_")[2].partition("?")[0]
+    empty = admin.replace(f"/school_tests_{name}", "/postgres")
+    done = run("serve", "--port", "0", cwd=folder, settings={**installed, "DATABASE_URL": empty})
+    assert "school-service tenants init" in failed(done)
+
+
+def test_a_superuser_that_serves_is_warned_of_and_too_few_connections(installed, folder):
+    settings = {**installed, "DATABASE_URL": installed["ADMIN_DATABASE_URL"], "POOL_SIZE": "2"}
+
+    with serving("--threads", "3", cwd=folder, settings=settings) as service:
+        warnings = [line["message"] for line in service.log if line["level"] == "WARNING"]
+        assert service.end() == 0
+
+    assert any("is a superuser" in warning for warning in warnings)
+    assert "POOL_SIZE is less than --threads: requests will wait for a database connection" in warnings
+
+
+@pytest.fixture
+def begun():
+    """Begin a request, whose body is still missing when it is half sent."""
+    connections = []
+
+    def begin(service):
+        host, port = service.base_url.removeprefix("http://").split(":")
+        connection = socket.create_connection((host, int(port)), timeout=30)
+        connections.append(connection)
+        connection.sendall(
+            b"POST /auth/oauth/token HTTP/1.1\r\nHost: school\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 2\r\n\r\n{"
+        )
+        return connection
+
+    yield begin
+    for connection in connections:
+        connection.close()
+
+
+def has_stopped_listening(service):
+    try:
+        with socket.create_connection(service.base_url.removeprefix("http://").split(":"), timeout=5):
+            return False
+    except ConnectionRefusedError:
+        return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_request_that_has_begun_is_answered_and_idle_connections_do_not_hold_the_end(
+    installed, folder, begun, number
+):
+    with serving(cwd=folder, settings=installed) as service, urllib3.PoolManager() as kept_alive:
+        assert kept_alive.request("GET", f"{service.base_url}/health").status == 200
+        connection = begun(service)
+
+        service.process.send_signal(number)
+        service.wait_for_log("stopping")
+        wait_for(lambda: has_stopped_listening(service), "the end of listening")
+        assert service.process.poll() is None
+        connection.sendall(b"}")
+        answer = connection.makefile("rb").read().decode()
+
+        assert service.process.wait(30) == 0
+    head, _, body = answer.partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 422 ")
+    assert "\r\nConnection: close" in head
+    assert json.loads(body)["code"] == 422
+
+
+def test_a_second_signal_ends_it_at_once(installed, folder, begun):
+    with serving(cwd=folder, settings=installed) as service:
+        begun(service)
+        service.process.send_signal(signal.SIGTERM)
+        service.wait_for_log("stopping")
+
+        assert service.end(signal.SIGINT) == 1
+
+
+def test_a_body_beyond_our_limit_gets_our_own_answer(service):
+    host, port = service.base_url.removeprefix("http://").split(":")
+    size = 12 * 2**20
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(
+            b"POST /auth/oauth/token HTTP/1.1\r\nHost: school\r\nContent-Type: application/json\r\n"
+            b"Connection: close\r\nContent-Length: %d\r\n\r\n" % size
+        )
+        connection.sendall(b" " * size)
+        head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert b"\r\nServer:" not in head
+    assert json.loads(body)["code"] == 413
+
+
+def test_every_request_is_a_line_of_json_in_the_log(service):
+    asked = service.request("GET", "/health")
+
+    line = service.wait_for(
+        lambda: next((line for line in service.log if line.get("request_id") == asked.headers["X-Request-ID"]), None),
+        "the line of the request",
+    )
+    assert (line["method"], line["path"], line["status"], line["level"]) == ("GET", "/health", 200, "INFO")
+
+
+def test_wsgi_py_serves_and_offers_the_application_to_any_server(installed, folder):
+    command = (sys.executable, str(ROOT / "wsgi.py"))
+    with running("--port", "0", cwd=folder, settings=installed, command=command) as service:
+        service.base_url = service.wait_for_log("serving")["address"]
+        assert service.ok("GET", "/health")["status"] == "ok"
+        assert service.end() == 0
+    script = "from wsgi import app; print(app.test_client().get('/health').get_json()['database'])"
+    with running(cwd=folder, settings=installed, command=(sys.executable, "-c", script)) as importing:
+        assert importing.process.wait(30) == 0
+        assert importing.printed == "ok\n"

@@ -1,0 +1,335 @@
+"""Pooled connections: replaced when they died, given back clean, not in a transaction, not kept for ever."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier
+from uuid import uuid4
+
+import pytest
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from school_service.app import create_app
+from school_service.extensions import db
+from school_service.web.blueprint import Blueprint
+from tenants import database
+from tenants.binding import Entry
+from tenants.database import enter
+from tenants.errors import UnknownSchool
+from tests.client import ApiClient
+from tests.rehearsal import CountingCursor
+from tests.tenants.conftest import tagged_school
+from tests.tenants.installations import execute, guarded, working
+
+WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
+
+
+@pytest.fixture(scope="module")
+def school(tenancy):
+    """A school of this module's own."""
+    return tagged_school(tenancy)
+
+
+def kill(tenancy):
+    """Let the server end every connection of the serving login; answer how many there were."""
+    killed = execute(
+        tenancy.admin_url,
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s",
+        (tenancy.serving_login,),
+    )
+    assert all(gone for (gone,) in killed)
+    return len(killed)
+
+
+def do(sessions, school, *steps, read_only=False):
+    """Take the steps, each with the session, in one transaction of the school."""
+    with working(sessions, Entry(school.id, read_only)) as session:
+        for step in steps:
+            step(session)
+
+
+def backend(session):
+    return session.scalars(text("SELECT pg_backend_pid()")).one()
+
+
+def write(session):
+    session.execute(WRITE, {"id": uuid4(), "name": f"room {uuid4()}"})
+
+
+def rooms(tenancy, school):
+    return execute(tenancy.admin_url, f'SELECT count(*) FROM "{school.schema}".classrooms')[0][0]
+
+
+# Connections that died.
+
+
+def test_a_connection_that_died_in_the_pool_is_replaced(sessions, tenancy, school):
+    with working(sessions, Entry(school.id)) as session:
+        before = backend(session)
+    assert kill(tenancy)
+
+    with working(sessions, Entry(school.id)) as session:
+        assert backend(session) != before
+
+
+def test_requests_go_on_after_every_connection_died(app, document, tenancy, place):
+    client = ApiClient(app, document, place.admin_token, place.id)
+    # Users show their school, nationalities are the registry's: both pools are in use.
+    paths = ("/classrooms", "/users", "/nationalities") * 7
+    start = Barrier(len(paths))
+
+    def ask(path):
+        start.wait()
+        return client.get(path).status_code
+
+    with ThreadPoolExecutor(len(paths)) as pool:
+        assert set(pool.map(ask, paths)) == {200}
+        assert kill(tenancy) > 1
+        assert set(pool.map(ask, paths)) == {200}
+
+
+def test_a_connection_that_dies_in_a_transaction_is_not_taken_up_again(sessions, tenancy, school):
+    before = rooms(tenancy, school)
+
+    with pytest.raises(DBAPIError) as caught:
+        do(sessions, school, write, lambda _: kill(tenancy), write)
+
+    assert caught.value.connection_invalidated
+    assert rooms(tenancy, school) == before
+    do(sessions, school, write)
+    assert rooms(tenancy, school) == before + 1
+
+
+def test_a_connection_that_dies_before_the_commit_stores_nothing(sessions, tenancy, school):
+    before = rooms(tenancy, school)
+
+    with pytest.raises(DBAPIError):
+        do(sessions, school, write, lambda _: kill(tenancy))
+
+    assert rooms(tenancy, school) == before
+
+
+def test_where_the_server_is_away_entering_fails_once_and_for_all(make_engine, rules, tenancy, school):
+    nowhere = tenancy.serving_url.set(drivername="postgresql+school", database="nowhere")
+    sessions = guarded(make_engine(nowhere), rules)
+
+    for _ in range(2):
+        with sessions() as session:
+            with pytest.raises(DBAPIError):
+                enter(session, Entry(school.id))
+            assert not session.in_transaction()
+
+
+# Connections given back.
+
+
+def swallow(session):
+    with suppress(DBAPIError):
+        session.execute(text("SELECT 1/0"))
+
+
+def leave_settings(session):
+    session.execute(text("SET LOCAL work_mem TO '1MB'"))
+    session.execute(text("SET LOCAL TIME ZONE 'Africa/Lagos'"))
+
+
+ENDINGS = {
+    "commit": write,
+    "settings": leave_settings,
+    "rollback": lambda session: session.rollback(),
+    "error": lambda session: session.execute(text("SELECT 1/0")),
+    "error, swallowed": swallow,
+    "violation": lambda session: session.execute(WRITE, {"id": None, "name": None}),
+    "exception": lambda session: 1 / 0,
+    "savepoint": lambda session: session.begin_nested(),
+    "close": lambda session: session.close(),
+    "nothing": lambda session: None,
+}
+
+
+@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_nothing_of_a_transaction_stays_on_its_connection(
+    sessions, engine, tenancy, school, ending, read_only
+):
+    with suppress(DBAPIError, ZeroDivisionError):
+        do(sessions, school, ending, read_only=read_only)
+
+    assert as_it_was_made(engine, tenancy)
+
+
+def test_nothing_of_a_refused_entry_stays_on_its_connection(sessions, engine, tenancy):
+    with sessions() as session, pytest.raises(UnknownSchool):
+        enter(session, Entry(uuid4()))
+
+    assert as_it_was_made(engine, tenancy)
+
+
+def as_it_was_made(engine, tenancy):
+    """Tell whether the pool's connection is idle and has the settings that a new one has."""
+    settings = "current_user::text, {}".format(
+        ", ".join(
+            f"current_setting('{name}')"
+            for name in ("search_path", "timezone", "transaction_read_only", "role", "work_mem")
+        )
+    )
+    connection = engine.raw_connection()
+    try:
+        assert connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {settings}")
+            found = cursor.fetchone()
+    finally:
+        connection.close()
+    return [found] == execute(tenancy.serving_url, f"SELECT {settings}")
+
+
+def test_requests_leave_no_transaction_open(app, document, tenancy, place):
+    client = ApiClient(app, document, place.admin_token, place.id)
+    for answer in (
+        client.get("/classrooms"),
+        client.post("/classrooms", {"name": "", "level": "x"}),
+        client.get(f"/classrooms/{uuid4()}"),
+        client.using(school=uuid4()).get("/classrooms"),
+        client.using(token=None).get("/classrooms"),
+    ):
+        assert answer.status_code in {200, 401, 403, 404, 422}
+
+        open_ones = execute(
+            tenancy.admin_url,
+            "SELECT query FROM pg_stat_activity WHERE usename = %s AND state LIKE 'idle in transaction%%'",
+            (tenancy.serving_login,),
+        )
+        assert open_ones == []
+
+
+def test_a_failure_swallowed_is_not_taken_for_a_success(sessions, tenancy, school):
+    before = rooms(tenancy, school)
+
+    with pytest.raises(InternalError, match="can't be committed"):
+        do(sessions, school, write, swallow)
+
+    assert rooms(tenancy, school) == before
+
+
+def test_a_failure_within_a_savepoint_takes_nothing_else_with_it(sessions, tenancy, school):
+    before = rooms(tenancy, school)
+
+    with working(sessions, Entry(school.id)) as session:
+        write(session)
+        with pytest.raises(DBAPIError), session.begin_nested():
+            session.execute(text("SELECT 1/0"))
+
+    assert rooms(tenancy, school) == before + 1
+
+
+def test_a_reader_writes_nothing(sessions, tenancy, school):
+    with pytest.raises(InternalError, match="read-only"):
+        do(sessions, school, write, read_only=True)
+
+
+def test_a_violation_keeps_its_name(sessions, school):
+    def write_the_same(session):
+        session.execute(WRITE, {"id": uuid4(), "name": "the same"})
+
+    with pytest.raises(IntegrityError) as caught:
+        do(sessions, school, write_the_same, write_the_same)
+
+    assert caught.value.orig.diag.constraint_name == "uq_classrooms_name"
+
+
+# The pool.
+
+
+def test_a_pool_that_is_used_up_says_so(make_engine, rules, school):
+    sessions = guarded(make_engine(pool_timeout=0.05), rules)
+
+    with working(sessions, Entry(school.id)), sessions() as late:
+        with pytest.raises(PoolTimeout):
+            enter(late, Entry(school.id))
+        assert not late.in_transaction()
+
+    with working(sessions, Entry(school.id)) as session:
+        assert backend(session)
+
+
+def test_a_connection_is_replaced_after_so_many_schools(sessions, tenancy, school, schools, monkeypatch):
+    monkeypatch.setattr(database, "SCHOOLS_OF_A_CONNECTION", 3)
+    first, second, third = school, *schools
+
+    def served_by(one):
+        with working(sessions, Entry(one.id)) as session:
+            return backend(session)
+
+    # The third school is the last of the first connection, however often the others were served by it.
+    served = [served_by(one) for one in (first, second, first, second, third, first, second)]
+
+    assert len(set(served[:5])) == 1
+    assert len(set(served[5:])) == 1
+    assert served[4] != served[5]
+
+
+def test_a_replaced_connection_is_closed(make_engine, rules, tenancy, schools, monkeypatch):
+    monkeypatch.setattr(database, "SCHOOLS_OF_A_CONNECTION", 1)
+    sessions = guarded(make_engine(connect_args={"application_name": "retiring"}), rules)
+
+    for school in schools * 5:
+        with working(sessions, Entry(school.id)) as session:
+            backend(session)
+
+    alive = execute(
+        tenancy.admin_url, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'retiring'"
+    )
+    assert alive == [(1,)]
+
+
+# Round trips.
+
+
+def test_a_transaction_costs_its_statements_and_two_messages(sessions, engine, school):
+    engine.connect().close()
+    CountingCursor.messages = sent = []
+
+    with working(sessions, Entry(school.id, state="SELECT 1")) as session:
+        session.execute(text("SELECT 2"))
+        session.execute(text("SELECT 3"))
+
+    assert [message.split()[0] for message in sent] == ["BEGIN", "SELECT", "SELECT", "COMMIT"]
+
+
+def test_a_refusal_costs_two_messages(sessions, engine):
+    engine.connect().close()
+    CountingCursor.messages = sent = []
+
+    with sessions() as session, pytest.raises(UnknownSchool):
+        enter(session, Entry(uuid4()))
+
+    assert [message.split()[0] for message in sent] == ["BEGIN", "ROLLBACK"]
+
+
+# What was done is not done twice.
+
+
+def test_a_view_runs_once_even_where_the_connection_dies_under_it(settings, tenancy, document, place):
+    app, runs = create_app(settings), []
+    blp = Blueprint("once", __name__)
+
+    @blp.route("/once", methods=["POST"])
+    @blp.requires(None)
+    def once():
+        runs.append(1)
+        kill(tenancy)
+        db.session.execute(WRITE, {"id": uuid4(), "name": "never"})
+
+    app.register_blueprint(blp)
+    answer = ApiClient(app, document, place.admin_token, place.id).post("/once")
+
+    assert (answer.status_code, len(runs)) == (503, 1)
+    assert answer.headers["Retry-After"]
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
