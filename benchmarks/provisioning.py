@@ -2,10 +2,10 @@
 
     python benchmarks/provisioning.py [--schools 30]
 
-Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk), and
-creates schools one after the other. Prints median and 95th percentile of creating a school, all in all (with the
-slow hash of the administrator's password), and of the one message to PostgreSQL alone. The first school of all is
-left out: it pays for the connection.
+Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk),
+and creates schools one after the other. Prints median and 95th percentile of creating a school, all in all
+(with the slow hash of the administrator's password), and of the one message to PostgreSQL alone. The first
+school of all is left out: it pays for the connection.
 """
 
 from __future__ import annotations
@@ -80,9 +80,8 @@ def measured(work: Callable[[], None]) -> float:
 def show(what: str, times: list[float]) -> None:
     """Print the median and the 95th percentile."""
     p95 = statistics.quantiles(times, n=20, method="inclusive")[18]
-    print(
-        f"{what}: median {statistics.median(times):.0f} ms, 95th percentile {p95:.0f} ms ({len(times)} schools)"
-    )
+    median = statistics.median(times)
+    print(f"{what}: median {median:.0f} ms, 95th percentile {p95:.0f} ms ({len(times)} schools)")
 
 
 if __name__ == "__main__":

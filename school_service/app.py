@@ -70,7 +70,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         raise ConfigError(
             "SIGNING_KEY is not set: give a PEM private key there, or its file as SIGNING_KEY_FILE."
         )
-    key = SigningKey.from_pem(settings.signing_key)
+    key = SigningKey.from_pem(settings.signing_key, settings.signing_key_setting)
 
     app = Flask("school_service", static_folder=None)
     app.json = OrjsonProvider(app)

@@ -34,7 +34,7 @@ _KEYS = ("SIGNING_KEY", "SIGNING_KEY_FILE")
 
 
 class Program(FlaskGroup):
-    """Flask's group with our commands alone: no plugins of other packages, and no application to make for --help."""
+    """Flask's group with our commands alone: no other packages' plugins, no application made for --help."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Find a command by its name."""
@@ -78,10 +78,10 @@ def _with_folder_option(command: click.Command) -> click.Command:
 
 
 def _settings(environment: Mapping[str, str], *, create: bool) -> tuple[Settings, bool]:
-    """Read the settings for the database that is meant: a data folder that is named, DATABASE_URL, the default folder.
+    """Read the settings for the database that is meant: the named folder, DATABASE_URL, the default folder.
 
-    A data folder stays in use until the command ends; `create` makes one that is not there. The second value tells
-    whether it is a data folder. Raises ConfigError, EmbeddedError.
+    A data folder stays in use until the command ends; `create` makes one that is not there. The second value
+    tells whether it is a data folder. Raises ConfigError, EmbeddedError.
     """
     ctx = click.get_current_context()
     folder: Path | None = ctx.meta.get(_CHOSEN_FOLDER)
@@ -126,8 +126,8 @@ def _tenancy() -> Tenancy:
 def program(ctx: click.Context) -> None:
     """School administration for many schools, as a JSON API on PostgreSQL.
 
-    All settings come from the environment, DATABASE_URL first of all. Without it, a verb works on the PostgreSQL of
-    the data folder, which `demo`, `serve` and `tenants init` make where there is none.
+    All settings come from the environment, DATABASE_URL first of all. Without it, a verb works on the
+    PostgreSQL of the data folder, which `demo`, `serve` and `tenants init` make where there is none.
     """
     ctx.meta[LOADER] = _tenancy
 
@@ -152,8 +152,8 @@ _port = click.option(
 def demo(ctx: click.Context, host: str, port: int) -> None:
     """Start PostgreSQL in the data folder, fill it with two sample schools, and serve them until stopped.
 
-    Prints everything that is needed to try the service, and writes it to demo.json in the data folder. Nothing
-    outside of that folder is touched; a second start finds everything again.
+    Prints everything that is needed to try the service, and writes it to demo.json in the data folder.
+    Nothing outside of that folder is touched; a second start finds everything again.
     """
     from school_service.demo.running import run
 

@@ -24,7 +24,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a process, each named by the environment variable it comes from; an empty one counts as unset.
+    """The settings of a process, each named by the environment variable it comes from; empty is unset.
 
     `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
@@ -33,8 +33,8 @@ class Settings:
     `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
     `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
     `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
-    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key of the service's tokens: RSA of at least 2048
-                        bits, P-256 or Ed25519; `signing_key_setting` names the one of the two that it came from
+    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key of its own tokens (RSA of at least
+                        2048 bits, P-256 or Ed25519); `signing_key_setting` names the one that it came from
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
@@ -117,9 +117,10 @@ class _Reader:
             raise ConfigError(f"{name} is no database address; its form is {_DATABASE}.") from None
         if url.get_backend_name() != "postgresql":
             raise ConfigError(f"{name} must be a PostgreSQL address; its form is {_DATABASE}.")
-        for what, there in {"user": url.username, "database": url.database, "port from 1 to 65535": port_fits}.items():
+        parts = {"user": url.username, "database": url.database, "port from 1 to 65535": port_fits}
+        for part, there in parts.items():
             if not there:
-                raise ConfigError(f"{name} names no {what}; its form is {_DATABASE}.")
+                raise ConfigError(f"{name} names no {part}; its form is {_DATABASE}.")
         return url
 
     def web_address(self, name: str, *, with_query: bool = False) -> str | None:

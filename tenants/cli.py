@@ -1,7 +1,7 @@
 """The operator's verbs: `tenants …` and `clients …`.
 
-The command line that mounts these groups puts a function into the context's `meta` under LOADER; it returns the
-Tenancy to work on.
+The command line that mounts these groups puts a function into the context's `meta` under LOADER; it returns
+the Tenancy to work on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -27,7 +28,8 @@ from tenants.provisioning import create_school
 from tenants.tenancy import Administrator, Tenancy
 
 LOADER = "tenants.loader"
-_PERMISSION = re.compile(r"[a-z]+:[a-z][a-z0-9-]*")
+LONGEST_PASSWORD = 1000  # characters; the API's own limit
+_PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -62,7 +64,7 @@ def _one_line(error: DBAPIError) -> str:
     return str(error.orig).strip().splitlines()[0]
 
 
-class Name(click.ParamType):
+class Name(click.ParamType):  # type: ignore[type-arg]
     """A name of 1 to 120 characters, trimmed."""
 
     name = "name"
@@ -75,7 +77,7 @@ class Name(click.ParamType):
         return text
 
 
-class Access(click.ParamType):
+class Access(click.ParamType):  # type: ignore[type-arg]
     """A permission written ACCESS:SECTION, such as read:students."""
 
     name = "access:section"
@@ -103,16 +105,32 @@ def show_table(records: Sequence[dict[str, Any]], columns: Sequence[str], as_jso
         click.echo(json.dumps(list(records), ensure_ascii=False))
         return
     rows = [list(columns), *[[_cell(record[column]) for column in columns] for record in records]]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
+    widths = [max(_width(row[index]) for row in rows) for index in range(len(columns))]
     for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        cells = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
 
 
-@click.group("tenants", help="Provision and look after schools.")
+def _width(text: str) -> int:
+    """Count the columns of a text in a terminal: a mark stands above or below the letter before it."""
+    return sum(not unicodedata.combining(letter) for letter in text)
+
+
+class InOrder(click.Group):
+    """A group whose help lists the verbs in the order in which they are needed."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """List the verbs as they were added."""
+        return list(self.commands)
+
+
+@click.group("tenants", cls=InOrder, help="Provision and look after schools.")
 def tenants_group() -> None:
     """Hold the verbs of schools."""
 
@@ -131,10 +149,12 @@ def init(tenancy: Tenancy) -> None:
         )
 
 
-@tenants_group.command("create")
+@tenants_group.command("create", short_help="Create a school, ready to use.")
 @click.argument("name", type=Name())
 @click.option("--id", "school_id", type=click.UUID, help="The school's id; default: a new one.")
-@click.option("--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name.")
+@click.option(
+    "--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name."
+)
 @click.option("--password-stdin", is_flag=True, help="Read the first user's password from standard input.")
 @as_json
 @with_tenancy
@@ -142,14 +162,25 @@ def create(
     tenancy: Tenancy, name: str, school_id: UUID | None, username: str, password_stdin: bool, as_json: bool
 ) -> None:
     """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
-    password = sys.stdin.read().removesuffix("\n") if password_stdin else secrets.token_urlsafe(12)
-    if not password:
-        raise click.UsageError("The password on standard input is empty.")
+    password = _read_password() if password_stdin else secrets.token_urlsafe(12)
     school = create_school(
         tenancy, name=name, administrator=Administrator(username, password), school_id=school_id
     )
     record = {"id": str(school.id), "name": school.name, "admin": username}
     show(record if password_stdin else {**record, "password": password}, as_json)
+
+
+def _read_password() -> str:
+    """Read a password from standard input, as it is but for the end of its line; raises UsageError."""
+    try:
+        password = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError:
+        raise click.UsageError("The password on standard input is no text in UTF-8.") from None
+    if not 1 <= len(password) <= LONGEST_PASSWORD or "\0" in password:
+        raise click.UsageError(
+            f"The password on standard input must have 1 to {LONGEST_PASSWORD} characters, none of them NUL."
+        )
+    return password
 
 
 @tenants_group.command("list")
@@ -236,14 +267,16 @@ def write_baseline_file() -> None:
     click.echo(f"Wrote {path}.")
 
 
-@click.group("clients", help="Grant other servers access by machine tokens.")
+@click.group("clients", cls=InOrder, help="Grant other servers access by machine tokens.")
 def clients_group() -> None:
     """Hold the verbs of machine clients."""
 
 
-@clients_group.command("create")
+@clients_group.command("create", short_help="Grant a client schools and permissions.")
 @click.argument("client_id", metavar="ID", type=Name())
-@click.option("--school", "school_ids", metavar="ID", type=click.UUID, multiple=True, help="A school it may enter.")
+@click.option(
+    "--school", "school_ids", metavar="ID", type=click.UUID, multiple=True, help="A school it may enter."
+)
 @click.option("--all-schools", is_flag=True, help="Let it enter every school, later ones too.")
 @click.option("--permission", "permissions", type=Access(), multiple=True, help="Something it may do there.")
 @click.option("--all-permissions", is_flag=True, help="Let it do everything.")
@@ -286,7 +319,7 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
 
 
 @clients_group.command("revoke")
-@click.argument("client_id", metavar="ID")
+@click.argument("client_id", metavar="ID", type=Name())
 @as_json
 @with_tenancy
 def revoke(tenancy: Tenancy, client_id: str, as_json: bool) -> None:

@@ -82,7 +82,9 @@ def create_client(
 def list_clients(connection: Connection) -> list[Client]:
     """List every client, revoked ones too, by id."""
     links: dict[str, list[UUID]] = {}
-    for client_id, school_id in connection.execute(select(client_schools).order_by(client_schools.c.school_id)):
+    for client_id, school_id in connection.execute(
+        select(client_schools).order_by(client_schools.c.school_id)
+    ):
         links.setdefault(client_id, []).append(school_id)
     rows = connection.execute(select(clients).order_by(clients.c.id))
     return [
@@ -101,7 +103,9 @@ def list_clients(connection: Connection) -> list[Client]:
 def revoke_client(connection: Connection, client_id: str) -> None:
     """Take a client's grant away; its tokens stop working at once. Raises UnknownClient."""
     changed = connection.execute(
-        update(clients).where(clients.c.id == client_id, clients.c.revoked_at.is_(None)).values(revoked_at=now())
+        update(clients)
+        .where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
+        .values(revoked_at=now())
     )
     if changed.rowcount == 0:
         raise UnknownClient(f"No client {client_id}, or it is revoked already.")
@@ -117,7 +121,7 @@ def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
 
 
 def named_schools(connection: Connection, client_id: str) -> list[UUID]:
-    """List the schools that a client is granted by name, for the claim of its token; none where it has them all."""
+    """List the schools that a client is granted by name, for its token's claim; none where it has them all."""
     query = (
         select(client_schools.c.school_id)
         .join(clients, clients.c.id == client_schools.c.client_id)

@@ -1,4 +1,4 @@
-"""Engines whose transactions begin with the binding message, and sessions that refuse to work without a school."""
+"""Engines whose transactions begin with the binding message; sessions that refuse to work without school."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
+import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
 from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.dialects import registry as dialects
@@ -23,15 +24,15 @@ CONNECT_TIMEOUT = 5  # seconds
 SCHOOLS_OF_A_CONNECTION = 200
 
 _NO_SCHOOL = "No school is chosen: nothing can be read or written."
-_BINDS = "binds_to_school"
 
 
 class SchoolDialect(PGDialect_psycopg2):
     """psycopg2 whose transactions are begun by the binding message and ended by one word.
 
-    The driver itself would send BEGIN as a message of its own, before the first statement: one round trip more for
-    each request. Connections are therefore in autocommit mode as far as the driver knows, and a statement that the
-    binding message did not precede would run by itself: it is refused with NoSchool before it is sent.
+    The driver itself would send BEGIN as a message of its own, before the first statement: one round trip
+    more for each request. Connections are therefore in autocommit mode as far as the driver knows, and a
+    statement that the binding message did not precede would run by itself: it is refused with NoSchool before
+    it is sent.
     """
 
     supports_statement_cache = True
@@ -57,36 +58,43 @@ class SchoolDialect(PGDialect_psycopg2):
         """Commit what the binding message began; nothing to do where no transaction is open."""
         status = dbapi_connection.get_transaction_status()
         if status == TRANSACTION_STATUS_INERROR:
-            # PostgreSQL would answer COMMIT with a silent rollback, and the caller would believe it is stored. It is
-            # ended here all the same: SQLAlchemy takes a commit that raised for the end of the transaction.
+            # PostgreSQL would answer COMMIT with a silent rollback, and the caller would believe it is
+            # stored. It is ended here all the same: SQLAlchemy takes a commit that raised for the end of the
+            # transaction.
             _say(dbapi_connection, "ROLLBACK")
-            raise self.loaded_dbapi.InternalError("a statement of this transaction failed: it can't be committed")
+            raise self.loaded_dbapi.InternalError(
+                "a statement of this transaction failed: it can't be committed"
+            )
         if status != TRANSACTION_STATUS_IDLE:
             _say(dbapi_connection, "COMMIT")
 
     def do_rollback(self, dbapi_connection: Any) -> None:
         """Roll back what the binding message began; nothing to do where no transaction is open."""
-        if not dbapi_connection.closed and dbapi_connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+        if (
+            not dbapi_connection.closed
+            and dbapi_connection.get_transaction_status() != TRANSACTION_STATUS_IDLE
+        ):
             _say(dbapi_connection, "ROLLBACK")
 
     def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
         """Execute a statement of a transaction that is bound to a school."""
-        self._demand_school(cursor, context)
+        self.demand_school(cursor)
         super().do_execute(cursor, statement, parameters, context)
 
     def do_execute_no_params(self, cursor: Any, statement: Any, context: Any = None) -> None:
         """Execute a statement without parameters, of a transaction that is bound to a school."""
-        self._demand_school(cursor, context)
+        self.demand_school(cursor)
         super().do_execute_no_params(cursor, statement, context)
 
     def do_executemany(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
         """Execute a statement for each row, in a transaction that is bound to a school."""
-        self._demand_school(cursor, context)
+        self.demand_school(cursor)
         super().do_executemany(cursor, statement, parameters, context)
 
-    def _demand_school(self, cursor: Any, context: Any) -> None:
+    def demand_school(self, cursor: Any) -> None:
+        """Refuse a statement that no binding message came before; raises NoSchool."""
         idle = cursor.connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
-        if idle and self._initialized and not context.execution_options.get(_BINDS):
+        if idle and self._initialized:
             raise NoSchool(_NO_SCHOOL)
 
 
@@ -104,12 +112,12 @@ def school_url(url: str | URL) -> URL:
 
 
 def registry_url(url: str | URL) -> URL:
-    """Turn a PostgreSQL address into one whose engine knows of no school: for the registry, and the operator."""
+    """Turn a PostgreSQL address into one whose engine knows no school: for registry and operator."""
     return make_url(url).set(drivername="postgresql+psycopg2")
 
 
 def serving_options(pool_size: int) -> dict[str, Any]:
-    """Give the engine options of a process that serves requests: at most `pool_size` connections, all kept."""
+    """Give the engine options of a process that serves: at most `pool_size` connections, all kept."""
     return {
         "isolation_level": "AUTOCOMMIT",
         "pool_size": pool_size,
@@ -124,7 +132,7 @@ def serving_options(pool_size: int) -> dict[str, Any]:
 
 
 def _json_text(value: Any) -> str:
-    """Write a value for a JSON column: uuids, dates and times as text, decimals (of at most 15 digits) as numbers."""
+    """Write a value for a JSON column: uuids, dates, times as text, decimals (up to 15 digits) as numbers."""
     return orjson.dumps(value, default=_number).decode()
 
 
@@ -158,7 +166,7 @@ def admin_engine(url: str | URL) -> Engine:
 
 
 def send(connection: Connection, sql: str) -> None:
-    """Send SQL text just as it stands, as one message: percent signs, colons and backslashes mean themselves."""
+    """Send SQL text as one message, just as it stands: percent signs, colons, backslashes mean themselves."""
     connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 
@@ -167,13 +175,35 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def ask(
+    connection: Connection, message: str, parameters: Any, *, binds: bool = False
+) -> dict[str, Any] | None:
+    """Send one message and return the first row of its last statement, by column; None where there is no row.
+
+    Without SQLAlchemy's objects around a statement and its result, which cost more than most messages
+    themselves. All else is as with them: a school is demanded unless the message `binds` the connection to
+    one, errors are SQLAlchemy's, and a lost connection lets the pool replace all that are as old.
+    """
+    dialect: Any = connection.dialect
+    driver: Any = connection.connection.dbapi_connection
+    with driver.cursor() as cursor:
+        if not binds:
+            dialect.demand_school(cursor)
+        try:
+            cursor.execute(message, parameters)
+        except psycopg2.Error as error:
+            connection._handle_dbapi_exception(error, message, parameters, cursor, None)
+        row = cursor.fetchone() if cursor.description else None
+        return row and {column.name: value for column, value in zip(cursor.description, row, strict=True)}
+
+
 def guard(sessions: Any, rules: Callable[[], Rules]) -> None:
     """Make sessions fail closed: each transaction is bound to the school it was begun in, or does not begin.
 
-    `sessions` is a Session class, sessionmaker or scoped_session, to be guarded once. What `enter` put into a session
-    decides, and holds for one transaction; without it NoSchool is raised, before any statement reaches the database.
-    `rules` is asked at the beginning of each transaction: applications of one process share their sessions, each with
-    rules of its own.
+    `sessions` is a Session class, sessionmaker or scoped_session, to be guarded once. What `enter` put into a
+    session decides, and holds for one transaction; without it NoSchool is raised, before any statement
+    reaches the database. `rules` is asked at the beginning of each transaction: applications of one process
+    share their sessions, each with rules of its own.
     """
 
     @event.listens_for(sessions, "after_begin")
@@ -186,13 +216,13 @@ def guard(sessions: Any, rules: Callable[[], Rules]) -> None:
         dialect: Any = connection.dialect
         message, parameters = dialect.binding(entry, rules())
         try:
-            answer = connection.exec_driver_sql(message, parameters, execution_options={_BINDS: True})
+            state = ask(connection, message, parameters, binds=True)
         except DBAPIError as error:
             refused = refusal(error)
             if refused is None:
                 raise
             raise refused from None
-        session.info["state"] = answer.one_or_none() if answer.returns_rows else None
+        session.info["state"] = state
         _retire_in_time(connection, entry)
 
     @event.listens_for(sessions, "after_transaction_end")
@@ -212,10 +242,10 @@ def _retire_in_time(connection: Connection, entry: Entry) -> None:
 def enter(session: Session, entry: Entry) -> Any:
     """Begin the session's transaction in a school and return the row of the caller's state, or None.
 
-    The school holds until the transaction ends; the next one needs an entry of its own. A connection that died while
-    it lay in the pool is replaced once: nothing has been done on it yet. Where it raises, no transaction is left open:
-    UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, NotInstalled; SchoolChosen where
-    one was under way already, which goes on.
+    The school holds until the transaction ends; the next one needs an entry of its own. A connection that
+    died while it lay in the pool is replaced once: nothing has been done on it yet. Where it raises, no
+    transaction is left open: UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading,
+    NotInstalled; SchoolChosen where one was under way already, which goes on.
     """
     if session.in_transaction():
         raise SchoolChosen("A transaction is under way: its school can't be changed.")

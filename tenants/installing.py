@@ -16,6 +16,7 @@ from tenants.database import quoted, send
 from tenants.errors import NotInstalled, UnfitLogin
 from tenants.migrating import history
 from tenants.provisioning import admission
+from tenants.registry import list_schools
 from tenants.tenancy import Tenancy
 
 # Any constant: two operators who install at the same moment take turns.
@@ -30,16 +31,21 @@ _POWERS = {
 }
 
 
+_CLOSED_ROLES = "SELECT rolname FROM pg_roles WHERE NOT pg_has_role(:login, oid, 'SET')"
+_CLOSED_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE NOT has_schema_privilege(:login, oid, 'USAGE')"
+
+
 def install(tenancy: Tenancy) -> None:
     """Create or upgrade the registry, its reference data and the serving login, in one transaction.
 
-    The login can sign in and read the registry; it is a member of every school's role but inherits nothing of it, so
-    that it reaches a school's tables only after switching to that school's role. Run again, it sets the login's
-    password anew, and lets a login of another name into the schools that exist. Where the operator's login owns the
-    database, temporary tables are forbidden to all others: they would outlive a transaction.
+    The login can sign in and read the registry; it is a member of every school's role but inherits nothing of
+    it, so that it reaches a school's tables only after switching to that school's role. Run again, it sets
+    the login's password anew, and lets a login of another name into the schools that exist. Where the
+    operator's login owns the database, temporary tables are forbidden to all others: they would outlive a
+    transaction.
 
-    Raises NotInstalled where the registry is of a later version, UnfitLogin where the login exists and has powers
-    that reach around the schools' roles.
+    Raises NotInstalled where the registry is of a later version, UnfitLogin where the login exists and has
+    powers that reach around the schools' roles.
     """
     with tenancy.admin.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _INSTALLATION_LOCK})
@@ -85,7 +91,9 @@ def _close_to_all(connection: Connection) -> None:
 def _provide_login(connection: Connection, tenancy: Tenancy) -> None:
     name = tenancy.serving_login
     login = quoted(name)
-    found = connection.execute(text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}).one_or_none()
+    found = connection.execute(
+        text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
+    ).one_or_none()
     if found is None:
         send(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
     else:
@@ -120,15 +128,9 @@ def _provide_login(connection: Connection, tenancy: Tenancy) -> None:
 
 def _open_to_login(connection: Connection, tenancy: Tenancy) -> None:
     """Let the login into the schools that were created for a login of another name."""
-    closed = (
-        "JOIN pg_roles r ON r.rolname = s.schema WHERE NOT pg_has_role(:login, r.oid, 'SET')"
-        if tenancy.roles
-        else "JOIN pg_namespace n ON n.nspname = s.schema WHERE NOT has_schema_privilege(:login, n.oid, 'USAGE')"
-    )
-    schools = "SELECT 'school_' || replace(id::text, '-', '') AS schema FROM registry.schools"
-    found = connection.execute(
-        text(f"SELECT s.schema FROM ({schools}) AS s {closed}"), {"login": tenancy.serving_login}
-    )
-    statements = [statement for schema in found.scalars() for statement in admission(tenancy, schema)]
+    closed = _CLOSED_ROLES if tenancy.roles else _CLOSED_SCHEMAS
+    found = set(connection.execute(text(closed), {"login": tenancy.serving_login}).scalars())
+    closed_schools = [school.schema for school in list_schools(connection) if school.schema in found]
+    statements = [statement for schema in closed_schools for statement in admission(tenancy, schema)]
     if statements:
         send(connection, ";\n".join(statements))

@@ -25,8 +25,8 @@ def create_school(
 ) -> School:
     """Create a school, ready to use, with its first user.
 
-    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no schema,
-    no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
+    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
+    schema, no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))

@@ -132,7 +132,7 @@ def list_schools(connection: Connection) -> list[School]:
 
 
 def change_school(connection: Connection, school_id: UUID, **values: Any) -> School:
-    """Change the status or the name of a school, within the connection's transaction; raises UnknownSchool."""
+    """Change status or name of a school, within the connection's transaction; raises UnknownSchool."""
     connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
     return find_school(connection, school_id)
 

@@ -21,7 +21,8 @@ class Administrator:
     password: str
 
 
-# Table name and rows: what a new school's tables hold from the start. Every column is given, none is defaulted.
+# Table name and rows: what a new school's tables hold from the start. Every column is given, none is
+# defaulted.
 Rows = tuple[str, Sequence[dict[str, Any]]]
 Seed = Callable[[Administrator], Iterable[Rows]]
 Reference = Callable[[Connection], None]
@@ -31,9 +32,9 @@ Reference = Callable[[Connection], None]
 class Tenancy:
     """The database of all schools.
 
-    `admin_url` is the login that provisions, `serving_url` the one that serves requests. `roles` says whether each
-    school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the reference data
-    that the registry keeps for all schools.
+    `admin_url` is the login that provisions, `serving_url` the one that serves requests. `roles` says whether
+    each school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the
+    reference data that the registry keeps for all schools.
     """
 
     admin_url: URL

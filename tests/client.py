@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from flask import Flask
 from openapi_schema_validator import OAS30Validator
 from werkzeug.test import TestResponse
+
+from school_service.web.schema import ErrorSchema
 
 
 class Document:
@@ -48,6 +51,25 @@ class Document:
             assert not problems, f"{method} {rule.rule} answered what its schema does not allow: {problems}"
 
 
+# What would show that an error lets its reader see the inside: SQL, a driver's text, a traceback, a schema's name.
+_INSIDE = re.compile(
+    r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b|psycopg|sqlalchemy|Traceback|\bschool_[0-9a-f]{6,}"
+    r'|\b(relation|column|constraint|File) "|, line \d+'
+)
+
+
+def check_error(response: TestResponse) -> None:
+    """Assert that an error is in the one shape and shows nothing of the inside; health has an answer of its own."""
+    if response.status_code < 400 or response.request.method == "HEAD" or response.request.path == "/health":
+        return
+    body = response.get_json()
+    assert {"code", "status", "message", "request_id"} <= set(body) <= {*ErrorSchema().fields}, body
+    assert body["code"] == response.status_code
+    assert body["request_id"] == response.headers["X-Request-ID"]
+    found = _INSIDE.search(str(body))
+    assert found is None, f"An error shows {found[0]!r}: {body}"
+
+
 class ApiClient:
     """Speaks to the API with a token in a school; every answer is checked against the document."""
 
@@ -76,6 +98,7 @@ class ApiClient:
             headers.setdefault("X-SCHOOL-ID", str(self.school))
         response = self._client.open(path, method=method, headers=headers, **options)
         self.document.check(method, response)
+        check_error(response)
         return response
 
     def get(self, path: str, **options: Any) -> TestResponse:

@@ -170,6 +170,6 @@ def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]
 
 @pytest.fixture
 def committing(app: Flask, tenancy: Tenancy, document: Document) -> Factory:
-    """Makes records of a school of its own, committed; each thread needs a client of its own, `committing.api.using()`."""
+    """Makes records of a school of its own, committed; each thread needs its own client, `api.using()`."""
     place = make_place(app, tenancy, "Mayflower School, Ikenne")
     return Factory(ApiClient(app, document, place.admin_token, place.id))

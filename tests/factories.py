@@ -81,7 +81,7 @@ class Factory:
         body = {"first_name": "Chidinma", "last_name": "Bàlógun", "admission_number": f"QC/{next(_numbers):05}"}
         return self._post("/students", {**body, **fields})
 
-    def cohort(self, classroom: dict[str, Any] | None = None, session: dict[str, Any] | None = None) -> dict[str, Any]:
+    def cohort(self, classroom: dict | None = None, session: dict | None = None) -> dict[str, Any]:
         """Make a cohort, of a new classroom in a new session unless they are given."""
         classroom, session = classroom or self.classroom(), session or self.session()
         return self._post("/cohorts", {"classroom": classroom["id"], "session_id": session["id"]})
@@ -91,7 +91,7 @@ class Factory:
         return self._post(f"/cohorts/{cohort['id']}/batches", {"name": f"Arm {next(_numbers)}", **fields})
 
     def cohort_subject(
-        self, cohort: dict[str, Any] | None = None, subject: dict[str, Any] | None = None, *, elective: bool = False
+        self, cohort: dict | None = None, subject: dict | None = None, *, elective: bool = False
     ) -> dict[str, Any]:
         """Make a cohort subject, of a new cohort and a new subject unless they are given."""
         cohort, subject = cohort or self.cohort(), subject or self.subject()
@@ -99,7 +99,7 @@ class Factory:
         return self._post("/cohort-subjects", body)
 
     def enrolled(self, cohort: dict[str, Any], *students: dict[str, Any], batch: str | None = None) -> list[str]:
-        """Enroll students, one new student unless they are given, into the first batch or another; answers their ids."""
+        """Enroll students, one new one unless they are given, into a batch: the first; answers their ids."""
         ids = [student["id"] for student in students or [self.student()]]
         self._post(f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": batch or cohort["id"]})
         return ids

@@ -13,7 +13,10 @@ from school_service.reading import read_model
 
 @read_model
 def entries(entity: str | None = None, id: UUID | None = None, actor: str | None = None) -> Select[Any]:
-    """Read model of AuditEntrySchema, the newest first: all, or those of a kind of record, of one, by an actor."""
+    """Read model of AuditEntrySchema, the newest first.
+
+    All, or those of a kind of record, of one record, by an actor.
+    """
     found = select(
         AuditEntry.id,
         AuditEntry.at,

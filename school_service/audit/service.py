@@ -1,4 +1,4 @@
-"""Writing the audit log: in the transaction of the change itself, so that there is never one without the other."""
+"""Writing the audit log, in the transaction of the change itself: there is never one without the other."""
 
 from __future__ import annotations
 

@@ -128,6 +128,7 @@ class KeySet:
                 raise TimeoutError("the answer is too slow")
         return body
 
+
 def _usable(members: Any) -> PyJWK | None:
     """Accept only public keys for the algorithms that tokens may use; a shared secret is never one."""
     if not isinstance(members, dict) or not isinstance(members.get("kid"), str | None):

@@ -36,7 +36,7 @@ class SigningKey:
 
     @classmethod
     def from_pem(cls, pem: str, setting: str = "SIGNING_KEY") -> SigningKey:
-        """Read a PEM private key: RSA of at least 2048 bits, P-256 or Ed25519; `setting` is where it came from.
+        """Read a PEM private key (RSA of at least 2048 bits, P-256 or Ed25519) that came from a setting.
 
         Raises ConfigError.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -53,7 +53,9 @@ class Caller:
             if required:
                 raise BadSchool("The header X-SCHOOL-ID is missing.")
             if self.schools is None or len(self.schools) != 1:
-                raise BadSchool("The header X-SCHOOL-ID is missing, and the token does not name exactly one school.")
+                raise BadSchool(
+                    "The header X-SCHOOL-ID is missing, and the token does not name exactly one school."
+                )
             return next(iter(self.schools))
         if not _UUID.fullmatch(header):
             raise BadSchool("The header X-SCHOOL-ID must be a uuid.")
@@ -74,7 +76,7 @@ class Caller:
             client_state=client_id if self.permissions is None else None,
         )
 
-    def principal(self, state: Any) -> Principal:
+    def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Join the caller with its state in the school, the row that `tenants.database.enter` returns.
 
         Raises NotAuthenticated where the user is deleted.
@@ -82,12 +84,12 @@ class Caller:
         if self.user_id is not None:
             if state is None:
                 raise NotAuthenticated("The token's user does not exist any more.")
-            return Principal(self, frozenset(state.permissions), everything=False, user_name=state.name)
+            return Principal(self, frozenset(state["permissions"]), everything=False, user_name=state["name"])
         if self.permissions is not None:
             return Principal(self, self.permissions, everything=False)
         if state is None:
             return Principal(self, frozenset(), everything=False)
-        return Principal(self, frozenset(state.permissions), everything=state.all_permissions)
+        return Principal(self, frozenset(state["permissions"]), everything=state["all_permissions"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ def client_of(claims: dict[str, Any]) -> str | None:
 
     None where that can't be a name, in logs and in the database: it must be short, and visible.
     """
-    name = next((claims[claim] for claim in ("azp", "client_id", "sub") if claims.get(claim) is not None), None)
+    name = next(
+        (claims[claim] for claim in ("azp", "client_id", "sub") if claims.get(claim) is not None), None
+    )
     if not isinstance(name, str) or not name.isprintable():
         return None
     return name if 0 < len(name) <= LONGEST_NAME else None

@@ -13,7 +13,13 @@ from tenants.clients import check_secret, named_schools
 
 
 def client_token(
-    registry: Engine, key: SigningKey, *, client_id: str, client_secret: str, audience: str, expected_audience: str
+    registry: Engine,
+    key: SigningKey,
+    *,
+    client_id: str,
+    client_secret: str,
+    audience: str,
+    expected_audience: str,
 ) -> dict[str, Any]:
     """Issue a token to a client that knows its secret (OAuth 2.0 client credentials, RFC 6749 section 4.4).
 

@@ -63,7 +63,9 @@ class _Verified:
 class Verifier:
     """Turns tokens into callers, and remembers the verified ones until they expire (at most REMEMBERED of them)."""
 
-    def __init__(self, settings: Settings, key: SigningKey, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, settings: Settings, key: SigningKey, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self.key = key

@@ -40,7 +40,9 @@ class Tries:
     def _refusal(self, username: str) -> TooManyTries:
         ends = [
             stats.reset_time
-            for stats in (limiter.limiter.get_window_stats(limit, *key) for limit, key in self._counted(username))
+            for stats in (
+                limiter.limiter.get_window_stats(limit, *key) for limit, key in self._counted(username)
+            )
             if stats.remaining <= 0
         ]
         return TooManyTries(max(1, math.ceil(max(ends, default=time.time()) - time.time())))

@@ -8,16 +8,20 @@ from uuid import UUID
 from sqlalchemy import Select, select
 
 from school_service.cohort_subjects.models import CohortSubject
-from school_service.cohorts.models import Cohort
+from school_service.cohorts.models import Batch, Cohort
+from school_service.cohorts.reads import session_meant
 from school_service.reading import read_model
 from school_service.subjects.models import Subject
 
 
 @read_model
 def cohort_subjects(
-    cohort_id: UUID | None = None, subject_id: UUID | None = None, session_id: UUID | None = None
+    batch: UUID | None = None, base: UUID | None = None, session: str | None = None
 ) -> Select[Any]:
-    """Read model of CohortSubjectSchema, by the subject's name: all, or those of a cohort, a subject, a session."""
+    """Read model of CohortSubjectSchema, by the subject's name.
+
+    All, or those of a cohort (any of its batches), of a subject, of a session (its id or name).
+    """
     found = (
         select(
             CohortSubject.id,
@@ -29,14 +33,14 @@ def cohort_subjects(
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .order_by(Subject.name, CohortSubject.id)
     )
-    if cohort_id is not None:
-        found = found.where(CohortSubject.cohort_id == cohort_id)
-    if subject_id is not None:
-        found = found.where(CohortSubject.subject_id == subject_id)
-    if session_id is not None:
-        found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(
-            Cohort.session_id == session_id
-        )
+    if batch is not None:
+        cohort = select(Batch.cohort_id).where(Batch.id == batch).scalar_subquery()
+        found = found.where(CohortSubject.cohort_id == cohort)
+    if base is not None:
+        found = found.where(CohortSubject.subject_id == base)
+    if session is not None:
+        meant = session_meant(session).scalar_subquery()
+        found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(Cohort.session_id == meant)
     return found
 
 

@@ -19,18 +19,14 @@ from school_service.students.models import Student
 from school_service.subjects.models import Subject
 
 
-def resolve_filter(
-    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
-) -> dict[str, UUID | None]:
-    """Find what a filter of cohort subjects means: the cohort of any of its batches, a subject, a session.
-
-    Raises Invalid for what there is not.
-    """
-    return {
-        "cohort_id": batch and referred(Batch, batch, "batch").cohort_id,
-        "subject_id": base and referred(Subject, base, "base").id,
-        "session_id": find_session(session, "session").id if session else None,
-    }
+def check_filter(*, batch: UUID | None = None, base: UUID | None = None, session: str | None = None) -> None:
+    """Tell whether there is what a filter of cohort subjects names. Raises Invalid."""
+    if batch is not None:
+        referred(Batch, batch, "batch")
+    if base is not None:
+        referred(Subject, base, "base")
+    if session is not None:
+        find_session(session, "session")
 
 
 def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> CohortSubject:
@@ -49,7 +45,7 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
 
 
 def take_compulsory(*, cohort_id: UUID, student_ids: Collection[UUID]) -> None:
-    """Let students of a cohort take all of its subjects but the electives; for whoever enrolls and holds them."""
+    """Let students of a cohort, whom the caller holds, take all of its subjects but the electives."""
     _take(
         _takers(
             CohortSubject.cohort_id == cohort_id,
@@ -88,11 +84,12 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
     Raises NotFound where the student does not take it, Conflict where all of the cohort have to.
     """
     subject = get(CohortSubject, cohort_subject_id)
-    taken = SubjectEnrollment.cohort_subject_id == subject.id, SubjectEnrollment.student_id == student_id
-    if db.session.execute(delete(SubjectEnrollment).where(*taken)).rowcount == 0:
+    taken = db.session.get(SubjectEnrollment, (subject.id, student_id), with_for_update=True)
+    if taken is None:
         raise NotFound("The student does not take this subject.")
     if not subject.elective:
         raise Conflict("This subject is no elective: every student of the cohort takes it.")
+    db.session.delete(taken)
     return student_id
 
 

@@ -27,8 +27,8 @@ class Cohort(db.Model):
     """A classroom in one academic session, such as JSS 1 of 2025/2026."""
 
     __tablename__ = "cohorts"
-    # What happened in a cohort happened in its session: other tables refer to both together, so that a cohort with
-    # a history can't be moved to another session.
+    # What happened in a cohort happened in its session: other tables refer to both together, so that a cohort
+    # with a history can't be moved to another session.
     __table_args__ = (UniqueConstraint("classroom_id", "session_id"), UniqueConstraint("id", "session_id"))
 
     id: Mapped[UUID] = primary_key()
@@ -51,8 +51,8 @@ class Batch(db.Model):
 class Enrollment(db.Model):
     """That a student is in a batch, since when and, once it has ended, until when.
 
-    Cohort and session are the batch's own. The session is here so that a student can be in one batch of it at most,
-    whoever writes at the same time.
+    Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
+    at most, whoever writes at the same time.
     """
 
     __tablename__ = "enrollments"

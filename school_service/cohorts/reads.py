@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, Text, cast, func, or_, select
 
 from school_service.classrooms.models import Classroom
 from school_service.cohorts.models import Batch, Cohort
@@ -34,9 +34,16 @@ _BATCH = (Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort"))
 
 
 @read_model
-def batches(cohort_id: UUID) -> Select[Any]:
+def batches(cohort: UUID) -> Select[Any]:
     """Read model of BatchSchema, the arms of a cohort by name."""
-    return select(*_BATCH).where(Batch.cohort_id == cohort_id).order_by(Batch.name, Batch.id)
+    return select(*_BATCH).where(Batch.cohort_id == cohort).order_by(Batch.name, Batch.id)
+
+
+def session_meant(text: Any) -> Select[Any]:
+    """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
+    is_id = cast(Session.id, Text) == func.lower(text)
+    # A name may look like anything, like the id of another session too.
+    return select(Session.id).where(or_(is_id, Session.name == text)).order_by(is_id.desc()).limit(1)
 
 
 @read_model

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from sqlalchemy import Text, cast, or_, select
-
 from school_service.classrooms.models import Classroom
 from school_service.cohorts.models import FIRST_BATCH, Batch, Cohort
+from school_service.cohorts.reads import session_meant
 from school_service.counters import BATCHES, next_numbers
 from school_service.database import add, get, referred
 from school_service.errors import Invalid
 from school_service.extensions import db
-from school_service.sessions.models import Session
 
 
 def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
@@ -20,8 +18,8 @@ def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
 
     A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
     """
-    room, session = referred(Classroom, classroom, "classroom"), find_session(session_id, "session_id")
-    cohort = add(Cohort(classroom_id=room.id, session_id=session.id))
+    room = referred(Classroom, classroom, "classroom")
+    cohort = add(Cohort(classroom_id=room.id, session_id=find_session(session_id, "session_id")))
     _add_batch(cohort.id, FIRST_BATCH, batch_id=cohort.id)
     return cohort
 
@@ -29,12 +27,13 @@ def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
 def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohort:
     """Give a cohort another classroom or session.
 
-    One that has, or ever had, students, or that has assessments or metrics, keeps its session: what refers to both
-    holds it there, and the change is a conflict. Raises NotFound, and Invalid for an unknown classroom or session.
+    One that has, or ever had, students, or that has assessments or metrics, keeps its session: what refers
+    to both holds it there, and the change is a conflict. Raises NotFound, and Invalid for an unknown
+    classroom or session.
     """
     cohort = get(Cohort, cohort_id, lock=True)
     cohort.classroom_id = referred(Classroom, classroom, "classroom").id
-    cohort.session_id = find_session(session_id, "session_id").id
+    cohort.session_id = find_session(session_id, "session_id")
     db.session.flush()
     return cohort
 
@@ -44,16 +43,17 @@ def create_batch(*, cohort_id: UUID, name: str) -> Batch:
     return _add_batch(get(Cohort, cohort_id).id, name)
 
 
-def find_session(text: str, field: str) -> Session:
-    """Find the session that a field of the input means: by its id or, where there is no such id, by its name.
+def check_cohort(*, cohort: UUID) -> None:
+    """Tell whether there is such a cohort. Raises NotFound."""
+    get(Cohort, cohort)
+
+
+def find_session(text: str, field: str) -> UUID:
+    """Find the session that a field of the input means, by id or name, and answer its id.
 
     Raises Invalid, naming the field.
     """
-    is_id, is_name = cast(Session.id, Text) == text.lower(), Session.name == text
-    # A name may look like anything, like the id of another session too.
-    found = db.session.scalars(
-        select(Session).where(or_(is_id, is_name)).order_by(is_id.desc()).limit(1)
-    ).first()
+    found = db.session.scalar(session_meant(text))
     if found is None:
         raise Invalid.field(field, "no such session")
     return found

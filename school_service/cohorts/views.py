@@ -8,7 +8,6 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.cohorts import reads, service
-from school_service.cohorts.models import Cohort
 from school_service.cohorts.schemas import BatchSchema, CohortSchema, NewBatchSchema, NewCohortSchema
 from school_service.permissions import Permission
 from school_service.web.blueprint import Blueprint
@@ -48,7 +47,10 @@ class OneCohort(MethodView):
     @blp.arguments(NewCohortSchema)
     @blp.returns(CohortSchema)
     def patch(self, cohort: dict[str, Any], id: UUID) -> Any:
-        """Give a cohort another classroom, or another session as long as it has no students and no records."""
+        """Give a cohort another classroom, or another session as long as nothing has happened in it.
+
+        A cohort that has, or had, students, or that has assessments or metrics, keeps its session.
+        """
         return reads.cohort(service.change_cohort(cohort_id=id, **cohort).id)
 
 
@@ -57,7 +59,7 @@ class Batches(MethodView):
     """The arms of a cohort."""
 
     @blp.requires(Permission.COHORTS_READ)
-    @blp.returns_list(BatchSchema, owner=Cohort)
+    @blp.returns_list(BatchSchema, if_empty=service.check_cohort)
     def get(self, id: UUID) -> Any:
         """List the arms of a cohort by name."""
         return reads.batches(id)

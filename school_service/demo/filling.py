@@ -28,8 +28,8 @@ def everything_allowed() -> Principal:
 class Filling:
     """A sample school while it is being filled: its people, and the ids of what has been made.
 
-    Those of `terms` are by session and term, of `staff` by role, of `students`, `cohorts` and `arms` by classroom, of
-    `cohort_subjects` by classroom and subject; the others by their own name.
+    Those of `terms` are by session and term, of `staff` by role, of `students`, `cohorts` and `arms` by
+    classroom, of `cohort_subjects` by classroom and subject; the others by their own name.
     """
 
     school: SampleSchool

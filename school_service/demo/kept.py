@@ -50,7 +50,8 @@ def read(folder: Path) -> Kept:
     try:
         found: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
         schools = [
-            KeptSchool(school["id"], school["name"], Login(**school["admin"])) for school in found.pop("schools")
+            KeptSchool(school["id"], school["name"], Login(**school["admin"]))
+            for school in found.pop("schools")
         ]
         return Kept(**found, schools=schools)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):

@@ -22,19 +22,136 @@ class Names:
 
 
 YORUBA = Names(
-    female=("Adébísí", "Fọlákẹ́", "Títílayọ̀", "Ṣadé", "Bọ́lánlé", "Yétúndé", "Ọmọ́lará", "Ìyábọ̀", "Morẹ́nikẹ́", "Àbíkẹ́", "Ọláìtán", "Simisọ́lá"),
-    male=("Adéwálé", "Olúwaṣeun", "Babátúndé", "Kẹ́hìndé", "Táíwò", "Ayọ̀délé", "Ọlámidé", "Fẹ́mi", "Ṣẹ́gun", "Túnjí", "Dámiláre", "Akínwándé"),
-    family=("Adébáyọ̀", "Ọlátúnjí", "Akíndélé", "Àjàyí", "Ògúnlẹ́yẹ", "Babalọlá", "Adéyẹmí", "Afọlábí", "Ọláníyan", "Òjó", "Fálànà", "Adélékè"),
+    female=(
+        "Adébísí",
+        "Fọlákẹ́",
+        "Títílayọ̀",
+        "Ṣadé",
+        "Bọ́lánlé",
+        "Yétúndé",
+        "Ọmọ́lará",
+        "Ìyábọ̀",
+        "Morẹ́nikẹ́",
+        "Àbíkẹ́",
+        "Ọláìtán",
+        "Simisọ́lá",
+    ),
+    male=(
+        "Adéwálé",
+        "Olúwaṣeun",
+        "Babátúndé",
+        "Kẹ́hìndé",
+        "Táíwò",
+        "Ayọ̀délé",
+        "Ọlámidé",
+        "Fẹ́mi",
+        "Ṣẹ́gun",
+        "Túnjí",
+        "Dámiláre",
+        "Akínwándé",
+    ),
+    family=(
+        "Adébáyọ̀",
+        "Ọlátúnjí",
+        "Akíndélé",
+        "Àjàyí",
+        "Ògúnlẹ́yẹ",
+        "Babalọlá",
+        "Adéyẹmí",
+        "Afọlábí",
+        "Ọláníyan",
+        "Òjó",
+        "Fálànà",
+        "Adélékè",
+    ),
 )
 IGBO = Names(
-    female=("Adaeze", "Chiamaka", "Ngọzi", "Ifeọma", "Chinyere", "Nkechi", "Ọbịageli", "Ụzọamaka", "Amarachi", "Kọsisọchukwu", "Nneọma", "Ọgechi"),
-    male=("Chukwuemeka", "Ikechukwu", "Obinna", "Kelechi", "Chinedu", "Ụchenna", "Ifeanyị", "Nnamdị", "Kenechukwu", "Ọkwudịlị", "Tobechukwu", "Ebuka"),
-    family=("Okafọ", "Nwachukwu", "Eze", "Ọkọnkwọ", "Nwosu", "Anyanwụ", "Ụzọma", "Ibekwe", "Onyekwere", "Ọnụọha", "Nwankwọ", "Azụbuike"),
+    female=(
+        "Adaeze",
+        "Chiamaka",
+        "Ngọzi",
+        "Ifeọma",
+        "Chinyere",
+        "Nkechi",
+        "Ọbịageli",
+        "Ụzọamaka",
+        "Amarachi",
+        "Kọsisọchukwu",
+        "Nneọma",
+        "Ọgechi",
+    ),
+    male=(
+        "Chukwuemeka",
+        "Ikechukwu",
+        "Obinna",
+        "Kelechi",
+        "Chinedu",
+        "Ụchenna",
+        "Ifeanyị",
+        "Nnamdị",
+        "Kenechukwu",
+        "Ọkwudịlị",
+        "Tobechukwu",
+        "Ebuka",
+    ),
+    family=(
+        "Okafọ",
+        "Nwachukwu",
+        "Eze",
+        "Ọkọnkwọ",
+        "Nwosu",
+        "Anyanwụ",
+        "Ụzọma",
+        "Ibekwe",
+        "Onyekwere",
+        "Ọnụọha",
+        "Nwankwọ",
+        "Azụbuike",
+    ),
 )
 HAUSA = Names(
-    female=("Hauwa'u", "Zainab", "Amina", "Fatima", "Maryam", "Hadiza", "A'isha", "Ruƙayya", "Bilkisu", "Rabi'atu", "Sa'adatu", "Halima"),
-    male=("Abdullahi", "Musa", "Ibrahim", "Sani", "Usman", "Yaƙubu", "Garba", "Aminu", "Mu'azu", "Ɗanjuma", "Sulaiman", "Nuhu"),
-    family=("Bello", "Ɗantata", "Abubakar", "Ƴar'adua", "Lawal", "Shehu", "Tanko", "Ɗankwambo", "Maigari", "Gwarzo", "Ɓello", "Inuwa"),
+    female=(
+        "Hauwa'u",
+        "Zainab",
+        "Amina",
+        "Fatima",
+        "Maryam",
+        "Hadiza",
+        "A'isha",
+        "Ruƙayya",
+        "Bilkisu",
+        "Rabi'atu",
+        "Sa'adatu",
+        "Halima",
+    ),
+    male=(
+        "Abdullahi",
+        "Musa",
+        "Ibrahim",
+        "Sani",
+        "Usman",
+        "Yaƙubu",
+        "Garba",
+        "Aminu",
+        "Mu'azu",
+        "Ɗanjuma",
+        "Sulaiman",
+        "Nuhu",
+    ),
+    family=(
+        "Bello",
+        "Ɗantata",
+        "Abubakar",
+        "Ƴar'adua",
+        "Lawal",
+        "Shehu",
+        "Tanko",
+        "Ɗankwambo",
+        "Maigari",
+        "Gwarzo",
+        "Ɓello",
+        "Inuwa",
+    ),
 )
 TIV = Names(
     female=("Dooshima", "Wandoo", "Kashimana", "Doosuur", "Hembafan", "Iember", "Mbakeren", "Ngunan"),
@@ -77,7 +194,10 @@ class Person:
 
 
 class Population:
-    """Makes up people, the same ones for the same seed and no name twice; `peoples` says how common each people is."""
+    """Makes up people, the same ones for the same seed and no name twice.
+
+    `peoples` says how common each people is.
+    """
 
     def __init__(self, random: Random, peoples: Sequence[tuple[Names, int]]) -> None:
         self.random = random

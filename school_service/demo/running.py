@@ -93,7 +93,7 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         install(tenancy)
         client_id, client_secret = known.client_id, known.client_secret
         if settings.auth_url is None:
-            # An outside provider has clients of its own; ours would let whoever bears its name into every school.
+            # An outside provider has clients of its own: one of them may bear the name of ours.
             bar.update(1, "client")
             with tenancy.admin.begin() as connection:
                 client_id, client_secret = CLIENT_ID, _client(connection, client_secret)
@@ -127,7 +127,8 @@ def _client(connection: Connection, secret: str | None) -> str:
 def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> KeptSchool:
     """See that a sample school is there and filled.
 
-    Where the password of its administrator is not known (demo.json was lost, or never written), they get a new one.
+    Where the password of its administrator is not known (demo.json was lost, or never written), they get a
+    new one.
     """
     login = known or Login(ADMIN, secrets.token_urlsafe(12))
     with tenancy.admin.connect() as connection:
@@ -172,7 +173,9 @@ def _token(settings: Settings, kept: Kept) -> tuple[str, str]:
     first = kept.schools[0]
     with in_school(Entry(UUID(first.id), read_only=True)):
         user_id = _administrator(first.admin).id
-    return f"the administrator of {first.name}", issue_user_token(key, user_id, UUID(first.id))["access_token"]
+    return f"the administrator of {first.name}", issue_user_token(key, user_id, UUID(first.id))[
+        "access_token"
+    ]
 
 
 def _show(settings: Settings, kept: Kept, path: Path) -> None:
@@ -185,7 +188,7 @@ def _show(settings: Settings, kept: Kept, path: Path) -> None:
     if settings.docs:
         say(f"  Docs page   {kept.base_url}/docs")
     if settings.auth_url is not None:
-        say(f"  Provider    {settings.auth_url}  (let a client of its in with `school-service clients create`)")
+        say(f"  Provider    {settings.auth_url}  (let its clients in with `school-service clients create`)")
     say(f"  Details     {path}\n")
     for school in kept.schools:
         say(f"  {_bold(school.name)}")

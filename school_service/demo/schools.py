@@ -12,8 +12,8 @@ from school_service.demo.people import EDO, EFIK, HAUSA, IGBO, TIV, YORUBA, Name
 class SampleSchool:
     """A sample school; its id is made of its code, so that every start finds it again.
 
-    `language`: the Nigerian language it teaches, name and code. `peoples`: whose children come to it, and in which
-    shares.
+    `language`: the Nigerian language it teaches, name and code. `peoples`: whose children come to it, and in
+    which shares.
     """
 
     code: str

@@ -37,7 +37,9 @@ def make_sessions(filling: Filling) -> None:
         filling.sessions[name] = made.id
         for term in TERMS:
             display_name = f"{term.title()} Term {name}"
-            filling.terms[name, term] = create_term(session_id=made.id, term=term, display_name=display_name).id
+            filling.terms[name, term] = create_term(
+                session_id=made.id, term=term, display_name=display_name
+            ).id
 
 
 def make_classrooms(filling: Filling) -> None:

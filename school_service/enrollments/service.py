@@ -1,7 +1,8 @@
 """Enrolling students into cohorts, and taking them out again.
 
-Whoever changes where students are shares the cohort (who adds a compulsory subject to it holds it alone), then holds
-the students: so requests for the same student come one after the other, and none wait for each other.
+Whoever changes where students are shares the cohort (who adds a compulsory subject to it holds it alone),
+then holds the students: so requests for the same student come one after the other, and none wait for each
+other.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from school_service.students.models import ACTIVE, Student
 
 
 def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
-    """Enroll students into a batch of a cohort and into its compulsory subjects; returns their ids, each once.
+    """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
 
-    Who is in another batch of the cohort moves, who is in this one stays as they are; all or nothing. Raises NotFound,
-    Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, Conflict naming those who
-    are in another cohort of the session.
+    Who is in another batch of the cohort moves, who is in this one stays as they are; all or nothing. Raises
+    NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, Conflict
+    naming those who are in another cohort of the session.
     """
     cohort = get(Cohort, cohort_id, share=True)
     if referred(Batch, batch, "batch").cohort_id != cohort.id:
@@ -46,7 +47,7 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
 
 
 def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
-    """Take students out of a cohort and its subjects, all or none, keeping their scores; returns the cohort's id.
+    """Take students out of a cohort and its subjects, all or none; scores stay. Returns the cohort's id.
 
     Raises NotFound, and Invalid naming those who are not in the cohort.
     """

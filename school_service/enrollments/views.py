@@ -7,7 +7,7 @@ from uuid import UUID
 
 from flask.views import MethodView
 
-from school_service.cohorts.models import Cohort
+from school_service.cohorts.service import check_cohort
 from school_service.enrollments import service
 from school_service.enrollments.schemas import EnrollmentSchema, RemovalSchema
 from school_service.permissions import Permission
@@ -38,10 +38,10 @@ class StudentsOfCohort(MethodView):
     """The students of a cohort."""
 
     @blp.requires(Permission.COHORTS_READ)
-    @blp.returns_list(StudentSchema, owner=Cohort)
+    @blp.returns_list(StudentSchema, if_empty=check_cohort)
     def get(self, id: UUID) -> Any:
         """List the students of a cohort, of all its batches, by name."""
-        return reads.students(cohort_id=id)
+        return reads.students(cohort=id)
 
 
 @blp.route("/cohorts/<uuid:cohortId>/remove_students")
@@ -56,4 +56,4 @@ class Removal(MethodView):
 
         Answers the students who remain.
         """
-        return reads.students(cohort_id=service.remove(cohort_id=cohortId, **wanted))
+        return reads.students(cohort=service.remove(cohort_id=cohortId, **wanted))

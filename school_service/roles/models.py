@@ -46,5 +46,3 @@ class RolePermission(db.Model):
     permission_id: Mapped[UUID] = mapped_column(
         ForeignKey("permissions.id", ondelete="CASCADE"), primary_key=True, index=True
     )
-
-

@@ -29,7 +29,11 @@ def permissions_as_json(query: Select[Any]) -> Any:
     """The permissions that a select() of Permission's columns finds, as a JSON array in its order."""
     found = query.subquery("permission")
     return (
-        select(func.coalesce(func.json_agg(func.row_to_json(literal_column("permission"))), literal_column("'[]'::json")))
+        select(
+            func.coalesce(
+                func.json_agg(func.row_to_json(literal_column("permission"))), literal_column("'[]'::json")
+            )
+        )
         .select_from(found)
         .scalar_subquery()
     )

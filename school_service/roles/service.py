@@ -7,16 +7,20 @@ from uuid import UUID
 
 from sqlalchemy import delete, insert, select
 
+from school_service.audit.service import record
 from school_service.auth.principal import Principal
 from school_service.database import add, get
 from school_service.errors import Invalid
 from school_service.extensions import db
 from school_service.roles.models import ADMINISTRATOR, Permission, Role, RolePermission
 
+ENTITY = "role"
+
 
 def create_permission(*, section: str, access: str) -> Permission:
     """Add a permission of the school's own; the role Administrator has it at once. One that exists is a conflict."""
     permission = add(Permission(section=section, access=access))
+    record("permission", permission.id, new={"section": section, "access": access})
     administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
     if administrator is not None:
         add(RolePermission(role_id=administrator.id, permission_id=permission.id))
@@ -25,7 +29,9 @@ def create_permission(*, section: str, access: str) -> Permission:
 
 def create_role(*, name: str, avatar: int) -> Role:
     """Add a role without permissions; a name already taken is a conflict."""
-    return add(Role(name=name, avatar_number=avatar))
+    role = add(Role(name=name, avatar_number=avatar))
+    record(ENTITY, role.id, new={"name": name, "avatar": avatar})
+    return role
 
 
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
@@ -36,31 +42,37 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     """
     role = get(Role, role_id, lock=True)
     wanted = _find_permissions(permission_ids)
-    held = set(
-        db.session.scalars(select(RolePermission.permission_id).where(RolePermission.role_id == role.id))
-    )
-    added = wanted.keys() - held
+    held = _permissions_of(role.id)
+    added = wanted.keys() - held.keys()
     if added:
         principal.demand(wanted.values(), f"Giving permissions to the role {role.name}")
         db.session.execute(
-            insert(RolePermission), [{"role_id": role.id, "permission_id": permission} for permission in added]
+            insert(RolePermission),
+            [{"role_id": role.id, "permission_id": permission} for permission in added],
         )
     db.session.execute(
         delete(RolePermission).where(
-            RolePermission.role_id == role.id, RolePermission.permission_id.in_(held - wanted.keys())
+            RolePermission.role_id == role.id, RolePermission.permission_id.in_(held.keys() - wanted.keys())
         )
     )
+    if held.keys() != wanted.keys():
+        before, after = ({"permissions": sorted(names.values())} for names in (held, wanted))
+        record(ENTITY, role.id, old=before, new=after)
     return role.id
 
 
 def permissions_of_role(role_id: UUID) -> set[str]:
     """Name the permissions of a role, as `access:section`."""
+    return set(_permissions_of(role_id).values())
+
+
+def _permissions_of(role_id: UUID) -> dict[UUID, str]:
     found = db.session.scalars(
         select(Permission)
         .join(RolePermission, RolePermission.permission_id == Permission.id)
         .where(RolePermission.role_id == role_id)
     )
-    return {str(permission) for permission in found}
+    return {permission.id: str(permission) for permission in found}
 
 
 def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:

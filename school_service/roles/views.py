@@ -19,7 +19,9 @@ from school_service.roles.schemas import (
 from school_service.web.blueprint import Blueprint
 from school_service.web.life import current_principal
 
-blp = Blueprint("roles", __name__, school_required=False, description="Roles and the permissions they bundle.")
+blp = Blueprint(
+    "roles", __name__, school_required=False, description="Roles and the permissions they bundle."
+)
 
 
 @blp.route("/permissions")

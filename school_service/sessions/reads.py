@@ -26,7 +26,7 @@ def session(session_id: UUID) -> Select[Any]:
 
 
 @read_model
-def terms(session_id: UUID | None) -> Select[Any]:
+def terms(session_id: UUID | None = None) -> Select[Any]:
     """Read model of TermSchema, all or those of a session, in the order of the calendar."""
     found = (
         select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
@@ -40,4 +40,4 @@ def terms(session_id: UUID | None) -> Select[Any]:
 @read_model
 def term(term_id: UUID) -> Select[Any]:
     """Read model of TermSchema, for one."""
-    return terms.query(None).where(Term.id == term_id)
+    return terms.query().where(Term.id == term_id)

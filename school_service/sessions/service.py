@@ -43,9 +43,10 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     return session.id
 
 
-def known_session(*, session_id: UUID | None = None) -> UUID | None:
-    """Answer the session of a filter, None for no filter. Raises Invalid for an unknown one."""
-    return None if session_id is None else referred(Session, session_id, "session_id").id
+def check_filter(*, session_id: UUID | None = None) -> None:
+    """Tell whether there is the session that a filter of terms names. Raises Invalid."""
+    if session_id is not None:
+        referred(Session, session_id, "session_id")
 
 
 def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:

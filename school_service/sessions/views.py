@@ -64,10 +64,10 @@ class Terms(MethodView):
 
     @blp.requires(Permission.TERMS_READ)
     @blp.arguments(TermFilterSchema, location="query")
-    @blp.returns_list(TermSchema)
+    @blp.returns_list(TermSchema, if_empty=service.check_filter)
     def get(self, wanted: dict[str, Any]) -> Any:
         """List the terms in the order of the calendar, all or those of a session."""
-        return reads.terms(service.known_session(**wanted))
+        return reads.terms(**wanted)
 
     @blp.requires(Permission.TERMS_WRITE, school_required=False)
     @blp.arguments(NewTermSchema)

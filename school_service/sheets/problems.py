@@ -14,7 +14,7 @@ REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a cell; `code` is one of those above: `duplicate` in the sheet, `taken` in the school."""
+    """What is wrong with a cell; `code` is one of the above: DUPLICATE in the sheet, TAKEN in the school."""
 
     row: int
     column: str

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from sqlalchemy import insert, select
 
+from school_service.audit.service import Change, record_many
 from school_service.auth.passwords import hash_password
 from school_service.counters import STUDENTS, next_numbers
 from school_service.database import now
@@ -22,6 +23,7 @@ from school_service.sheets.writing import Table, write_workbook
 from school_service.students.models import ACTIVE, Student
 from school_service.students.service import guardian_columns
 from school_service.users.models import User
+from school_service.users.service import ENTITY, ON_RECORD
 
 SHEET = "Students"
 FILE_NAME = "students.xlsx"
@@ -161,21 +163,21 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> No
     # Again, now that nobody comes between: another import may have been here since.
     refuse(_taken(names))
     moment = now()
-    accounts = [uuid4() for _ in students]
-    db.session.execute(
-        insert(User),
-        [
-            {
-                "id": account,
-                "username": student.get("username") or student["admission_number"],
-                "password_hash": password_hash,
-                "first_name": student["first_name"],
-                "last_name": student["last_name"],
-                "gender": student.get("gender") or "",
-                "created_at": moment,
-            }
-            for account, password_hash, student in zip(accounts, hashes, students, strict=True)
-        ],
+    accounts = [
+        {
+            "id": uuid4(),
+            "username": student.get("username") or student["admission_number"],
+            "password_hash": password_hash,
+            "first_name": student["first_name"],
+            "last_name": student["last_name"],
+            "gender": student.get("gender") or "",
+            "created_at": moment,
+        }
+        for password_hash, student in zip(hashes, students, strict=True)
+    ]
+    db.session.execute(insert(User), accounts)
+    record_many(
+        ENTITY, [Change(account["id"], None, {name: account[name] for name in ON_RECORD}) for account in accounts]
     )
     db.session.execute(
         insert(Student),
@@ -183,7 +185,7 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> No
             {
                 "id": uuid4(),
                 "number": number,
-                "user_id": account,
+                "user_id": account["id"],
                 "admission_number": student["admission_number"],
                 "middle_name": student.get("middle_name") or None,
                 "dob": student.get("dob"),

@@ -46,13 +46,13 @@ def _latest(column: Any) -> Any:
 def students(
     search: str | None = None,
     status: str | None = None,
-    batch_id: UUID | None = None,
-    cohort_id: UUID | None = None,
+    batch: UUID | None = None,
+    cohort: UUID | None = None,
     student_ids: list[UUID] | None = None,
 ) -> Select[Any]:
     """Read model of StudentSchema, by name; `search` is part of a name or an admission number.
 
-    `batch_id` and `cohort_id` are where the students are now.
+    `batch` and `cohort` are where the students are now.
     """
     found = (
         select(
@@ -80,10 +80,10 @@ def students(
         found = found.where(matches(search, Student.admission_number, short_name, full_name))
     if status is not None:
         found = found.where(Student.status == status)
-    if batch_id is not None:
-        found = found.where(_is_in(Enrollment.batch_id == batch_id))
-    if cohort_id is not None:
-        found = found.where(_is_in(Enrollment.cohort_id == cohort_id))
+    if batch is not None:
+        found = found.where(_is_in(Enrollment.batch_id == batch))
+    if cohort is not None:
+        found = found.where(_is_in(Enrollment.cohort_id == cohort))
     if student_ids is not None:
         found = found.where(Student.id == any_(student_ids))
     return found

@@ -89,7 +89,7 @@ class StudentFilterSchema(Schema):
         least=0, metadata={"description": "Part of a name or admission number, without regard to case."}
     )
     status = Choice(STATUSES)
-    batch = Id(metadata={"description": "Students who are in this batch now; a cohort's id is its first one."})
+    batch = Id(metadata={"description": "Students who are in this batch now; a cohort's id is its first."})
     cohort = Id(metadata={"description": "Students who are in this cohort now, in any of its batches."})
 
 

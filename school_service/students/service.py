@@ -57,8 +57,8 @@ def create_student(
 def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     """Change any of a student's members but username and password.
 
-    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the username
-    stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change.
+    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
+    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change.
     """
     student = get(Student, student_id, lock=True)
     if "status" in changes and student.status == GRADUATED:
@@ -76,12 +76,12 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     return student.id
 
 
-def resolve_filter(*, batch: UUID | None = None, cohort: UUID | None = None) -> dict[str, UUID | None]:
-    """Find the batch and the cohort of a filter. Raises Invalid for what there is not."""
-    return {
-        "batch_id": batch and referred(Batch, batch, "batch").id,
-        "cohort_id": cohort and referred(Cohort, cohort, "cohort").id,
-    }
+def check_filter(*, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None) -> None:
+    """Tell whether there are the batch and the cohort that a filter of students names. Raises Invalid."""
+    if batch is not None:
+        referred(Batch, batch, "batch")
+    if cohort is not None:
+        referred(Cohort, cohort, "cohort")
 
 
 def guardian_columns(guardian: Mapping[str, str | None] | None) -> dict[str, str | None]:

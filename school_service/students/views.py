@@ -29,12 +29,11 @@ class Students(MethodView):
     """The school's students."""
 
     @blp.requires(Permission.STUDENTS_READ)
-    @blp.returns_page(StudentSchema)
+    @blp.returns_page(StudentSchema, if_empty=service.check_filter)
     @blp.arguments(StudentFilterSchema, location="query")
     def get(self, wanted: dict[str, Any]) -> Any:
         """List the students by name: all, or those who fit a text, a status, and where they are now."""
-        search, status = wanted.pop("search", None) or None, wanted.pop("status", None)
-        return reads.students(search, status, **service.resolve_filter(**wanted))
+        return reads.students(**wanted | {"search": wanted.get("search") or None})
 
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(NewStudentSchema)

@@ -64,7 +64,12 @@ def users() -> Select[Any]:
                 func.json_agg(
                     aggregate_order_by(
                         func.json_build_object(
-                            "roleId", UserRole.role_id, "userId", UserRole.user_id, "createdAt", UserRole.created_at
+                            "roleId",
+                            UserRole.role_id,
+                            "userId",
+                            UserRole.user_id,
+                            "createdAt",
+                            UserRole.created_at,
                         ),
                         UserRole.created_at,
                         UserRole.role_id,

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from school_service.audit.service import record
 from school_service.auth.passwords import check_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.auth.tries import Tries
@@ -17,12 +18,16 @@ from school_service.roles.models import Permission, Role, RolePermission
 from school_service.roles.service import permissions_of_role
 from school_service.users.models import User, UserRole
 
+ENTITY = "user"
+ON_RECORD = ("username", "first_name", "last_name", "gender")
+"""What the audit log holds of an account."""
+
 
 def create_user(
     *, username: str, first_name: str, last_name: str, gender: str = "", password: str | None = None
 ) -> User:
     """Add an account without roles; without a password nobody can sign in to it. A taken username is a conflict."""
-    return add(
+    user = add(
         User(
             username=username,
             password_hash=None if password is None else hash_password(password),
@@ -31,6 +36,8 @@ def create_user(
             gender=gender,
         )
     )
+    record(ENTITY, user.id, new=_shown(user))
+    return user
 
 
 def sign_in(*, username: str, password: str, tries: Tries) -> User:
@@ -53,14 +60,17 @@ def delete_user(*, user_id: UUID) -> UUID:
     """Delete an account softly: its tokens stop working at once, its name stays taken. Raises NotFound."""
     user = _living(user_id)
     user.deleted_at = now()
+    record(ENTITY, user.id, old=_shown(user))
     return user.id
 
 
 def restore_user(*, user_id: UUID) -> UUID:
     """Bring a deleted account back; a live one stays as it is. Raises NotFound."""
     user = get(User, user_id, lock=True)
-    user.deleted_at = None
-    db.session.flush()
+    if user.deleted_at is not None:
+        user.deleted_at = None
+        db.session.flush()
+        record(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
     return user.id
 
 
@@ -73,9 +83,9 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
     # Locked, so that nobody adds to the role between the check and the gift.
     found = referred(Role, role, "role", lock=True)
     principal.demand(permissions_of_role(role), f"Giving the role {found.name}")
-    db.session.execute(
-        insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
-    )
+    given = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
+    if db.session.execute(given.returning(UserRole.role_id)).one_or_none():
+        record(ENTITY, user.id, old={"role": None}, new={"role": found.name})
     return user.id
 
 
@@ -83,10 +93,13 @@ def take_role(*, user_id: UUID, role_id: UUID) -> UUID:
     """Take a role from a user; raises NotFound where they do not have it."""
     user = _living(user_id)
     taken = db.session.execute(
-        delete(UserRole).where(UserRole.user_id == user.id, UserRole.role_id == role_id).returning(UserRole.role_id)
+        delete(UserRole)
+        .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
+        .returning(UserRole.role_id)
     )
     if taken.one_or_none() is None:
         raise NotFound("The user does not have this role.")
+    record(ENTITY, user.id, old={"role": get(Role, role_id).name}, new={"role": None})
     return user.id
 
 
@@ -104,6 +117,8 @@ def set_password(
         principal.demand(permissions_of_user(user.id), "Setting this user's password")
     user.password_hash = hash_password(password)
     db.session.flush()
+    # That it was set is on record, never what it was.
+    record(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
 
 
@@ -116,6 +131,10 @@ def permissions_of_user(user_id: UUID) -> set[str]:
         .where(UserRole.user_id == user_id)
     )
     return {str(permission) for permission in found}
+
+
+def _shown(user: User) -> dict[str, str]:
+    return {name: getattr(user, name) for name in ON_RECORD}
 
 
 def _renew_hash(user: User, password: str) -> None:

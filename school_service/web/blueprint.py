@@ -17,7 +17,6 @@ from flask import Response, current_app
 from marshmallow import fields
 
 from school_service.auth.principal import Principal
-from school_service.database import get
 from school_service.errors import NotFound, TooLarge
 from school_service.permissions import Permission
 from school_service.web.answers import component
@@ -164,14 +163,13 @@ class Blueprint(flask_smorest.Blueprint):
         self,
         schema: type[ma.Schema],
         *,
-        owner: type[Any] | None = None,
         if_empty: Callable[..., None] | None = None,
     ) -> Callable[[View], View]:
         """Answer a bare array: the rows of the select() that the view returns, or a list of objects.
 
-        `owner` is the model of the record that has the list, the one that the path names: 404 where there is none.
         `if_empty` judges the filters of a read model that has no rows, by their names: it raises where one of them
-        names what there is not.
+        names what there is not. Asked then alone, so that a list with something in it costs one question to the
+        database.
         """
 
         def render(result: Any) -> Response:
@@ -183,21 +181,7 @@ class Blueprint(flask_smorest.Blueprint):
             return current_app.json.response(dumper.dump(result))
 
         dumper = schema(many=True)
-        if owner is None:
-            return self._answers(dumper, render)
-
-        def decorate(view: View) -> View:
-            @wraps(view)
-            def rendered(*arguments: Any, **parameters: Any) -> Response:
-                response = render(view(*arguments, **parameters))
-                if response.get_data() == b"[]":
-                    # Asked here alone, so that a list with something in it costs one question to the database.
-                    get(owner, next(iter(parameters.values())))
-                return response
-
-            return _answering(rendered, self, dumper)  # type: ignore[return-value]
-
-        return decorate
+        return self._answers(dumper, render)
 
     def returns_page(
         self, schema: type[ma.Schema], *, if_empty: Callable[..., None] | None = None

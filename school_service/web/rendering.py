@@ -15,6 +15,7 @@ from sqlalchemy.sql import Executable
 
 from school_service.extensions import db
 from school_service.reading import Query, Reading, Statement
+from tenants.database import ask
 
 READS = (Select, Reading)
 NO_ROWS = "[]"
@@ -66,7 +67,8 @@ def _render(read: Query | Reading, make: Callable[[Query], Executable], **values
         statement, given = read.shape.statement(make.__name__, make), {**read.values, **values}
     else:
         statement, given = Statement(make(read)), values
-    return statement.run(connection, given)
+    answer = ask(connection, statement.sql, statement.parameters(given))
+    return None if answer is None else next(iter(answer.values()))
 
 
 def render_one(read: Query | Reading) -> str | None:

@@ -13,7 +13,12 @@ AUDIENCE = "school-service"
 
 
 def ask(api, client, secret, /, **fields):
-    body = {"client_id": client, "client_secret": secret, "audience": AUDIENCE, "grant_type": "client_credentials"}
+    body = {
+        "client_id": client,
+        "client_secret": secret,
+        "audience": AUDIENCE,
+        "grant_type": "client_credentials",
+    }
     body = {name: value for name, value in {**body, **fields}.items() if value is not None}
     return api.using(token=None, school=None).post("/auth/oauth/token", body)
 
@@ -52,7 +57,11 @@ class TestAskingForAToken:
         key_set = api.ok(api.using(token=None, school=None).get("/auth/.well-known/jwks.json"))
         [key] = jwt.PyJWKSet.from_dict(key_set).keys
         claims = jwt.decode(
-            token, key, algorithms=["ES256"], audience=AUDIENCE, options={"require": ["exp", "iat", "iss", "aud", "sub"]}
+            token,
+            key,
+            algorithms=["ES256"],
+            audience=AUDIENCE,
+            options={"require": ["exp", "iat", "iss", "aud", "sub"]},
         )
         assert jwt.get_unverified_header(token)["kid"] == key.key_id
         assert (claims["sub"], claims["client_id"]) == (client_id, client_id)
@@ -83,7 +92,11 @@ class TestAskingForAToken:
         for answer in answers:
             body = answer.get_json()
             assert body.pop("request_id") == answer.headers["X-Request-ID"]
-            assert body == {"code": 401, "status": "Unauthorized", "message": "The client or its secret is wrong."}
+            assert body == {
+                "code": 401,
+                "status": "Unauthorized",
+                "message": "The client or its secret is wrong.",
+            }
             assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
 
     @pytest.mark.parametrize("audience", ["another", "School-Service", "school-service/", "*"])
@@ -143,14 +156,18 @@ class TestAskingForAToken:
         client_id, secret = grant()
         body = {"client_id": client_id, "client_secret": secret, "audience": AUDIENCE}
 
-        answer = api.using(token="garbage").post("/auth/oauth/token", {**body, "grant_type": "client_credentials"})
+        answer = api.using(token="garbage").post(
+            "/auth/oauth/token", {**body, "grant_type": "client_credentials"}
+        )
 
         assert answer.status_code == 200
 
     def test_the_secret_is_kept_as_a_hash(self, grant, tenancy):
         client_id, secret = grant()
         with tenancy.admin.connect() as connection:
-            row = connection.exec_driver_sql("SELECT * FROM registry.clients WHERE id = %s", (client_id,)).one()
+            row = connection.exec_driver_sql(
+                "SELECT * FROM registry.clients WHERE id = %s", (client_id,)
+            ).one()
 
         assert secret not in str(row)
         assert len(secret) >= 40
@@ -182,14 +199,19 @@ class TestWhatAClientMayDo:
 
         assert client.get("/roles").status_code == 200
         answer = client.get("/users")
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission read:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission read:users.",
+        )
 
     def test_a_client_without_permissions_may_do_what_needs_none(self, machine, place):
         client = machine(school_ids=[place.id])
 
         assert client.get("/roles").status_code == 403
         assert client.get("/states").status_code == 200
-        signed_in = client.post("/users/login", {"username": "admin", "password": "correct horse battery staple"})
+        signed_in = client.post(
+            "/users/login", {"username": "admin", "password": "correct horse battery staple"}
+        )
         assert signed_in.status_code == 200
 
     def test_all_permissions_include_what_the_school_made_up(self, machine, place):

@@ -87,7 +87,9 @@ def test_another_key_of_the_same_kind_is_refused(outside, provider, allowed):
 def test_a_key_serves_its_own_algorithm_alone(outside, provider, allowed):
     assert status_of(outside, provider.token("ES256", kid="RS256", **allowed)) == 401
     for algorithm in ("RS384", "RS512", "PS256"):
-        token = jwt.encode(provider.claims(**allowed), private_key("RS256"), algorithm, headers={"kid": "RS256"})
+        token = jwt.encode(
+            provider.claims(**allowed), private_key("RS256"), algorithm, headers={"kid": "RS256"}
+        )
         assert status_of(outside, token) == 401
 
 
@@ -207,7 +209,8 @@ class TestSchools:
         assert status_of(outside, token, school=None) == 400
 
     @pytest.mark.parametrize(
-        "claim", ["", [], "x", ["x"], 5, {}, True, ["x", 5, None], "urn:uuid:6fa459ea-ee8a-3ca4-894e-db77e160355e"]
+        "claim",
+        ["", [], "x", ["x"], 5, {}, True, ["x", 5, None], "urn:uuid:6fa459ea-ee8a-3ca4-894e-db77e160355e"],
     )
     def test_what_names_no_school_leads_to_none(self, outside, provider, grant, place, claim):
         client_id, _ = grant(all_schools=True, all_permissions=True)
@@ -291,7 +294,10 @@ class TestPermissions:
         assert status_of(outside, token) == 200
         assert outside.using(token=token).get("/users").status_code == 200
         answer = outside.using(token=token).post("/roles", {"name": "Cook", "avatar": 1})
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission write:roles.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission write:roles.",
+        )
 
     def test_the_scope_carries_them(self, outside, provider, place):
         token = provider.token(school_id=str(place.id), scope="openid read:roles  write:students")
@@ -319,13 +325,17 @@ class TestPermissions:
         ],
         ids=str,
     )
-    def test_what_carries_none_does_not_fall_back_to_the_grant(self, outside, provider, grant, place, carried):
+    def test_what_carries_none_does_not_fall_back_to_the_grant(
+        self, outside, provider, grant, place, carried
+    ):
         client_id, _ = grant(school_ids=[place.id], all_permissions=True)
 
         assert status_of(outside, provider.token(azp=client_id, **carried)) == 403
 
     @pytest.mark.parametrize("school_claim", [True, False])
-    def test_a_token_that_carries_neither_has_those_of_its_grant(self, outside, provider, grant, place, school_claim):
+    def test_a_token_that_carries_neither_has_those_of_its_grant(
+        self, outside, provider, grant, place, school_claim
+    ):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
         claims = {"school_id": str(place.id)} if school_claim else {}
         api = outside.using(token=provider.token(azp=client_id, **claims))
@@ -333,7 +343,9 @@ class TestPermissions:
         assert api.get("/roles").status_code == 200
         assert api.get("/users").status_code == 403
 
-    @pytest.mark.parametrize("name", ["unknown", "a\0b", "\ud800", "'; DROP SCHEMA registry; --", 5], ids=repr)
+    @pytest.mark.parametrize(
+        "name", ["unknown", "a\0b", "\ud800", "'; DROP SCHEMA registry; --", 5], ids=repr
+    )
     def test_a_token_with_a_school_but_no_grant_may_do_nothing(self, outside, provider, place, name):
         api = outside.using(token=provider.token(school_id=str(place.id), azp=name))
 
@@ -351,7 +363,9 @@ class TestImpersonation:
 
     def test_the_providers_key_signs_no_token_of_the_service(self, outside, provider, place):
         for kid in ("ES256", None, outside.app.extensions["school-service"].verifier.key.key_id):
-            token = provider.token(iss="school-service", sub=str(place.admin_id), school_id=str(place.id), kid=kid)
+            token = provider.token(
+                iss="school-service", sub=str(place.admin_id), school_id=str(place.id), kid=kid
+            )
             assert status_of(outside, token) == 401
 
     def test_a_users_id_as_subject_gives_nothing_of_the_users(self, outside, provider, place):
@@ -366,11 +380,12 @@ class TestImpersonation:
 
     def test_the_issuer_is_not_taken_from_a_list(self, outside, provider, allowed):
         header = written({"alg": "ES256", "kid": "ES256"})
-        payload = written(json.dumps(provider.claims(**allowed)).replace(f'"{provider.url}"', f'["{provider.url}"]', 1))
+        payload = written(
+            json.dumps(provider.claims(**allowed)).replace(f'"{provider.url}"', f'["{provider.url}"]', 1)
+        )
         content = f"{header}.{payload}"
         signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(
             content.encode(), private_key("ES256")
         )
 
         assert status_of(outside, f"{content}.{written(signature)}") == 401
-

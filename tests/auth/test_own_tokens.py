@@ -106,7 +106,8 @@ def test_a_token_without_a_needed_claim_is_refused(api, sign, own_claims, claim)
 
 
 @pytest.mark.parametrize(
-    "expiry", ['"tomorrow"', '"99999999999"', "null", "true", "[]", "{}", "NaN", "Infinity", "-1", "-Infinity"]
+    "expiry",
+    ['"tomorrow"', '"99999999999"', "null", "true", "[]", "{}", "NaN", "Infinity", "-1", "-Infinity"],
 )
 def test_a_token_with_a_strange_expiry_is_refused(api, verifier, own_claims, expiry):
     own_claims["exp"] = "EXPIRY"
@@ -119,12 +120,16 @@ def test_a_token_may_expire_at_a_fraction_of_a_second(api, sign, own_claims):
     assert status_of(api, sign({**own_claims, "exp": time.time() + 60.5})) == 200
 
 
-@pytest.mark.parametrize("subject", [5, None, [], {}, "", "admin", "123e4567e89b12d3a456426614174000x"], ids=repr)
+@pytest.mark.parametrize(
+    "subject", [5, None, [], {}, "", "admin", "123e4567e89b12d3a456426614174000x"], ids=repr
+)
 def test_a_token_with_a_strange_subject_is_refused(api, verifier, own_claims, subject):
     assert status_of(api, signed(verifier.key, json.dumps({**own_claims, "sub": subject}))) == 401
 
 
-@pytest.mark.parametrize("payload", ["[]", "[1]", "5", "null", '"text"', "", "{", "{'a': 1}", "[" * 9000 + "]" * 9000])
+@pytest.mark.parametrize(
+    "payload", ["[]", "[1]", "5", "null", '"text"', "", "{", "{'a': 1}", "[" * 9000 + "]" * 9000]
+)
 def test_a_payload_that_is_no_object_is_refused(api, verifier, payload):
     assert status_of(api, signed(verifier.key, payload)) == 401
 
@@ -165,7 +170,9 @@ def test_a_payload_nested_too_deep_is_refused(api, verifier, own_claims):
     ids=lambda token: token[:12],
 )
 def test_garbage_is_refused(api, token):
-    answer = api.using(token=None).get("/roles", headers={"Authorization": f"Bearer {token}".encode().decode("latin-1")})
+    answer = api.using(token=None).get(
+        "/roles", headers={"Authorization": f"Bearer {token}".encode().decode("latin-1")}
+    )
 
     assert answer.status_code == 401
     assert answer.get_json()["message"] == "The token is invalid."
@@ -214,7 +221,9 @@ def test_the_public_key_is_no_shared_secret(api, verifier, own_claims, algorithm
     secrets = [public.public_bytes(*PEM), json.dumps(verifier.key.public_jwk).encode(), b"", b"secret"]
     for secret in secrets:
         content = f"{written({'alg': algorithm, 'kid': verifier.key.key_id})}.{written(own_claims)}"
-        signature = hmac.new(secret, content.encode(), hashlib.new(algorithm.replace("HS", "SHA")).name).digest()
+        signature = hmac.new(
+            secret, content.encode(), hashlib.new(algorithm.replace("HS", "SHA")).name
+        ).digest()
         assert status_of(api, f"{content}.{written(signature)}") == 401
 
 
@@ -228,7 +237,15 @@ def test_a_changed_signature_is_refused(api, place, other_place):
     header, payload, signature = place.admin_token.split(".")
     other_signature = other_place.admin_token.split(".")[2]
     flipped = ("A" if signature[10] != "A" else "B").join([signature[:10], signature[11:]])
-    for changed in ("", signature[:-4], flipped, signature + "AAAA", other_signature, signature[::-1], "A" * 86):
+    for changed in (
+        "",
+        signature[:-4],
+        flipped,
+        signature + "AAAA",
+        other_signature,
+        signature[::-1],
+        "A" * 86,
+    ):
         assert status_of(api, f"{header}.{payload}.{changed}") == 401
 
 
@@ -249,7 +266,11 @@ def test_another_key_of_the_same_kind_is_refused(api, verifier, own_claims):
 
 def test_the_key_that_a_token_brings_along_is_not_trusted(api, verifier, own_claims):
     another = SigningKey.generate()
-    for brought in ({"jwk": another.public_jwk}, {"jku": "http://127.0.0.1:1/keys"}, {"x5u": "http://127.0.0.1:1/x"}):
+    for brought in (
+        {"jwk": another.public_jwk},
+        {"jku": "http://127.0.0.1:1/keys"},
+        {"x5u": "http://127.0.0.1:1/x"},
+    ):
         headers = {"kid": verifier.key.key_id, **brought}
         assert status_of(api, jwt.encode(own_claims, another.private, "ES256", headers=headers)) == 401
 
@@ -279,7 +300,11 @@ def test_any_kind_of_signing_key_serves(start, place, private, algorithm):
     header = jwt.get_unverified_header(token["access_token"])
     assert (header["kid"], header["alg"]) == (published["kid"], algorithm)
     claims = jwt.decode(
-        token["access_token"], jwt.PyJWK(published), [algorithm], audience="school-service", issuer="school-service"
+        token["access_token"],
+        jwt.PyJWK(published),
+        [algorithm],
+        audience="school-service",
+        issuer="school-service",
     )
     assert (claims["sub"], claims["school_id"]) == (str(place.admin_id), str(place.id))
     assert claims["exp"] - claims["iat"] == token["expires_in"] == 86400
@@ -341,7 +366,10 @@ def test_a_role_taken_away_works_at_once(api, make):
 
     api.ok(api.delete(f"/users/{made['user']['id']}/roles/{role['id']}"))
     answer = caller.get("/roles")
-    assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission read:roles.")
+    assert (answer.status_code, answer.get_json()["message"]) == (
+        403,
+        "This needs the permission read:roles.",
+    )
 
 
 def test_a_permission_taken_from_a_role_works_at_once(api, make):

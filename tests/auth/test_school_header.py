@@ -55,7 +55,10 @@ def test_without_it_the_school_is_the_tokens(api, other_api, make, make_other):
 def test_what_is_no_uuid_is_refused(api, path, header):
     answer = api.using(school=None).get(path, headers={"X-SCHOOL-ID": header})
 
-    assert (answer.status_code, answer.get_json()["message"]) == (400, "The header X-SCHOOL-ID must be a uuid.")
+    assert (answer.status_code, answer.get_json()["message"]) == (
+        400,
+        "The header X-SCHOOL-ID must be a uuid.",
+    )
 
 
 def test_its_letters_may_be_large(api, place):
@@ -70,7 +73,10 @@ def test_its_name_is_written_in_any_case(api, place, name):
 def test_a_school_that_the_token_does_not_cover_is_forbidden(api, other_place):
     for school in (other_place.id, uuid4()):
         answer = api.using(school=school).get("/users")
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "The token does not cover this school.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "The token does not cover this school.",
+        )
 
 
 def test_the_token_is_looked_at_first(api, other_place):

@@ -48,9 +48,7 @@ def service(installed: dict[str, str], folder: Path) -> Iterator[Running]:
 
 
 @pytest.fixture
-def cli(
-    installed: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Result]:
+def cli(installed: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run a verb in this process, with the settings of the installation, changed as given (None: not set)."""
 
     def invoke(*arguments: str, stdin: bytes | None = None, **settings: str | None) -> Result:

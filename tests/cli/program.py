@@ -72,7 +72,11 @@ class Running:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.err.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
+        return [
+            json.loads(line)
+            for line in self.err.read_text(encoding="utf-8").splitlines()
+            if line.startswith("{")
+        ]
 
     def wait_for(self, find: Callable[[], Found | None], what: str) -> Found:
         def look() -> Found | None:
@@ -99,7 +103,7 @@ class Running:
 
     def ok(self, method: str, path: str, **options: Any) -> Any:
         response = self.request(method, path, **options)
-        assert response.status == 200, response.data
+        assert response.status == 200, (response.data, self.err.read_text()[-3000:])
         return response.json()
 
     def client_token(self, client_id: str, secret: str) -> str:
@@ -114,7 +118,11 @@ class Running:
 
 @contextmanager
 def running(
-    *arguments: str, cwd: Path, settings: Mapping[str, str] | None = None, command: tuple[str, ...] = PROGRAM, **options: Any
+    *arguments: str,
+    cwd: Path,
+    settings: Mapping[str, str] | None = None,
+    command: tuple[str, ...] = PROGRAM,
+    **options: Any,
 ) -> Iterator[Running]:
     """Start the program; whatever happens, nothing of it is left at the end."""
     number = len(list(cwd.glob("*.out")))

@@ -23,16 +23,27 @@ def operate(installed, folder):
 
 
 @pytest.fixture
-def client(operate, cli):
-    """A client that may do everything, gone after the test."""
-    made = operate("clients", "create", f"client {uuid4()}", "--all-schools", "--all-permissions")
-    yield made
-    cli("clients", "revoke", made["client_id"])
+def printed(cli):
+    """Run a verb in this process, which has to succeed; answers its JSON."""
+
+    def printed(*arguments, **options):
+        result = cli(*arguments, "--json", **options)
+        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        return json.loads(result.stdout)
+
+    return printed
 
 
-def test_the_administrator_of_a_new_school_signs_in_with_the_printed_password(operate, service, client):
+@pytest.fixture
+def token(printed, service):
+    """The token of a client that may do everything."""
+    made = printed("clients", "create", f"client {uuid4()}", "--all-schools", "--all-permissions")
+    yield service.client_token(made["client_id"], made["client_secret"])
+    printed("clients", "revoke", made["client_id"])
+
+
+def test_the_administrator_of_a_new_school_signs_in_with_the_printed_password(operate, service, token):
     school = operate("tenants", "create", "Ẹ̀kọ́ College", "--admin", "ọ̀gá")
-    token = service.client_token(**{"client_id": client["client_id"], "secret": client["client_secret"]})
 
     signed_in = service.ok(
         "POST",
@@ -48,9 +59,9 @@ def test_the_administrator_of_a_new_school_signs_in_with_the_printed_password(op
     assert [role["name"] for role in roles] == ["Administrator", "Bursar", "Registrar", "Teacher", "Viewer"]
 
 
-def test_the_password_can_come_from_standard_input_and_is_not_printed(operate, service, client):
-    school = operate("tenants", "create", "Quiet College", "--password-stdin", stdin=" pass wọ́rd \n")
-    token = service.client_token(client["client_id"], client["client_secret"])
+def test_the_password_can_come_from_standard_input_and_is_not_printed(printed, service, token):
+    password = " pass wọ́rd \n".encode()
+    school = printed("tenants", "create", "Quiet College", "--password-stdin", stdin=password)
 
     body = {"username": "admin", "password": " pass wọ́rd "}
     signed_in = service.ok("POST", "/users/login", token=token, school=school["id"], body=body)
@@ -59,9 +70,8 @@ def test_the_password_can_come_from_standard_input_and_is_not_printed(operate, s
     assert signed_in["user"]["username"] == "admin"
 
 
-def test_a_suspended_school_is_closed_at_once_and_opens_again(operate, service, client):
-    school = operate("tenants", "create", "Paused College")
-    token = service.client_token(client["client_id"], client["client_secret"])
+def test_a_suspended_school_is_closed_at_once_and_opens_again(operate, printed, service, token):
+    school = printed("tenants", "create", "Paused College")
 
     def ask():
         return service.request("GET", "/users", token=token, school=school["id"]).status
@@ -69,15 +79,14 @@ def test_a_suspended_school_is_closed_at_once_and_opens_again(operate, service, 
     assert ask() == 200
     assert operate("tenants", "suspend", school["id"])["status"] == "suspended"
     assert ask() == 403
-    assert operate("tenants", "resume", school["id"])["status"] == "active"
+    assert printed("tenants", "resume", school["id"])["status"] == "active"
     assert ask() == 200
 
 
-def test_the_token_of_a_revoked_client_stops_at_once(operate, service):
-    school = operate("tenants", "create", "Guarded College")
-    made = operate(
-        "clients", "create", f"client {uuid4()}", "--school", school["id"], "--permission", "read:users"
-    )
+def test_the_token_of_a_revoked_client_stops_at_once(operate, printed, service):
+    school = printed("tenants", "create", "Guarded College")
+    grant = ("--school", school["id"], "--permission", "read:users")
+    made = printed("clients", "create", f"client {uuid4()}", *grant)
     token = service.client_token(made["client_id"], made["client_secret"])
 
     def ask(path):
@@ -92,7 +101,11 @@ def test_lists_and_records(cli):
     school_id = str(uuid4())
     made = cli("tenants", "create", "First name", "--id", school_id)
     assert made.exit_code == 0
-    assert made.stdout.splitlines()[:3] == [f"id        {school_id}", "name      First name", "admin     admin"]
+    assert made.stdout.splitlines()[:3] == [
+        f"id        {school_id}",
+        "name      First name",
+        "admin     admin",
+    ]
 
     assert json.loads(cli("tenants", "rename", school_id, "Ìlú Ọba", "--json").stdout)["name"] == "Ìlú Ọba"
     shown = json.loads(cli("tenants", "show", school_id, "--json").stdout)

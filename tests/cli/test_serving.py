@@ -81,7 +81,9 @@ def has_stopped_listening(service):
         return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name
+)
 def test_a_request_that_has_begun_is_answered_and_idle_connections_do_not_hold_the_end(
     installed, folder, begun, number
 ):
@@ -132,7 +134,9 @@ def test_every_request_is_a_line_of_json_in_the_log(service):
     asked = service.request("GET", "/health")
 
     line = service.wait_for(
-        lambda: next((line for line in service.log if line.get("request_id") == asked.headers["X-Request-ID"]), None),
+        lambda: next(
+            (line for line in service.log if line.get("request_id") == asked.headers["X-Request-ID"]), None
+        ),
         "the line of the request",
     )
     assert (line["method"], line["path"], line["status"], line["level"]) == ("GET", "/health", 200, "INFO")

@@ -38,7 +38,11 @@ def test_wrong_use(cli, arguments):
     assert "Usage: school-service" in result.stderr
 
 
-@pytest.mark.parametrize("password", [b"", b"\n", b"a\0b", b"x" * 1001, b"\xff"], ids=repr)
+@pytest.mark.parametrize(
+    "password",
+    [b"", b"\n", b"a\0b", b"x" * 1001, b"\xff"],
+    ids=["empty", "blank line", "NUL", "too long", "no text"],
+)
 def test_a_password_that_could_never_sign_in_is_refused(cli, password):
     result = cli("tenants", "create", "Name", "--password-stdin", stdin=password)
 
@@ -80,7 +84,10 @@ def test_a_wrong_setting_is_named(cli, verb, setting, value):
     [
         ({"SIGNING_KEY": None}, "SIGNING_KEY is not set"),
         ({"SIGNING_KEY": "no key"}, "SIGNING_KEY is no PEM private key"),
-        ({"SIGNING_KEY": None, "SIGNING_KEY_FILE": "/no/such/file"}, "SIGNING_KEY_FILE /no/such/file can't be read"),
+        (
+            {"SIGNING_KEY": None, "SIGNING_KEY_FILE": "/no/such/file"},
+            "SIGNING_KEY_FILE /no/such/file can't be read",
+        ),
         ({"SIGNING_KEY_FILE": "/no/such/file"}, "SIGNING_KEY and SIGNING_KEY_FILE are both set"),
     ],
 )
@@ -110,7 +117,10 @@ def test_without_a_database_and_a_data_folder_there_is_nothing_to_work_on(cli, f
 
 
 def test_a_data_folder_is_preferred_to_database_url(cli):
-    for arguments in (("--data-dir", "elsewhere", "tenants", "list"), ("tenants", "list", "--data-dir", "elsewhere")):
+    for arguments in (
+        ("--data-dir", "elsewhere", "tenants", "list"),
+        ("tenants", "list", "--data-dir", "elsewhere"),
+    ):
         result = cli(*arguments)
         assert result.exit_code == 1
         assert "elsewhere" in result.stderr
@@ -122,7 +132,9 @@ def test_a_file_is_no_data_folder(cli, folder):
     assert cli("tenants", "list", "--data-dir", "file").exit_code == 2
     under = cli("tenants", "init", "--data-dir", "file/below")
     assert under.exit_code == 1
-    assert under.stderr.startswith(f"Error: The data folder {folder}/file/below can't be used: Not a directory")
+    assert under.stderr.startswith(
+        f"Error: The data folder {folder}/file/below can't be used: Not a directory"
+    )
 
 
 def leaves(command, path=()):
@@ -134,7 +146,9 @@ def leaves(command, path=()):
 
 
 def test_every_verb_takes_the_data_folder():
-    without = [path for path, verb in leaves(program) if "--data-dir" not in {o for p in verb.params for o in p.opts}]
+    without = [
+        path for path, verb in leaves(program) if "--data-dir" not in {o for p in verb.params for o in p.opts}
+    ]
 
     assert without == []
 
@@ -163,7 +177,9 @@ def test_an_unreachable_database_is_said_in_one_line(cli):
 
 def test_a_database_without_a_registry_is_said_in_one_line(cli, installed):
     empty = installed["ADMIN_DATABASE_URL"].replace("/school_tests_", "/postgres?x=").split("?x=")[0]
-    empty += f"?{installed['ADMIN_DATABASE_URL'].split('?')[1]}" if "?" in installed["ADMIN_DATABASE_URL"] else ""
+    empty += (
+        f"?{installed['ADMIN_DATABASE_URL'].split('?')[1]}" if "?" in installed["ADMIN_DATABASE_URL"] else ""
+    )
 
     for arguments in (("tenants", "list"), ("tenants", "create", "Name"), ("clients", "list")):
         result = cli(*arguments, DATABASE_URL=empty, ADMIN_DATABASE_URL=empty)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from school_service.cohorts.models import OPEN, Enrollment
 from school_service.enrollments.service import end_enrollments
 from school_service.extensions import db
@@ -73,7 +75,7 @@ def test_a_student_who_is_moved_to_and_fro_is_in_one_arm(committing):
     past = history(api, student)
     assert [ended for _, ended in past] == [True] * (len(past) - 1) + [False]
     # Twice into the same arm, one after the other, changes nothing.
-    assert all(before[0] != after[0] for before, after in zip(past, past[1:], strict=False))
+    assert all(before[0] != after[0] for before, after in pairwise(past))
 
 
 def test_a_student_is_removed_once(committing):

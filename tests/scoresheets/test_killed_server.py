@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 
 import urllib3
 from sqlalchemy import text
@@ -23,21 +23,27 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
     committing.enrolled(taught.cohort, *students)
     assessment = committing.assessment(taught.subject, taught.term)
     content = sheet_of(*((student["admission_number"], None, None, 7) for student in students))
-    school = committing.api.school
-    log = f"school_{school.hex}.audit_entries"
+    log = f"school_{committing.api.school.hex}.audit_entries"
 
-    with serving(cwd=tmp_path, settings=environment(settings)) as service:
-        sending = Thread(target=send, args=(service, assessment, content, committing.api))
-        with tenancy.admin.connect() as watching:
-            with tenancy.admin.begin() as holding:
-                # The scores are written before the audit log, where the upload now has to wait.
-                holding.execute(text(f"LOCK TABLE {log} IN SHARE MODE"))
-                sending.start()
-                pid = wait_for(lambda: seen(watching, WAITING, log=log), "the upload at the audit log")
-                service.process.kill()
-                service.process.wait()
-            wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
-        sending.join()
+    with (
+        serving(cwd=tmp_path, settings=environment(settings)) as service,
+        ThreadPoolExecutor() as threads,
+        tenancy.admin.connect() as watching,
+    ):
+        with tenancy.admin.begin() as holding:
+            # The scores are written before the audit log, where the upload now has to wait.
+            holding.execute(text(f"LOCK TABLE {log} IN SHARE MODE"))
+            answer = threads.submit(send, service, assessment, content, committing.api)
+
+            def blocked():
+                assert not answer.done(), answer.result()
+                return seen(watching, WAITING, log=log)
+
+            pid = wait_for(blocked, "the upload at the audit log")
+            service.process.kill()
+            service.process.wait()
+        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        assert answer.result() is None
 
     assert committing.api.ok(committing.api.get("/gradebooks"))["total"] == 0
     assert committing.api.ok(committing.api.get("/audit", query_string={"entity": "gradebook"}))["total"] == 0
@@ -54,17 +60,17 @@ def environment(settings):
 
 
 def send(service, assessment, content, api):
+    """Upload a sheet; answers what was answered, None where nothing was."""
     try:
-        urllib3.request(
+        return urllib3.request(
             "POST",
             f"{service.base_url}/assessments/{assessment['id']}/scoresheet",
             headers={"Authorization": f"Bearer {api.token}", "X-SCHOOL-ID": str(api.school)},
             fields={"scoresheet": ("scores.xlsx", content)},
             retries=False,
-        )
+        ).data
     except urllib3.exceptions.HTTPError:
-        return
-    raise AssertionError("the upload was answered")
+        return None
 
 
 def seen(connection, statement, **values):

@@ -141,10 +141,19 @@ def test_a_formula_counts_by_its_stored_value():
     rows = (
         row_xml("name", "score")
         + '<row><c t="str"><f>A1&amp;"x"</f><v>Ada</v></c><c><f>1+1</f><v>2</v></c></row>'
-        + '<row><c t="str"><f>HYPERLINK("http://localhost")</f></c><c><f>SUM(A1:A9)</f></c></row>'
+        + '<row><c t="str"><f>IF(A2="","x","")</f><v></v></c><c></c></row>'
     )
 
     assert values(handmade(sheet_xml(rows))) == [{"name": "Ada", "score": Decimal(2)}]
+
+
+def test_a_formula_without_a_result_is_a_problem():
+    rows = row_xml("name", "score") + "<row><c><v>5</v></c><c><f>SUM(A1:A9)</f></c></row>"
+
+    found = read(handmade(sheet_xml(rows)))
+
+    assert [(problem.column, problem.code) for problem in found.problems] == [("score", "invalid")]
+    assert "formula" in found.problems[0].message
 
 
 def test_what_excel_could_not_compute_is_a_problem():
@@ -240,7 +249,7 @@ def test_an_infinite_number_is_a_problem(stored):
     ("cell", "day"),
     [
         (date(2012, 5, 31), "2012-05-31"),
-        (datetime(2012, 5, 31, 17, 30), "2012-05-31"),
+        (datetime(2012, 5, 31, 17, 30), "2012-05-31"),  # noqa: DTZ001
         (date(1900, 3, 1), "1900-03-01"),
         (" 2012-05-31 ", "2012-05-31"),
         ("31/05/2012", "31/05/2012"),
@@ -305,7 +314,8 @@ def test_a_date_beyond_the_calendar_is_a_problem():
 def test_texts_come_from_the_table_with_their_fonts_joined_and_their_hints_left_out():
     strings = strings_xml(
         "<si><t>name</t></si>"
-        "<si><r><rPr><b/></rPr><t>Ada</t></r><r><t xml:space='preserve'> Obi</t></r><rPh><t>hint</t></rPh></si>"
+        "<si><r><rPr><b/></rPr><t>Ada</t></r><r><t xml:space='preserve'> Obi</t></r>"
+        "<rPh><t>hint</t></rPh></si>"
     )
     rows = '<row><c t="s"><v>0</v></c></row><row><c t="s"><v>1</v></c></row>'
 

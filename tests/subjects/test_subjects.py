@@ -51,6 +51,17 @@ def test_a_deleted_subject_is_gone_and_its_code_free(api, make):
     make.subject(code="MTH")
 
 
+def test_a_subject_that_a_cohort_is_taught_is_in_use(api, make):
+    made = make.subject()
+    make.cohort_subject(subject=made)
+
+    answer = api.delete(f"/templates/{made['id']}")
+
+    assert answer.status_code == 409
+    assert answer.get_json()["message"] == "The subject is in use by a cohort subject."
+    assert api.ok(api.get("/templates")) == [made]
+
+
 def test_deleting_an_unknown_subject_is_not_found(api):
     answer = api.delete(f"/templates/{uuid4()}")
 

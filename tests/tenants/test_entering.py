@@ -158,7 +158,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
     with sessions() as session:
         state = enter(session, Entry(school.id, client=granted, client_state=granted))
 
-    assert (state.all_permissions, state.permissions) == (
+    assert (state["all_permissions"], state["permissions"]) == (
         grant.get("all_permissions", False),
         grant.get("permissions", []),
     )
@@ -169,7 +169,7 @@ def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(se
     with sessions() as session:
         state = enter(session, Entry(school.id, client_state="nobody"))
 
-        assert (state.all_permissions, state.permissions) == (False, [])
+        assert (state["all_permissions"], state["permissions"]) == (False, [])
         assert session.scalars(text("SELECT current_user")).one() == school.schema
 
 
@@ -180,7 +180,7 @@ def test_the_state_of_a_user_is_read_inside_the_school(sessions, school):
         session.rollback()
         missing = enter(session, Entry(school.id, state=state, state_parameters=("nobody",)))
 
-    assert (found.username, found.role) == ("admin", school.schema)
+    assert (found["username"], found["role"]) == ("admin", school.schema)
     assert missing is None
 
 

@@ -97,8 +97,8 @@ def what_is_there(tenancy):
             "SELECT * FROM registry.revision",
             "SELECT count(*) FROM registry.nationalities",
             "SELECT count(*) FROM registry.lgas",
-            f"SELECT * FROM pg_db_role_setting WHERE setrole = to_regrole('{tenancy.serving_login}')",
-            f"SELECT rolname, rolinherit, rolcanlogin FROM pg_roles WHERE rolname = '{tenancy.serving_login}'",
+            "SELECT * FROM pg_db_role_setting ORDER BY 1, 2",
+            f"SELECT rolinherit, rolcanlogin FROM pg_roles WHERE rolname = '{tenancy.serving_login}'",
         )
     }
 

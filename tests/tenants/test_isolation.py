@@ -137,7 +137,7 @@ class Trusting(ForTheSession):
 
     supports_statement_cache = True
 
-    def _demand_school(self, cursor, context):
+    def demand_school(self, cursor):
         pass
 
 

@@ -89,7 +89,20 @@ class TestSigningIn:
 
     @pytest.mark.parametrize(
         "password",
-        [" ", "  two spaces  ", "\t\n", "x", "пароль", "密码", "😀" * 250, "a\u0301", "\u200b", "%s", "x" * 1000, "\x7f\x01"],
+        [
+            " ",
+            "  two spaces  ",
+            "\t\n",
+            "x",
+            "пароль",
+            "密码",
+            "😀" * 250,
+            "a\u0301",
+            "\u200b",
+            "%s",
+            "x" * 1000,
+            "\x7f\x01",
+        ],
         ids=lambda password: repr(password)[:12],
     )
     def test_a_password_is_taken_as_it_is(self, api, password):
@@ -115,7 +128,9 @@ class TestSigningIn:
         assert sign_in(api, "ada", NEW["password"]).status_code == 401
 
     @pytest.mark.parametrize("field", ["username", "password"])
-    @pytest.mark.parametrize("value", [..., None, "", 5, True, [], {}, "a\0b", "\ud800", "x" * 1001], ids=lambda v: repr(v)[:12])
+    @pytest.mark.parametrize(
+        "value", [..., None, "", 5, True, [], {}, "a\0b", "\ud800", "x" * 1001], ids=lambda v: repr(v)[:12]
+    )
     def test_a_field_that_is_no_text_is_invalid(self, api, field, value):
         body = {"username": "admin", "password": PASSWORD, field: value}
 
@@ -125,7 +140,9 @@ class TestSigningIn:
         assert list(answer.get_json()["errors"]["json"]) == [field]
 
     def test_what_is_no_field_is_invalid(self, api):
-        assert api.post("/users/login", {"username": "admin", "password": PASSWORD, "x": 1}).status_code == 422
+        assert (
+            api.post("/users/login", {"username": "admin", "password": PASSWORD, "x": 1}).status_code == 422
+        )
 
 
 NEW = {"username": "ada", "password": "s3cret", "first_name": "Ada", "last_name": "Obi", "gender": "FEMALE"}
@@ -264,7 +281,9 @@ class TestTooManyWrongOnes:
         assert sign_in(api, environ_base=here).status_code == 429
         assert sign_in(api, environ_base=there).status_code == 200
 
-    def test_one_school_does_not_use_up_the_tries_of_another_from_an_address(self, api, other_api, monkeypatch):
+    def test_one_school_does_not_use_up_the_tries_of_another_from_an_address(
+        self, api, other_api, monkeypatch
+    ):
         monkeypatch.setattr(tries, "FROM_ADDRESS", RateLimitItemPerMinute(3, namespace="test"))
         assert self.wrong(api, 4)[-1] == 429
 

@@ -33,7 +33,9 @@ class TestOnesOwn:
         caller = make.caller("write:users")
         for answer in (own(caller), api.put(f"/users/{place.admin_id}/password", {"password": "new"})):
             assert answer.status_code == 422
-            assert answer.get_json()["errors"] == {"json": {"current_password": ["is needed to set one's own password"]}}
+            assert answer.get_json()["errors"] == {
+                "json": {"current_password": ["is needed to set one's own password"]}
+            }
         assert signs_in(api, caller.user, "a password")
         assert signs_in(api, {"username": "admin"}, PASSWORD)
 
@@ -69,7 +71,9 @@ class TestOnesOwn:
         assert login.status_code == 429
 
     def test_a_user_without_a_password_is_given_one_by_others(self, api, make):
-        user = api.ok(api.get("/users", query_string={"search": make.student()["admission_number"]}))["data"][0]
+        user = api.ok(api.get("/users", query_string={"search": make.student()["admission_number"]}))["data"][
+            0
+        ]
 
         assert not signs_in(api, user, "new")
         api.ok(api.put(f"/users/{user['id']}/password", {"password": "new"}))
@@ -83,7 +87,10 @@ class TestAnothers:
 
         answer = make.caller("read:users", "delete:users").put(path, body)
 
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission write:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission write:users.",
+        )
         assert signs_in(make.caller(), user, "a password")
 
     def test_the_current_one_is_not_asked_for(self, make):
@@ -163,7 +170,9 @@ class TestWhatIsSent:
         assert api.put(f"/users/{user['id']}/password", body).status_code == 422
         assert signs_in(api, user, "a password")
 
-    @pytest.mark.parametrize("password", [" ", " x ", "e\u0301", "пароль", "😀", "x" * 1000], ids=lambda p: repr(p)[:12])
+    @pytest.mark.parametrize(
+        "password", [" ", " x ", "e\u0301", "пароль", "😀", "x" * 1000], ids=lambda p: repr(p)[:12]
+    )
     def test_a_password_is_taken_as_it_is(self, make, password):
         caller = make.caller()
 

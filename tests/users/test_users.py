@@ -53,7 +53,9 @@ class TestCreating:
         assert answer.status_code == 422
         assert answer.get_json()["errors"] == {"json": {field: ["Missing data for required field."]}}
 
-    @pytest.mark.parametrize("value", ["", None, 5, 5.5, True, [], {}, "a\0b", "\ud800", "x" * 1001], ids=lambda v: repr(v)[:12])
+    @pytest.mark.parametrize(
+        "value", ["", None, 5, 5.5, True, [], {}, "a\0b", "\ud800", "x" * 1001], ids=lambda v: repr(v)[:12]
+    )
     @pytest.mark.parametrize("field", NEW)
     def test_a_field_of_another_type_or_length_is_invalid(self, api, field, value):
         answer = api.post("/users", {**NEW, field: value})
@@ -122,7 +124,10 @@ class TestCreating:
     def test_it_needs_the_permission(self, make):
         assert make.caller("write:users").post("/users", NEW).status_code == 200
         answer = make.caller("read:users", "delete:users").post("/users", {**NEW, "username": "obi"})
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission write:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission write:users.",
+        )
 
     def test_of_twenty_at_once_one_gets_the_name(self, app, document, tenancy):
         place = make_place(app, tenancy, "King's College, Lagos")
@@ -379,9 +384,13 @@ class TestDeletingAndRestoring:
         user, role = make.user()["user"], make.role()
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
         api.ok(api.delete(f"/users/{user['id']}/delete"))
-        options = {} if body is None else {"json": {k: role["id"] if v == "role" else v for k, v in body.items()}}
+        options = (
+            {} if body is None else {"json": {k: role["id"] if v == "role" else v for k, v in body.items()}}
+        )
 
-        answer = api.request(method, f"/users/{user['id']}/{path.replace('/role', '/' + role['id'])}", **options)
+        answer = api.request(
+            method, f"/users/{user['id']}/{path.replace('/role', '/' + role['id'])}", **options
+        )
 
         assert (answer.status_code, answer.get_json()["message"]) == (404, "No such user.")
 
@@ -407,7 +416,10 @@ class TestDeletingAndRestoring:
         user = make.user()["user"]
         answer = make.caller("read:users", "write:users").delete(f"/users/{user['id']}/delete")
 
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission delete:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission delete:users.",
+        )
         assert api.get(f"/users/{user['id']}").status_code == 200
         assert make.caller("delete:users").delete(f"/users/{user['id']}/delete").status_code == 200
 
@@ -416,7 +428,10 @@ class TestDeletingAndRestoring:
         api.ok(api.delete(f"/users/{user['id']}/delete"))
         answer = make.caller("read:users", "delete:users").put(f"/users/{user['id']}/restore")
 
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission write:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission write:users.",
+        )
         assert api.get(f"/users/{user['id']}").status_code == 404
         assert make.caller("write:users").put(f"/users/{user['id']}/restore").status_code == 200
 
@@ -439,7 +454,10 @@ class TestRolesOfAUser:
 
         assert [link["roleId"] for link in shown["roles"]] == [role["id"] for role in roles]
         signed_in = api.ok(api.post("/users/login", {"username": user["username"], "password": "a password"}))
-        assert [(p["access"], p["section"]) for p in signed_in["permissions"]] == [("read", "roles"), ("read", "users")]
+        assert [(p["access"], p["section"]) for p in signed_in["permissions"]] == [
+            ("read", "roles"),
+            ("read", "users"),
+        ]
 
     def test_giving_a_role_again_changes_nothing(self, api, make):
         user, role = make.user()["user"], make.role()
@@ -469,7 +487,8 @@ class TestRolesOfAUser:
         assert api.ok(api.get(f"/users/{user['id']}"))["roles"] == []
 
     @pytest.mark.parametrize(
-        "body", [{}, {"role": None}, {"role": "x"}, {"role": 5}, {"role": []}, {"role": ""}, {"roles": []}, [], 5]
+        "body",
+        [{}, {"role": None}, {"role": "x"}, {"role": 5}, {"role": []}, {"role": ""}, {"roles": []}, [], 5],
     )
     def test_a_strange_role_is_invalid(self, api, make, body):
         assert api.put(f"/users/{make.user()['user']['id']}/roles", body).status_code == 422
@@ -502,9 +521,15 @@ class TestRolesOfAUser:
         path = f"/users/{user['id']}/roles"
 
         answer = make.caller("read:users", "delete:users", "write:roles").put(path, {"role": role["id"]})
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission write:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission write:users.",
+        )
         assert make.caller("write:users").put(path, {"role": role["id"]}).status_code == 200
 
         answer = make.caller("read:users", "write:users").delete(f"{path}/{role['id']}")
-        assert (answer.status_code, answer.get_json()["message"]) == (403, "This needs the permission delete:users.")
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "This needs the permission delete:users.",
+        )
         assert make.caller("delete:users").delete(f"{path}/{role['id']}").status_code == 200

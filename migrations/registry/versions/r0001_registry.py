@@ -10,8 +10,9 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-# One function asks all that must be known before a transaction may enter a school, and refuses with a SQLSTATE of
-# its own: the message that binds a transaction can't look at an answer half-way, an error stops it there.
+# One function asks all that must be known before a transaction may enter a school, and refuses with a
+# SQLSTATE of its own: the message that binds a transaction can't look at an answer half-way, an error stops
+# it there.
 ENTER = """
 CREATE FUNCTION registry.enter(school uuid, serves text[], client text) RETURNS void
 LANGUAGE plpgsql STABLE AS $$

@@ -1,0 +1,395 @@
+"""Settings: each good, bad and missing; what is wrong is named with its reason, and no secret is repeated."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from school_service.app import create_app
+from school_service.auth.keys import SigningKey
+from school_service.config import ConfigError, Settings
+
+SECRET = "hunter2"
+DATABASE_URL = f"postgresql://school:{SECRET}@db.example.com:5432/schools"
+
+
+def load(**environment):
+    """Load settings that are good but for what is given; None leaves a setting out."""
+    settings = {"DATABASE_URL": DATABASE_URL, **environment}
+    return Settings.load({name: value for name, value in settings.items() if value is not None})
+
+
+def refusal(**environment):
+    """Load settings of which one is bad; answer the message, which must name it and repeat no secret."""
+    with pytest.raises(ConfigError) as caught:
+        load(**environment)
+    message = str(caught.value)
+    assert any(name in message for name in environment)
+    assert SECRET not in message
+    assert "\n" not in message
+    # Nor does what a traceback would show beneath it.
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return message
+
+
+def pem(key, encryption=None):
+    """Write a private key as PEM."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption()).decode()
+
+
+P_256 = ec.generate_private_key(ec.SECP256R1())
+
+
+def test_the_defaults():
+    settings = load()
+
+    assert settings.admin_database_url == settings.database_url
+    assert (settings.auth_url, settings.auth_jwks_url, settings.auth_issuers) == (None, None, ())
+    assert (settings.auth_audience, settings.auth_school_claim) == ("school-service", "school_id")
+    assert (settings.signing_key, settings.tenant_roles, settings.docs) == (None, True, True)
+    assert (settings.pool_size, settings.max_upload_bytes) == (10, 10 * 2**20)
+    assert (settings.rate_limit_storage, settings.log_level) == ("memory://", "INFO")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ADMIN_DATABASE_URL",
+        "AUTH_URL",
+        "AUTH_JWKS_URL",
+        "AUTH_ISSUER",
+        "AUTH_AUDIENCE",
+        "AUTH_SCHOOL_CLAIM",
+        "SIGNING_KEY",
+        "SIGNING_KEY_FILE",
+        "TENANT_ROLES",
+        "POOL_SIZE",
+        "MAX_UPLOAD_BYTES",
+        "RATE_LIMIT_STORAGE",
+        "DOCS",
+        "LOG_LEVEL",
+    ],
+)
+@pytest.mark.parametrize("empty", ["", "  \n"])
+def test_an_empty_setting_is_unset(name, empty):
+    assert load(**{name: empty}) == load()
+
+
+def test_space_around_a_value_does_not_count():
+    settings = load(DATABASE_URL=f" {DATABASE_URL}\n", POOL_SIZE=" 7 ", DOCS=" off ", LOG_LEVEL=" debug ")
+
+    assert (settings.pool_size, settings.docs, settings.log_level) == (7, False, "DEBUG")
+    assert settings.database_url == load().database_url
+
+
+def test_no_secret_appears_where_settings_are_printed():
+    settings = load(SIGNING_KEY=pem(P_256), RATE_LIMIT_STORAGE=f"redis://:{SECRET}@cache/0")
+
+    assert SECRET not in repr(settings)
+    assert "PRIVATE" not in repr(settings)
+
+
+# DATABASE_URL, ADMIN_DATABASE_URL
+
+
+@pytest.mark.parametrize("missing", [None, "", " "])
+def test_a_database_is_needed(missing):
+    assert refusal(DATABASE_URL=missing).startswith("DATABASE_URL is not set")
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        (DATABASE_URL, ("school", SECRET, "db.example.com", 5432, "schools")),
+        ("postgres://school@db/schools", ("school", None, "db", None, "schools")),
+        ("postgresql+psycopg2://school@db/schools", ("school", None, "db", None, "schools")),
+        ("postgresql://school:p%40ss%2Fword%25@db/schools", ("school", "p@ss/word%", "db", None, "schools")),
+        ("postgresql://school@[::1]:5433/schools", ("school", None, "::1", 5433, "schools")),
+        ("postgresql://school@/schools?host=/var/run/postgresql", ("school", None, None, None, "schools")),
+    ],
+)
+def test_a_good_database_address(address, parts):
+    url = load(DATABASE_URL=address).database_url
+
+    assert (url.username, url.password, url.host, url.port, url.database) == parts
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "ADMIN_DATABASE_URL"])
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        (SECRET, "is no database address"),
+        (f"school:{SECRET}@db/schools", "is no database address"),
+        (f"//school:{SECRET}@db/schools", "is no database address"),
+        (f"postgresql://school:{SECRET}@db:port/schools", "is no database address"),
+        (f"postgresql://school:word:{SECRET}/@db:{SECRET}/schools", "is no database address"),
+        (f"postgresql://school:{SECRET}@db:0/schools", "names no port from 1 to 65535"),
+        (f"postgresql://school:{SECRET}@db:65536/schools", "names no port from 1 to 65535"),
+        (f"postgresql://school:{SECRET}@db:-1/schools", "names no port from 1 to 65535"),
+        (f"mysql://school:{SECRET}@db/schools", "must be a PostgreSQL address"),
+        (f"{SECRET}://school@db/schools", "must be a PostgreSQL address"),
+        (f"https://school:{SECRET}@db/schools", "must be a PostgreSQL address"),
+        ("mailto:school@example.com", "is no database address"),
+        ("sqlite://", "must be a PostgreSQL address"),
+        (f"postgresql://:{SECRET}@db/schools", "names no user"),
+        ("postgresql://db/schools", "names no user"),
+        (f"postgresql://school:{SECRET}@db", "names no database"),
+        (f"postgresql://school:{SECRET}@db/", "names no database"),
+    ],
+)
+def test_a_bad_database_address(name, address, reason):
+    assert refusal(**{name: address}).startswith(f"{name} {reason}")
+
+
+def test_whoever_provisions_may_be_another_login():
+    settings = load(ADMIN_DATABASE_URL="postgresql://postgres@db/schools")
+
+    assert (settings.database_url.username, settings.admin_database_url.username) == ("school", "postgres")
+
+
+# AUTH_URL, AUTH_JWKS_URL, AUTH_ISSUER, AUTH_AUDIENCE, AUTH_SCHOOL_CLAIM
+
+
+def test_a_provider_gives_keys_and_issuers():
+    settings = load(AUTH_URL="https://login.example.com/")
+
+    assert settings.auth_url == "https://login.example.com/"
+    assert settings.auth_jwks_url == "https://login.example.com/.well-known/jwks.json"
+    assert settings.auth_issuers == ("https://login.example.com", "https://login.example.com/")
+
+
+def test_a_provider_with_addresses_of_its_own():
+    settings = load(
+        AUTH_URL="http://localhost:8080/realms/x",
+        AUTH_JWKS_URL="http://localhost:8080/keys?app=1",
+        AUTH_ISSUER="urn:issuer",
+        AUTH_AUDIENCE="schools",
+        AUTH_SCHOOL_CLAIM="https://example.com/school",
+    )
+
+    assert settings.auth_jwks_url == "http://localhost:8080/keys?app=1"
+    assert settings.auth_issuers == ("urn:issuer",)
+    assert (settings.auth_audience, settings.auth_school_claim) == ("schools", "https://example.com/school")
+
+
+BAD_ADDRESSES = [
+    ("login.example.com", "must be an http or https address"),
+    ("//login.example.com", "must be an http or https address"),
+    (f"ftp://user:{SECRET}@login.example.com", "must be an http or https address"),
+    (f"mailto:{SECRET}@example.com", "must be an http or https address"),
+    ("file:///etc/passwd", "must be an http or https address"),
+    ("javascript:alert(1)", "must be an http or https address"),
+    ("https://", "must be an http or https address"),
+    ("https:///keys", "must be an http or https address"),
+    ("https://:8080", "must be an http or https address"),
+    ("https://[login.example.com", "is no well-formed address"),
+    ("https://login.example.com:port", "is no well-formed address"),
+    ("https://login.example.com:65536", "is no well-formed address"),
+    ("https://login.example.com:0", "is no well-formed address"),
+    ("https://login example.com", "is no well-formed address"),
+    (f"https://user:{SECRET}@login.example.com", "must be an address with no user or password"),
+    ("https://login.example.com#fragment", "must be an address with no user or password"),
+]
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"), [*BAD_ADDRESSES, ("https://a.example.com?x=1", "must be an address")]
+)
+def test_a_bad_provider(address, reason):
+    assert refusal(AUTH_URL=address).startswith(f"AUTH_URL {reason}")
+
+
+@pytest.mark.parametrize(("address", "reason"), BAD_ADDRESSES)
+def test_a_bad_address_of_keys(address, reason):
+    message = refusal(AUTH_JWKS_URL=address)
+
+    assert message.startswith(f"AUTH_JWKS_URL {reason}")
+
+
+@pytest.mark.parametrize(
+    "setting", [{"AUTH_JWKS_URL": "https://a.example.com/keys"}, {"AUTH_ISSUER": "issuer"}]
+)
+def test_keys_and_issuer_need_a_provider(setting):
+    assert refusal(**setting).startswith("AUTH_URL is not set, yet")
+
+
+# SIGNING_KEY, SIGNING_KEY_FILE
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm"),
+    [
+        (rsa.generate_private_key(65537, 2048), "RS256"),
+        (P_256, "ES256"),
+        (ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
+    ],
+    ids=["RSA", "P-256", "Ed25519"],
+)
+def test_a_good_key(tmp_path, key, algorithm):
+    path = tmp_path / "key.pem"
+    path.write_text(pem(key))
+
+    for settings in (
+        load(SIGNING_KEY=pem(key)),
+        load(SIGNING_KEY=pem(key).replace("\n", "\\n")),  # on one line, as in files of settings
+        load(SIGNING_KEY_FILE=str(path)),
+    ):
+        read = SigningKey.from_pem(settings.signing_key)
+        assert read.algorithm == algorithm
+        assert read.to_pem() == pem(key)
+
+
+PUBLIC = P_256.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+BAD_KEYS = {
+    "weak RSA": (pem(rsa.generate_private_key(65537, 1024)), "must be RSA of at least 2048 bits"),
+    "P-384": (pem(ec.generate_private_key(ec.SECP384R1())), "must be RSA of at least 2048 bits"),
+    "secp256k1": (pem(ec.generate_private_key(ec.SECP256K1())), "must be RSA of at least 2048 bits"),
+    "DSA": (pem(dsa.generate_private_key(1024)), "must be RSA of at least 2048 bits"),
+    "Ed448": (pem(ed448.Ed448PrivateKey.generate()), "must be RSA of at least 2048 bits"),
+    "encrypted": (pem(P_256, BestAvailableEncryption(SECRET.encode())), "is no PEM private key"),
+    "public alone": (PUBLIC, "is no PEM private key"),
+    "no PEM": (SECRET, "is no PEM private key"),
+    "cut short": (pem(P_256)[:80], "is no PEM private key"),
+    "no text": ("-----BEGIN PRIVATE KEY-----\nÜ\n-----END PRIVATE KEY-----", "is no PEM"),
+}
+
+
+@pytest.mark.parametrize(("key", "reason"), BAD_KEYS.values(), ids=BAD_KEYS)
+def test_a_bad_key_stops_the_start(tmp_path, key, reason):
+    path = tmp_path / "key.pem"
+    path.write_text(key, encoding="utf-8")
+    for name, value in (("SIGNING_KEY", key), ("SIGNING_KEY_FILE", str(path))):
+        with pytest.raises(ConfigError) as caught:
+            create_app(load(**{name: value}))
+
+        assert str(caught.value).startswith(name)
+        assert SECRET not in str(caught.value)
+        assert reason in str(caught.value) or "it is no PEM text" in str(caught.value)
+
+
+def test_no_key_stops_the_start():
+    with pytest.raises(ConfigError, match="SIGNING_KEY is not set"):
+        create_app(load())
+
+
+def test_two_keys_are_one_too_many(tmp_path):
+    message = refusal(SIGNING_KEY=SECRET, SIGNING_KEY_FILE=str(tmp_path / SECRET))
+
+    assert message == "SIGNING_KEY and SIGNING_KEY_FILE are both set: give one."
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    message = refusal(SIGNING_KEY_FILE=str(tmp_path / "key.pem"))
+
+    assert message.endswith("key.pem can't be read: No such file or directory.")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    assert refusal(SIGNING_KEY_FILE=str(tmp_path)).endswith("can't be read: Is a directory.")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read(tmp_path):
+    path = tmp_path / "key.pem"
+    path.write_text(pem(P_256))
+    path.chmod(0)
+
+    assert refusal(SIGNING_KEY_FILE=str(path)).endswith("can't be read: Permission denied.")
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    path = tmp_path / "key.der"
+    path.write_bytes(P_256.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()) + b"\xff")
+
+    assert refusal(SIGNING_KEY_FILE=str(path)).endswith("can't be read: it is no PEM text.")
+
+
+# Numbers, switches, choices
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "least", "most"),
+    [("POOL_SIZE", "pool_size", 1, 500), ("MAX_UPLOAD_BYTES", "max_upload_bytes", 1000, 2**30)],
+)
+def test_a_number_within_its_bounds(name, member, least, most):
+    for value in (least, most):
+        assert getattr(load(**{name: str(value)}), member) == value
+    for value in (least - 1, most + 1):
+        assert (
+            refusal(**{name: str(value)})
+            == f"{name} must be a whole number from {least} to {most}, not '{value}'."
+        )
+
+
+@pytest.mark.parametrize("name", ["POOL_SIZE", "MAX_UPLOAD_BYTES"])
+@pytest.mark.parametrize(
+    "value", ["-5", "+5", "1.5", "1e3", "5_000", "ten", "0x10", "\u0665", "10 MB", "9" * 5000]
+)
+def test_what_is_no_whole_number(name, value):
+    assert refusal(**{name: value}).startswith(f"{name} must be a whole number from")
+
+
+@pytest.mark.parametrize(("name", "member"), [("TENANT_ROLES", "tenant_roles"), ("DOCS", "docs")])
+def test_a_switch_is_on_or_off(name, member):
+    for value, meant in {"on": True, "ON": True, "off": False, "Off": False}.items():
+        assert getattr(load(**{name: value}), member) is meant
+    for value in ("true", "false", "1", "0", "yes", "no", "onn"):
+        assert refusal(**{name: value}) == f"{name} must be on or off, not '{value}'."
+
+
+def test_a_level_of_logs_is_one_that_there_is():
+    for value in ("DEBUG", "info", "Warning", "ERROR", "critical"):
+        assert load(LOG_LEVEL=value).log_level == value.upper()
+    for value in ("verbose", "10", "NOTSET", "WARN"):
+        assert refusal(LOG_LEVEL=value).startswith(
+            "LOG_LEVEL must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL"
+        )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "memory://",
+        "redis://cache",
+        f"redis://:{SECRET}@cache:6379/0",
+        "rediss://cache/1",
+        "redis+unix:///run/redis.sock",
+        "redis+sentinel://one:26379,two:26379/main",
+        "redis+cluster://one:7000,two:7000",
+    ],
+)
+def test_a_good_place_to_count_tries(value):
+    assert load(RATE_LIMIT_STORAGE=value).rate_limit_storage == value
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("redis", "must be memory:// or a Redis address"),
+        ("memory", "must be memory:// or a Redis address"),
+        ("memory://x", "must be memory:// or a Redis address"),
+        ("redis://", "must be memory:// or a Redis address"),
+        ("mailto:cache@example.com", "must be memory:// or a Redis address"),
+        (f"memcached://:{SECRET}@cache", "must be memory:// or a Redis address"),
+        (f"mongodb://user:{SECRET}@cache", "must be memory:// or a Redis address"),
+        (f"redis://:{SECRET}@cache:port", "is no well-formed address"),
+        (f"redis://:{SECRET}@cache:65536", "is no well-formed address"),
+    ],
+)
+def test_a_bad_place_to_count_tries(value, reason):
+    assert refusal(RATE_LIMIT_STORAGE=value).startswith(f"RATE_LIMIT_STORAGE {reason}")
+
+
+def test_every_setting_is_documented():
+    for setting in fields(Settings):
+        assert f"`{setting.name}`" in Settings.__doc__
