@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -125,10 +125,18 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
         )
 
 
-def serve(app: Flask, settings: Settings, listener: socket.socket, *, threads: int = DEFAULT_THREADS) -> None:
+def serve(
+    app: Flask,
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    threads: int = DEFAULT_THREADS,
+    announce: Callable[[], None] | None = None,
+) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; what is under way then ends, within STOP_WITHIN seconds.
 
-    A second signal ends it at once, as SystemExit(1).
+    `announce` is called when requests are let in and those signals are heeded. A second signal ends it at
+    once, as SystemExit(1).
     """
     # What has been made by now lives as long as the process: the collector need not look at it again.
     gc.collect()
@@ -158,6 +166,8 @@ def serve(app: Flask, settings: Settings, listener: socket.socket, *, threads: i
         server.pull_trigger()
 
     with _handling(stop):
+        if announce is not None:
+            announce()
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
         while not told.is_set():
             _turn(channels, 30)

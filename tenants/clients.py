@@ -121,7 +121,7 @@ def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
 
 
 def named_schools(connection: Connection, client_id: str) -> list[UUID]:
-    """List the schools that a client is granted by name, for its token's claim; none where it has them all."""
+    """List the schools that a client is granted by name, for its token; none where it has them all."""
     query = (
         select(client_schools.c.school_id)
         .join(clients, clients.c.id == client_schools.c.client_id)

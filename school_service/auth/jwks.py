@@ -35,8 +35,9 @@ class ProviderAway(Exception):
 class KeySet:
     """The keys of one provider, by key id; safe to use from many threads.
 
-    An unknown key id causes a fetch at most once in COOL_DOWN seconds, however many tokens bear one. A fetch has a
-    thread of its own: only tokens whose key is not known wait for it, and one that fails leaves the keys as they were.
+    An unknown key id causes a fetch at most once in COOL_DOWN seconds, however many tokens bear one. A fetch
+    has a thread of its own: only tokens whose key is not known wait for it, and one that fails leaves the
+    keys as they were.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,12 +81,13 @@ class KeySet:
         with self._lock:
             if self._fetching is None and not self._tired():
                 self._tried_at = self._clock()
-                self._fetching = threading.Thread(target=self._refetch, name="provider's keys", daemon=True)
-                self._fetching.start()
+                fetching = threading.Thread(target=self._refetch, name="provider's keys", daemon=True)
+                fetching.start()
+                self._fetching = fetching
             return self._fetching
 
     def _await(self, fetching: threading.Thread) -> None:
-        # Each waits until the fetch has had its time, and not from now: a slow provider must not hold every thread.
+        # Until the fetch has had its time, not from now on: a slow provider must not hold every thread.
         begun = self._tried_at or 0.0
         fetching.join(max(0.0, PATIENCE - (self._clock() - begun)))
 

@@ -17,7 +17,10 @@ def hash_password(password: str) -> str:
 
 
 def check_password(kept: str | None, password: str) -> bool:
-    """Tell whether this is the password of the kept hash; None (no such user, no password set) costs the same work."""
+    """Tell whether this is the password of the kept hash.
+
+    None (no such user, no password set) costs the same work.
+    """
     try:
         hasher.verify(kept or _nobodys_hash(hasher), password)
     except (VerificationError, InvalidHashError):
@@ -32,5 +35,5 @@ def needs_rehash(kept: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _nobodys_hash(present: PasswordHasher) -> str:
-    # Made by the present hasher: a hash carries its cost, and checking an unknown user's password must have that cost.
+    # Made by the present hasher: a hash carries its cost, and for nobody it must be that of the others.
     return present.hash(secrets.token_urlsafe())

@@ -1,4 +1,4 @@
-"""The caller: what its token says (without asking the database), and then what it may do in the school it enters."""
+"""The caller: what its token says (the database is not asked), then what it may do in the school."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BadSchool(Invalid):
 class Caller:
     """What a verified token says of its bearer.
 
-    `user_id`: a user of the service, whose token works in its one school; its permissions are those of its roles.
+    `user_id`: a user of the service; the token works in one school, the permissions are those of the roles.
     `client_id`: a machine client, or whoever an outside token names (`azp`, `client_id` or `sub`).
     `own`: the service issued the token itself.
     `schools`: the schools that the token names; None where it names none and the grant of the client decides.
@@ -45,7 +45,7 @@ class Caller:
         return str(self.user_id) if self.user_id else self.client_id or ""
 
     def school(self, header: str | None, *, required: bool) -> UUID:
-        """Choose the school from X-SCHOOL-ID or, where that is optional and absent, from the token's only school.
+        """Choose the school by X-SCHOOL-ID or, where that is optional and absent, by the token's only school.
 
         Raises BadSchool, and Forbidden where the token does not cover the school.
         """
@@ -65,7 +65,7 @@ class Caller:
         return school_id
 
     def entry(self, school_id: UUID, user_state: str, *, read_only: bool) -> Entry:
-        """Say how the caller enters a school; `user_state` is the SELECT of a user's state (one row, or none)."""
+        """Say how the caller enters a school; `user_state` is the SELECT of a user's state, a row or none."""
         if self.user_id is not None:
             return Entry(school_id, read_only, state=user_state, state_parameters=(str(self.user_id),))
         client_id = self.client_id or ""
@@ -156,9 +156,10 @@ def client_of(claims: dict[str, Any]) -> str | None:
 
 
 def permissions_of(claims: dict[str, Any]) -> frozenset[str] | None:
-    """Read the permissions that a token carries in `permissions` (array), else in `scope` (space-separated), or None.
+    """Read the permissions that a token carries in `permissions` (array), else in `scope` (space-separated).
 
-    What is of another form carries no permission, and does not leave the decision to the client's grant.
+    None where it has neither. What is of another form carries no permission, and does not leave the decision
+    to the client's grant.
     """
     permissions, scope = claims.get("permissions"), claims.get("scope")
     if permissions is not None:

@@ -53,7 +53,7 @@ def configure(app: Flask, settings: Settings, key: SigningKey) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Verified:
-    """What came of verifying a token: it stands until `until` (seconds since 1970), and as long as its key does."""
+    """What came of verifying a token; it stands until then (seconds since 1970), and while its key does."""
 
     caller: Caller
     until: float
@@ -61,7 +61,7 @@ class _Verified:
 
 
 class Verifier:
-    """Turns tokens into callers, and remembers the verified ones until they expire (at most REMEMBERED of them)."""
+    """Turns tokens into callers, and remembers the verified ones until they expire (at most REMEMBERED)."""
 
     def __init__(
         self, settings: Settings, key: SigningKey, *, clock: Callable[[], float] = time.time
@@ -147,7 +147,7 @@ class Verifier:
 
 
 def _end(claims: dict[str, Any]) -> float:
-    """Read when a token ends to be accepted, in seconds since 1970; raises DecodeError where `exp` is no number."""
+    """Read until when a token is accepted, in seconds since 1970; DecodeError where `exp` is no number."""
     expires = claims.get("exp")
     if isinstance(expires, bool) or not isinstance(expires, int | float):
         raise jwt.DecodeError
@@ -170,7 +170,7 @@ def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID) -> dict[st
 
 
 def issue_client_token(key: SigningKey, client_id: str, schools: list[UUID]) -> dict[str, Any]:
-    """Issue a token for a machine client; `schools` are those that its grant names, none where it has them all."""
+    """Issue a token for a machine client; `schools` are those its grant names, none where it has them all."""
     claims: dict[str, Any] = {"client_id": client_id}
     if schools:
         claims["school_id"] = [str(school) for school in schools]

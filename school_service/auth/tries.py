@@ -12,7 +12,7 @@ from school_service.errors import TooManyTries
 from school_service.extensions import limiter
 
 FOR_USERNAME = RateLimitItemPerMinute(10, namespace="password-of-username")
-# Guards against trying one password on many names. A school often stands behind one address, so it is generous.
+# Against trying one password on many names. A school often stands behind one address, so it is generous.
 FROM_ADDRESS = RateLimitItemPerMinute(600, namespace="password-from-address")
 
 
@@ -24,14 +24,16 @@ class Tries:
     address: str
 
     def check(self, username: str) -> None:
-        """Refuse where there have been too many for this username or from this address; raises TooManyTries."""
+        """Refuse where there were too many for this username or from this address; raises TooManyTries."""
         for limit, key in self._counted(username):
             if not limiter.limiter.test(limit, *key):
                 raise self._refusal(username)
 
     def count_wrong(self, username: str) -> None:
-        """Count a wrong password; raises TooManyTries where others at the same moment have used the limit up."""
-        if not all([limiter.limiter.hit(limit, *key) for limit, key in self._counted(username)]):
+        """Count a wrong password; raises TooManyTries where others at this moment have used the limit up."""
+        # Each is counted, whatever becomes of the other.
+        within = [limiter.limiter.hit(limit, *key) for limit, key in self._counted(username)]
+        if not all(within):
             raise self._refusal(username)
 
     def _counted(self, username: str) -> list[tuple[RateLimitItemPerMinute, tuple[str, ...]]]:

@@ -53,7 +53,7 @@ def find_session(text: str, field: str) -> UUID:
 
     Raises Invalid, naming the field.
     """
-    found = db.session.scalar(session_meant(text))
+    found: UUID | None = db.session.scalar(session_meant(text))
     if found is None:
         raise Invalid.field(field, "no such session")
     return found

@@ -54,9 +54,12 @@ def run(path: Path, host: str, port: int) -> None:
         app, tenancy = create_app(settings), tenancy_of(settings)
         with app.app_context():
             kept = _prepare(tenancy, settings, folder.path, base_address(listener))
-            path = demo_file.write(folder.path, kept)
-            _show(settings, kept, path)
-        serve(app, settings, listener)
+            token = _token(settings, kept)
+
+        def announce() -> None:
+            _show(settings, kept, demo_file.write(folder.path, kept), *token)
+
+        serve(app, settings, listener, announce=announce)
         click.echo(f"\nStopped. The data stays in {folder.path}.")
 
 
@@ -178,9 +181,8 @@ def _token(settings: Settings, kept: Kept) -> tuple[str, str]:
     ]
 
 
-def _show(settings: Settings, kept: Kept, path: Path) -> None:
+def _show(settings: Settings, kept: Kept, path: Path, purpose: str, token: str) -> None:
     """Print what a person needs to try the service."""
-    purpose, token = _token(settings, kept)
     headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {kept.schools[0].id}")
     options = " ".join(f"-H {shlex.quote(header)}" for header in headers)
     say = click.echo

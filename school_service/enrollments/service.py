@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import insert, select, update
 
 from school_service.cohort_subjects.service import drop_subjects, take_compulsory
 from school_service.cohorts.models import OPEN, Batch, Cohort, Enrollment
@@ -26,8 +26,8 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
 
     Who is in another batch of the cohort moves, who is in this one stays as they are; all or nothing. Raises
-    NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, Conflict
-    naming those who are in another cohort of the session.
+    NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, and
+    Conflict naming those who are in another cohort of the session.
     """
     cohort = get(Cohort, cohort_id, share=True)
     if referred(Batch, batch, "batch").cohort_id != cohort.id:
@@ -76,7 +76,7 @@ def _hold_active(student_ids: Sequence[UUID]) -> dict[UUID, Student]:
     return held
 
 
-def _current(session_id: UUID, student_ids: Collection[UUID]) -> dict[UUID, Row[Any]]:
+def _current(session_id: UUID, student_ids: Collection[UUID]) -> dict[UUID, Any]:
     """Find where students are in a session, by student."""
     found = db.session.execute(
         select(Enrollment.id, Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id).where(
@@ -104,6 +104,6 @@ def _leave(*conditions: Any) -> set[UUID]:
     return students
 
 
-def _end(moment: datetime, *conditions: Any) -> Sequence[Row[Any]]:
+def _end(moment: datetime, *conditions: Any) -> Sequence[Any]:
     ending = update(Enrollment).where(OPEN, *conditions).values(ended_at=moment)
     return db.session.execute(ending.returning(Enrollment.student_id, Enrollment.cohort_id)).all()

@@ -18,7 +18,10 @@ ENTITY = "role"
 
 
 def create_permission(*, section: str, access: str) -> Permission:
-    """Add a permission of the school's own; the role Administrator has it at once. One that exists is a conflict."""
+    """Add a permission of the school's own, which the role Administrator has at once.
+
+    One that exists is a conflict.
+    """
     permission = add(Permission(section=section, access=access))
     record("permission", permission.id, new={"section": section, "access": access})
     administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
@@ -37,8 +40,8 @@ def create_role(*, name: str, avatar: int) -> Role:
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
     """Set a role's permissions to exactly these; returns the role's id.
 
-    Whoever adds to a role must hold every permission in it. Raises NotFound, Invalid for an unknown permission,
-    Forbidden.
+    Whoever adds to a role must hold every permission in it. Raises NotFound, Invalid for an unknown
+    permission, Forbidden.
     """
     role = get(Role, role_id, lock=True)
     wanted = _find_permissions(permission_ids)

@@ -177,7 +177,8 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> No
     ]
     db.session.execute(insert(User), accounts)
     record_many(
-        ENTITY, [Change(account["id"], None, {name: account[name] for name in ON_RECORD}) for account in accounts]
+        ENTITY,
+        [Change(account["id"], None, {name: account[name] for name in ON_RECORD}) for account in accounts],
     )
     db.session.execute(
         insert(Student),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, any_, case, func, select
+from sqlalchemy import ARRAY, ColumnElement, Select, Uuid, any_, case, cast, func, select
 
 from school_service.cohorts.models import OPEN, Enrollment
 from school_service.database import matches
@@ -85,7 +85,7 @@ def students(
     if cohort is not None:
         found = found.where(_is_in(Enrollment.cohort_id == cohort))
     if student_ids is not None:
-        found = found.where(Student.id == any_(student_ids))
+        found = found.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow import fields, validate
 
 from school_service.roles.schemas import PermissionSchema
@@ -68,7 +70,7 @@ class AuthUserSchema(Schema):
     permissions = fields.List(fields.Nested(PermissionSchema), required=True)
 
 
-def password_text(**options: object) -> Text:
+def password_text(**options: Any) -> Text:
     """A password: taken as it is, neither trimmed nor cut."""
     return Text(LONGEST_PASSWORD, trim=False, **options)
 

@@ -26,7 +26,10 @@ ON_RECORD = ("username", "first_name", "last_name", "gender")
 def create_user(
     *, username: str, first_name: str, last_name: str, gender: str = "", password: str | None = None
 ) -> User:
-    """Add an account without roles; without a password nobody can sign in to it. A taken username is a conflict."""
+    """Add an account without roles; without a password nobody can sign in to it.
+
+    A taken username is a conflict.
+    """
     user = add(
         User(
             username=username,
@@ -138,7 +141,7 @@ def _shown(user: User) -> dict[str, str]:
 
 
 def _renew_hash(user: User, password: str) -> None:
-    """Hash a password that has just proved right anew, where its hash was made at another cost than the present one."""
+    """Hash a password anew that has just proved right, where its hash was made at another cost."""
     kept = user.password_hash
     if kept is not None and needs_rehash(kept):
         # Only in the place of the hash it was checked against: the password may have been changed meanwhile.

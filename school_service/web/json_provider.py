@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ class OrjsonProvider(JSONProvider):
             return _encode(obj).decode()
         except orjson.JSONEncodeError:
             # Lone surrogates, which only escapes can carry.
-            return json.dumps(obj, default=str)
+            return json.dumps(obj, default=_plain)
 
     def loads(self, s: str | bytes, **_options: Any) -> Any:
         """Read JSON text."""
@@ -34,9 +35,16 @@ class OrjsonProvider(JSONProvider):
             text = _encode(answer)
         except orjson.JSONEncodeError:
             # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
-            text = json.dumps(answer, default=str, ensure_ascii=False).encode(errors="replace")
+            text = json.dumps(answer, default=_plain, ensure_ascii=False).encode(errors="replace")
         return Response(text, mimetype="application/json")
 
 
 def _encode(value: Any) -> bytes:
-    return orjson.dumps(value, default=str, option=_OPTIONS)
+    return orjson.dumps(value, default=_plain, option=_OPTIONS)
+
+
+def _plain(value: Any) -> Any:
+    """Write what JSON does not know: decimals (of at most 15 digits) as numbers, all else as text."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)

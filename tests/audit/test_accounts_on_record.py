@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import delete
 
+from tenants.clients import create_client
+from tenants.registry import clients
 from tests.conftest import PASSWORD
 
 ACCOUNT = {"username": "ngozi", "first_name": "Ngozi", "last_name": "Eze", "gender": "FEMALE"}
@@ -49,9 +52,7 @@ def test_roles_given_and_taken_are_on_record_once(api, make, account):
 def test_a_password_is_on_record_without_its_value(api, account, place):
     secret = "a password that nobody may read"
     api.ok(api.put(f"/users/{account['id']}/password", {"password": secret}))
-    api.ok(
-        api.put(f"/users/{place.admin_id}/password", {"password": secret, "current_password": PASSWORD})
-    )
+    api.ok(api.put(f"/users/{place.admin_id}/password", {"password": secret, "current_password": PASSWORD}))
 
     assert on_record(api, "user", account["id"])[1:] == [("update", {}, {"password": "set"})]
     whole = api.get("/audit").get_data(as_text=True)
@@ -75,7 +76,9 @@ def test_a_role_and_its_permissions_are_on_record(api, make):
 def test_a_permission_of_the_schools_own_is_on_record(api):
     made = api.ok(api.post("/permissions", {"section": "library", "access": "lend"}))
 
-    assert on_record(api, "permission", made["id"]) == [("create", None, {"section": "library", "access": "lend"})]
+    assert on_record(api, "permission", made["id"]) == [
+        ("create", None, {"section": "library", "access": "lend"})
+    ]
 
 
 def test_a_student_is_on_record_with_the_account(api, make):
@@ -120,6 +123,26 @@ def test_each_request_acts_for_itself(api, make):
         caller.ok(caller.post("/roles", {"name": f"Role of nobody {number}", "avatar": 1}))
 
     totals = [
-        api.ok(api.get("/audit", query_string={"actor": caller.user["id"]}))["total"] for caller in (first, second)
+        api.ok(api.get("/audit", query_string={"actor": caller.user["id"]}))["total"]
+        for caller in (first, second)
     ]
     assert totals == [2, 1]
+
+
+def test_a_client_acts_under_its_id(api, tenancy):
+    client = f"payroll-{api.school}"
+    with tenancy.admin.begin() as connection:
+        secret = create_client(
+            connection, client_id=client, school_ids=[api.school], permissions=["write:roles"]
+        )
+    try:
+        asked = {"client_id": client, "client_secret": secret, "audience": "school-service"}
+        token = api.ok(api.post("/auth/oauth/token", {**asked, "grant_type": "client_credentials"}))
+        caller = api.using(token=token["access_token"])
+        caller.ok(caller.post("/roles", {"name": "Made by a machine", "avatar": 1}))
+    finally:
+        with tenancy.admin.begin() as connection:
+            connection.execute(delete(clients).where(clients.c.id == client))
+
+    (entry,) = api.ok(api.get("/audit", query_string={"actor": client}))["data"]
+    assert (entry["actor_name"], entry["new"]["name"]) == (client, "Made by a machine")

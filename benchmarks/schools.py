@@ -1,0 +1,179 @@
+"""Schools for the benchmarks: on a PostgreSQL of their own from the wheel, spoken to in this process, as WSGI."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from flask import Flask
+from flask.testing import FlaskClient
+
+from school_service.app import create_app, tenancy_of
+from school_service.assessments.models import Assessment
+from school_service.assessments.service import create_assessment
+from school_service.auth.keys import SigningKey
+from school_service.auth.tokens import issue_user_token
+from school_service.classrooms.service import create_classroom
+from school_service.cohort_subjects.service import create_cohort_subject
+from school_service.cohorts.service import create_cohort
+from school_service.config import Settings
+from school_service.embedded import data_folder
+from school_service.enrollments.service import enroll
+from school_service.extensions import db
+from school_service.gradebooks.service import Score, enter_sheet
+from school_service.sessions.service import create_session, create_term
+from school_service.students.service import create_student
+from school_service.subjects.service import create_subject
+from school_service.web.life import in_school
+from tenants.binding import Entry
+from tenants.installing import install
+from tenants.provisioning import create_school
+from tenants.tenancy import Administrator, Tenancy
+
+CATEGORIES = ("CA1", "CA2", "CA3", "EXAM")
+TERMS = ("FIRST", "SECOND", "THIRD")
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A cohort subject in a term, and its assessments there."""
+
+    subject: UUID
+    term: UUID
+    assessments: list[UUID]
+
+
+class School:
+    """A school, its administrator at the API, and a class whose years can be filled."""
+
+    def __init__(self, app: Flask, tenancy: Tenancy, students: int) -> None:
+        self._app, self._tenancy = app, tenancy
+        made = create_school(tenancy, name="Benchmark School", administrator=Administrator("admin", "a password"))
+        self._id, self._schema = made.id, made.schema
+        with tenancy.admin.connect() as connection:
+            admin = connection.exec_driver_sql(f"SELECT id FROM {made.schema}.users").scalar_one()
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, made.id)
+        self._headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": str(made.id)}
+        self._client: FlaskClient = app.test_client()
+        with in_school(Entry(self._id)):
+            self._room = create_classroom(name="JSS 1", level="Junior Secondary").id
+            self._students = [
+                create_student(first_name="Adaeze", last_name=f"Okonkwo {n}", admission_number=f"A/{n:04}").id
+                for n in range(students)
+            ]
+
+    def teach(self, *, year: int, terms: int, subjects: int, assessments: int) -> list[Taught]:
+        """Let the class have a session, with so many terms, subjects, and assessments of each in a term."""
+        with in_school(Entry(self._id)):
+            start, end = date(year, 9, 8), date(year + 1, 7, 24)
+            session = create_session(name=f"{year}", start_date=start, end_date=end)
+            cohort = create_cohort(classroom=self._room, session_id=str(session.id))
+            enroll(cohort_id=cohort.id, batch=cohort.id, students=self._students)
+            found = []
+            taught = [
+                create_cohort_subject(
+                    cohort_id=cohort.id,
+                    subject_id=create_subject(name=f"Subject {n}", code=f"{year}/{n}").id,
+                    elective=False,
+                ).id
+                for n in range(subjects)
+            ]
+            for name in TERMS[:terms]:
+                term = create_term(session_id=session.id, term=name, display_name=f"{name} term").id
+                for subject in taught:
+                    made = [self._assessment(subject, term, category) for category in CATEGORIES[:assessments]]
+                    found.append(Taught(subject, term, [assessment.id for assessment in made]))
+        return found
+
+    def score(self, taught: list[Taught]) -> None:
+        """Give every student a score in every assessment."""
+        for one in taught:
+            with in_school(Entry(self._id)):
+                for number in one.assessments:
+                    assessment = db.session.get_one(Assessment, number)
+                    scores = [Score(who, assessment.cohort_id, Decimal("12.5")) for who in self._students]
+                    enter_sheet(assessment=assessment, scores=scores, sheet="scores.xlsx")
+
+    def analyze(self) -> None:
+        """Let PostgreSQL see what there is, as it does by itself before long."""
+        with self._tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            tables = connection.exec_driver_sql(
+                f"SELECT tablename FROM pg_tables WHERE schemaname = '{self._schema}'"
+            ).scalars()
+            for table in tables.all():
+                connection.exec_driver_sql(f"VACUUM ANALYZE {self._schema}.{table}")
+
+    def get(self, path: str) -> bytes:
+        """GET, and fail on anything but 200."""
+        return self._answer(self._client.get(path, headers=self._headers))
+
+    def upload(self, path: str, name: str, content: bytes) -> Any:
+        """POST a file as a form's field of that name, and fail on anything but 200."""
+        form = {name: (BytesIO(content), "scores.xlsx")}
+        return self._app.json.loads(self._answer(self._client.post(path, headers=self._headers, data=form)))
+
+    @staticmethod
+    def _answer(response: Any) -> bytes:
+        if response.status_code != 200:
+            raise SystemExit(response.get_data(as_text=True))
+        content: bytes = response.data
+        return content
+
+    @staticmethod
+    def _assessment(subject: UUID, term: UUID, category: str) -> Assessment:
+        return create_assessment(
+            subject=subject,
+            term=term,
+            category=category,
+            name=category,
+            abbreviation=category,
+            due_date=date(2025, 10, 17),
+            total_points=Decimal(20),
+            description="",
+            file_name=f"{category}.xlsx",
+            include_in_final=True,
+            publish_scores=False,
+        )
+
+
+class Place:
+    """An installation for schools."""
+
+    def __init__(self, app: Flask, tenancy: Tenancy) -> None:
+        self._app, self._tenancy = app, tenancy
+
+    def school(self, *, students: int) -> School:
+        """Make a school with so many students."""
+        return School(self._app, self._tenancy, students)
+
+
+@contextmanager
+def place() -> Iterator[Place]:
+    """Start PostgreSQL and make the application; nothing of it is left at the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="school-benchmark-") as folder,
+        data_folder(Path(folder) / "school-data", create=True) as used,
+    ):
+        settings = Settings.load(
+            {
+                "DATABASE_URL": used.database_url,
+                "ADMIN_DATABASE_URL": used.admin_database_url,
+                "SIGNING_KEY": SigningKey.generate().to_pem(),
+            }
+        )
+        tenancy = tenancy_of(settings)
+        install(tenancy)
+        app = create_app(settings)
+        with app.app_context():
+            yield Place(app, tenancy)
+            for engine in db.engines.values():
+                engine.dispose()
+        tenancy.admin.dispose()

@@ -1,0 +1,137 @@
+"""What the service adds to Excel: a score sheet of 1,000 rows, downloaded and uploaded, against openpyxl alone.
+
+    python benchmarks/sheets.py [--rows 1000] [--rounds 15]
+
+Starts a PostgreSQL of its own from the wheel and one school, with a subject that so many students take. The service
+answers in this process, as WSGI: token, transaction, queries, workbook, commit. openpyxl alone writes a workbook of
+the same cells, styles and rules from rows that it has in memory, and reads an uploaded one into rows. Both take turns,
+round after round, so that whatever else the machine does meets both. Each upload changes every score.
+Prints for either direction the median times in milliseconds and their ratio.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# In place of a script's own folder, where `http.py` would hide the standard library's `http`.
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+from uuid import UUID
+
+from openpyxl import Workbook, load_workbook
+from openpyxl.styles import PatternFill, Protection
+from openpyxl.worksheet.datavalidation import DataValidation
+
+from benchmarks.schools import School, place
+
+WIDTHS = (20, 20, 20, 12)
+LOCKED = PatternFill("solid", fgColor="FFF2F2F2")
+
+
+def write(rows: list[tuple[Any, ...]], details: list[tuple[str, str]]) -> bytes:
+    """Write the workbook with openpyxl alone."""
+    workbook = Workbook()
+    sheet = workbook.worksheets[0]
+    sheet.title = "Scores"
+    locked, unlocked = Protection(locked=True), Protection(locked=False)
+    for number, row in enumerate(rows, 1):
+        for place, value in enumerate(row, 1):
+            cell = sheet.cell(number, place, value)
+            if number > 1 and place == len(row):
+                cell.protection = unlocked
+            elif number > 1:
+                cell.number_format, cell.protection, cell.fill = "@", locked, LOCKED
+    for letter, width in zip("ABCD", WIDTHS, strict=True):
+        sheet.column_dimensions[letter].width = width
+    rule = DataValidation(type="decimal", operator="between", formula1="0", formula2="20")
+    rule.add(f"D2:D{len(rows)}")
+    sheet.add_data_validation(rule)
+    sheet.freeze_panes = "A2"
+    sheet.protection.enable()
+    about = workbook.create_sheet("Details")
+    for pair in details:
+        about.append(pair)
+    content = BytesIO()
+    workbook.save(content)
+    return content.getvalue()
+
+
+def read(content: bytes) -> dict[str, list[tuple[Any, ...]]]:
+    """Read a workbook with openpyxl alone."""
+    workbook = load_workbook(BytesIO(content), read_only=True, data_only=True)
+    rows = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in workbook}
+    workbook.close()
+    return rows
+
+
+def filled(content: bytes, score: float) -> bytes:
+    """Fill in a downloaded sheet."""
+    workbook = load_workbook(BytesIO(content))
+    for row in workbook["Scores"].iter_rows(min_row=2):
+        row[3].value = score
+    saved = BytesIO()
+    workbook.save(saved)
+    return saved.getvalue()
+
+
+def took(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Do a work; answer how many milliseconds it took and what it gave."""
+    began = time.perf_counter()
+    given = work()
+    return (time.perf_counter() - began) * 1000, given
+
+
+def measure(school: School, assessment: UUID, rounds: int) -> dict[str, tuple[float, float]]:
+    """Take turns; answer the median times of ours and of openpyxl alone, by direction."""
+    path = f"/assessments/{assessment}"
+    times: dict[str, tuple[list[float], list[float]]] = {"download": ([], []), "upload": ([], [])}
+    blank = school.get(f"{path}/download-sheet")
+    sheets = [filled(blank, score) for score in (12.5, 13.5)]
+    for number in range(rounds + 1):
+        ours, content = took(lambda: school.get(f"{path}/download-sheet"))
+        rows = read(content)
+        alone, written = took(lambda: write(rows["Scores"], rows["Details"]))
+        if read(written) != rows:
+            raise SystemExit("the two workbooks differ")
+        note(times["download"], number, ours, alone)
+
+        sheet = sheets[number % 2]
+        ours, told = took(lambda: school.upload(f"{path}/scoresheet", "scoresheet", sheet))
+        changed = told["updated"] + told["created"]
+        if changed != len(rows["Scores"]) - 1:
+            raise SystemExit(f"the upload did something else: {told}")
+        alone, _ = took(lambda: read(sheet))
+        note(times["upload"], number, ours, alone)
+    return {name: (statistics.median(ours), statistics.median(alone)) for name, (ours, alone) in times.items()}
+
+
+def note(kept: tuple[list[float], list[float]], number: int, ours: float, alone: float) -> None:
+    """Keep the times of a round; the first warms up."""
+    if number:
+        kept[0].append(ours)
+        kept[1].append(alone)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=15)
+    arguments = parser.parse_args()
+    with place() as here:
+        school = here.school(students=arguments.rows)
+        (taught,) = school.teach(year=2025, terms=1, subjects=1, assessments=1)
+        school.analyze()
+        for name, (ours, alone) in measure(school, taught.assessments[0], arguments.rounds).items():
+            print(f"{name:<9} {arguments.rows} rows  ours {ours:6.1f} ms  openpyxl {alone:6.1f} ms  ratio {ours / alone:.2f}")
+
+
+if __name__ == "__main__":
+    main()
