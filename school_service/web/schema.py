@@ -153,6 +153,8 @@ class Points(fields.Decimal):
 
     def __init__(self, *, zero: bool = True, **options: Any) -> None:
         within = validate.Range(min=Decimal(0), max=MOST_POINTS, min_inclusive=zero)
+        if not zero:
+            options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
         super().__init__(validate=[within], **options)
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
