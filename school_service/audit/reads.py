@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from school_service.audit.models import AuditEntry
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 
 
 @read_model
-def entries(entity: str | None = None, id: UUID | None = None, actor: str | None = None) -> Select[Any]:
+def entries(entity: str | None = None, id: UUID | None = None, actor: str | None = None) -> Query:
     """Read model of AuditEntrySchema, the newest first.
 
     All, or those of a kind of record, of one record, by an actor.

@@ -138,7 +138,7 @@ def _usable(members: Any) -> PyJWK | None:
     algorithm = _ALGORITHMS.get(str(members.get("kty")))
     if algorithm is None or members.get("alg", algorithm) != algorithm:
         return None
-    if "d" in members or members.get("use", "sig") != "sig":
+    if members.get("use", "sig") != "sig":
         return None
     try:
         if "verify" not in members.get("key_ops", ["verify"]):
@@ -147,7 +147,7 @@ def _usable(members: Any) -> PyJWK | None:
     except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError, KeyError):
         # One bad key must not cost the others.
         return None
-    public = key.key
+    public = key.key  # a private one is of another class
     strong = (
         (isinstance(public, rsa.RSAPublicKey) and public.key_size >= 2048)
         or (isinstance(public, ec.EllipticCurvePublicKey) and isinstance(public.curve, ec.SECP256R1))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from school_service.classrooms.models import Classroom
 from school_service.database import school_id
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 
 
 @read_model
-def classrooms() -> Select[Any]:
+def classrooms() -> Query:
     """Read model of ClassroomSchema, by name."""
     return select(Classroom.id, Classroom.name, school_id().label("school")).order_by(Classroom.name, Classroom.id)
 
 
 @read_model
-def classroom(classroom_id: UUID) -> Select[Any]:
+def classroom(classroom_id: UUID) -> Query:
     """Read model of ClassroomSchema, for one."""
     return classrooms.query().where(Classroom.id == classroom_id)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from school_service.cohort_subjects.models import CohortSubject
 from school_service.cohorts.models import Batch, Cohort
 from school_service.cohorts.reads import session_meant
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.subjects.models import Subject
 
 
 @read_model
 def cohort_subjects(
     batch: UUID | None = None, base: UUID | None = None, session: str | None = None
-) -> Select[Any]:
+) -> Query:
     """Read model of CohortSubjectSchema, by the subject's name.
 
     All, or those of a cohort (any of its batches), of a subject, of a session (its id or name).
@@ -45,6 +44,6 @@ def cohort_subjects(
 
 
 @read_model
-def cohort_subject(cohort_subject_id: UUID) -> Select[Any]:
+def cohort_subject(cohort_subject_id: UUID) -> Query:
     """Read model of CohortSubjectSchema, for one."""
     return cohort_subjects.query().where(CohortSubject.id == cohort_subject_id)

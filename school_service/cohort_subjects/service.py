@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, literal, select
+from sqlalchemy import delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.cohort_subjects.models import CohortSubject, SubjectEnrollment
@@ -15,6 +15,7 @@ from school_service.cohorts.service import find_session
 from school_service.database import add, get, hold, now, referred
 from school_service.errors import Conflict, Invalid, NotFound
 from school_service.extensions import db
+from school_service.reading import Query
 from school_service.students.models import Student
 from school_service.subjects.models import Subject
 
@@ -103,7 +104,7 @@ def drop_subjects(*, cohort_ids: Collection[UUID], student_ids: Collection[UUID]
     )
 
 
-def _takers(*conditions: Any) -> Select[Any]:
+def _takers(*conditions: Any) -> Query:
     """Pair cohort subjects with the students who are in their cohorts."""
     return (
         select(CohortSubject.id, Enrollment.student_id, literal(now()))
@@ -112,6 +113,6 @@ def _takers(*conditions: Any) -> Select[Any]:
     )
 
 
-def _take(takers: Select[Any]) -> None:
+def _take(takers: Query) -> None:
     columns = ["cohort_subject_id", "student_id", "created_at"]
     db.session.execute(insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing())

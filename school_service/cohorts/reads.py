@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, Text, cast, func, or_, select
+from sqlalchemy import Text, cast, func, or_, select
 
 from school_service.classrooms.models import Classroom
 from school_service.cohorts.models import Batch, Cohort
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.sessions.models import Session
 
 
 @read_model
-def cohorts() -> Select[Any]:
+def cohorts() -> Query:
     """Read model of CohortSchema, the newest session first, then by classroom."""
     return (
         select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
@@ -25,7 +25,7 @@ def cohorts() -> Select[Any]:
 
 
 @read_model
-def cohort(cohort_id: UUID) -> Select[Any]:
+def cohort(cohort_id: UUID) -> Query:
     """Read model of CohortSchema, for one."""
     return cohorts.query().where(Cohort.id == cohort_id)
 
@@ -34,12 +34,12 @@ _BATCH = (Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort"))
 
 
 @read_model
-def batches(cohort: UUID) -> Select[Any]:
+def batches(cohort: UUID) -> Query:
     """Read model of BatchSchema, the arms of a cohort by name."""
     return select(*_BATCH).where(Batch.cohort_id == cohort).order_by(Batch.name, Batch.id)
 
 
-def session_meant(text: Any) -> Select[Any]:
+def session_meant(text: Any) -> Query:
     """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
     is_id = cast(Session.id, Text) == func.lower(text)
     # A name may look like anything, like the id of another session too.
@@ -47,6 +47,6 @@ def session_meant(text: Any) -> Select[Any]:
 
 
 @read_model
-def batch(batch_id: UUID) -> Select[Any]:
+def batch(batch_id: UUID) -> Query:
     """Read model of BatchSchema, for one."""
     return select(*_BATCH).where(Batch.id == batch_id)

@@ -94,12 +94,10 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
     ) as bar:
         bar.update(0, "registry")
         install(tenancy)
-        client_id, client_secret = known.client_id, known.client_secret
-        if settings.auth_url is None:
-            # An outside provider has clients of its own: one of them may bear the name of ours.
-            bar.update(1, "client")
-            with tenancy.admin.begin() as connection:
-                client_id, client_secret = CLIENT_ID, _client(connection, client_secret)
+        bar.update(1, "client")
+        built_in = settings.auth_url is None
+        with tenancy.admin.begin() as connection:
+            secret = _client(connection, known.client_secret) if built_in else _no_client(connection)
         schools = []
         for sample in SCHOOLS:
             bar.update(1, sample.name)
@@ -113,8 +111,8 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         base_url=base_url,
         auth_url=settings.auth_url or f"{base_url}/auth",
         audience=settings.auth_audience,
-        client_id=client_id,
-        client_secret=client_secret,
+        client_id=CLIENT_ID if built_in else None,
+        client_secret=secret,
         schools=schools,
     )
 
@@ -123,8 +121,13 @@ def _client(connection: Connection, secret: str | None) -> str:
     """See that the demo's client stands and this is its secret; else make it anew, with a new secret."""
     if secret is not None and check_secret(connection, CLIENT_ID, secret):
         return secret
-    connection.execute(delete(clients).where(clients.c.id == CLIENT_ID))
+    _no_client(connection)
     return create_client(connection, client_id=CLIENT_ID, all_schools=True, all_permissions=True)
+
+
+def _no_client(connection: Connection) -> None:
+    """See that there is no such client: an outside provider has its own, one of which may bear the same name."""
+    connection.execute(delete(clients).where(clients.c.id == CLIENT_ID))
 
 
 def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> KeptSchool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, Table, select
+from sqlalchemy import Connection, Table, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.errors import Invalid
 from school_service.extensions import db
 from school_service.geography import reference
 from school_service.geography.models import lgas, nationalities, states
+from school_service.reading import Query
 
 
 def fill(connection: Connection) -> None:
@@ -52,7 +53,7 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def _rows(query: Select[Any]) -> list[dict[str, Any]]:
+def _rows(query: Query) -> list[dict[str, Any]]:
     # The registry has a pool of its own: the request's connection can see its school alone.
     with db.engines["registry"].connect() as connection:
         return [dict(row) for row in connection.execute(query).mappings()]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from school_service.assessments.models import LIVE, Assessment
 from school_service.cohorts.models import Batch
 from school_service.gradebooks.models import GradebookEntry
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 
 ENTRY = (
     GradebookEntry.id,
@@ -25,7 +24,7 @@ ENTRY = (
 
 
 @read_model
-def entries(batch_id: UUID | None = None) -> Select[Any]:
+def entries(batch_id: UUID | None = None) -> Query:
     """Read model of GradebookEntrySchema, in order of creation: all, or those of a batch."""
     found = (
         select(*ENTRY)
@@ -41,6 +40,6 @@ def entries(batch_id: UUID | None = None) -> Select[Any]:
 
 
 @read_model
-def entry(entry_id: UUID) -> Select[Any]:
+def entry(entry_id: UUID) -> Query:
     """Read model of GradebookEntrySchema, for one."""
     return entries.query().where(GradebookEntry.id == entry_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, current_app
 from flask.views import MethodView
 from marshmallow import fields, validate
 from sqlalchemy import text
@@ -14,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from school_service import __version__
 from school_service.extensions import db
 from school_service.web.blueprint import Blueprint
+from school_service.web.rendering import object_response
 from school_service.web.schema import Schema
 
 blp = Blueprint("health", __name__, description="Whether the service and its database are up.")
@@ -32,7 +32,7 @@ class Health(MethodView):
     """The health of the service."""
 
     @blp.public
-    @blp.alt_response(503, schema=HealthSchema, description="The database is unreachable.")
+    @blp.alt_response(503, schema=HealthSchema, description="The database is unreachable.")  # type: ignore[untyped-decorator]
     @blp.returns(HealthSchema)
     def get(self) -> Any:
         """Tell whether the service and its database are up; 503 where the database is not."""
@@ -41,7 +41,7 @@ class Health(MethodView):
             with db.engines["registry"].connect() as connection:
                 connection.execute(text("SELECT 1"))
         except (DBAPIError, PoolTimeout):
-            response: Response = current_app.json.response(
+            response = object_response(
                 {**health, "status": "unavailable", "database": "unreachable"}
             )
             response.status_code = 503

@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import func, literal_column, select
 
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.roles.models import Permission, Role, RolePermission
 
 _PERMISSION = (Permission.id, Permission.section, Permission.access)
 
 
 @read_model
-def permissions() -> Select[Any]:
+def permissions() -> Query:
     """Read model of PermissionSchema, by section and access."""
     return select(*_PERMISSION).order_by(Permission.section, Permission.access, Permission.id)
 
 
 @read_model
-def permission(permission_id: UUID) -> Select[Any]:
+def permission(permission_id: UUID) -> Query:
     """Read model of PermissionSchema, for one."""
     return select(*_PERMISSION).where(Permission.id == permission_id)
 
 
-def permissions_as_json(query: Select[Any]) -> Any:
+def permissions_as_json(query: Query) -> Any:
     """The permissions that a select() of Permission's columns finds, as a JSON array in its order."""
     found = query.subquery("permission")
     return (
@@ -40,7 +40,7 @@ def permissions_as_json(query: Select[Any]) -> Any:
 
 
 @read_model
-def roles() -> Select[Any]:
+def roles() -> Query:
     """Read model of RoleSchema, by name."""
     held = (
         select(*_PERMISSION)
@@ -58,6 +58,6 @@ def roles() -> Select[Any]:
 
 
 @read_model
-def role(role_id: UUID) -> Select[Any]:
+def role(role_id: UUID) -> Query:
     """Read model of RoleSchema, for one."""
     return roles.query().where(Role.id == role_id)

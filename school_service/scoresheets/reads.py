@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.assessments.models import LIVE, Assessment
 from school_service.cohort_subjects.models import SubjectEnrollment
 from school_service.gradebooks.models import GradebookEntry
 from school_service.gradebooks.reads import ENTRY
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.sessions.models import Term
 from school_service.students.models import Student
 from school_service.users.models import User
@@ -21,7 +20,7 @@ BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id
 
 
 @read_model
-def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None) -> Select[Any]:
+def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None) -> Query:
     """Read model of ScoresheetEntrySchema: whoever takes the subject now, by name.
 
     There are no rows for an unknown term.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from decimal import Decimal
-from typing import IO, Any
+from typing import IO
 from uuid import UUID
 
-from sqlalchemy import Select, and_, select
+from sqlalchemy import and_, select
 
 from school_service.assessments.models import Assessment
 from school_service.assessments.service import find_assessment
@@ -20,6 +20,7 @@ from school_service.extensions import db
 from school_service.gradebooks.models import GradebookEntry
 from school_service.gradebooks.service import Score, enter_sheet
 from school_service.points import more_than_two_places
+from school_service.reading import Query
 from school_service.scoresheets.reads import BY_NAME
 from school_service.sessions.models import Session, Term
 from school_service.sheets.columns import Between, Column, Kind
@@ -143,7 +144,7 @@ def _check_details(workbook: Workbook, assessment: Assessment) -> None:
         raise Invalid(f"The sheet is that of another assessment: {details.get('assessment', named)}.")
 
 
-def _takers(assessment: Assessment) -> Select[Any]:
+def _takers(assessment: Assessment) -> Query:
     """Whoever takes the subject, with the batch that they are in."""
     return (
         select(Student.admission_number, Student.id, Enrollment.batch_id)

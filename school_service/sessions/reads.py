@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.sessions.models import Session, Term
 
 
 @read_model
-def sessions() -> Select[Any]:
+def sessions() -> Query:
     """Read model of SessionSchema, the newest first."""
     return select(Session.id, Session.name, Session.start_date, Session.end_date, Session.current).order_by(
         Session.start_date.desc(), Session.id
@@ -20,13 +19,13 @@ def sessions() -> Select[Any]:
 
 
 @read_model
-def session(session_id: UUID) -> Select[Any]:
+def session(session_id: UUID) -> Query:
     """Read model of SessionSchema, for one."""
     return sessions.query().where(Session.id == session_id)
 
 
 @read_model
-def terms(session_id: UUID | None = None) -> Select[Any]:
+def terms(session_id: UUID | None = None) -> Query:
     """Read model of TermSchema, all or those of a session, in the order of the calendar."""
     found = (
         select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
@@ -38,6 +37,6 @@ def terms(session_id: UUID | None = None) -> Select[Any]:
 
 
 @read_model
-def term(term_id: UUID) -> Select[Any]:
+def term(term_id: UUID) -> Query:
     """Read model of TermSchema, for one."""
     return terms.query().where(Term.id == term_id)

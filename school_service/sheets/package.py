@@ -1,42 +1,38 @@
 """Opening a workbook that anyone may have made: its sheets, row by row, within bounds of memory and time.
 
-A workbook is a zip of XML parts. openpyxl reads them; what it is handed is bounded here, because a few
-kilobytes can unpack to gigabytes and a single element can grow without end. Nothing that a file says of
-itself is believed: bytes, elements and names are counted as they come. DTDs, and so entities, are refused.
+A workbook is a zip of XML parts. openpyxl reads the small ones, and `pieces` the large; what they are handed
+is bounded here, because a few kilobytes can unpack to gigabytes. Nothing that a file says of itself is
+believed. DTDs, and so entities, are refused.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, time
 from io import BytesIO
 from typing import IO, Any
-from xml.etree.ElementTree import Element
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
-from defusedxml.ElementTree import fromstring, iterparse
+from defusedxml.ElementTree import fromstring
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.styles.numbers import BUILTIN_FORMATS, is_date_format, is_timedelta_format
-from openpyxl.utils.datetime import from_excel
-from openpyxl.worksheet._reader import FORMULA_TAG, ROW_TAG, WorkSheetParser
+from openpyxl.utils.cell import coordinate_to_tuple
+from openpyxl.utils.datetime import from_excel, from_ISO8601
 from openpyxl.xml.constants import ARC_STYLE, SHARED_STRINGS, SHEET_MAIN_NS
 
 from school_service.errors import DomainError, Invalid, TooLarge
 from school_service.sheets.escapes import unescape
+from school_service.sheets.pieces import HOLDS_TOO_MUCH, RawCell, Rows, Texts
 
 MOST_UNPACKED = 100 * 2**20  # bytes of all parts together
 MOST_READ = 32 * 2**20  # bytes of XML of what is kept: the texts, and the rows of the sheets that are read
 MOST_STRUCTURE = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
 MOST_MARKS = 50_000  # … and how many "<" it may hold
 MOST_PARTS = 10_000  # files in the zip
-MOST_ELEMENTS = 1_000_000  # of a part that is read piece by piece
-MOST_NAMES = 5_000  # different names of its elements and attributes: a parser remembers each
-MOST_DEPTH = 50
-MOST_OF_PIECE = 2**20  # bytes of a row, or of a text …
-MOST_ELEMENTS_OF_PIECE = 50_000  # … and its elements: Excel's widest row has 16,384 cells
 MOST_OF_FORMAT = 255  # characters of a number format in Excel
 
 NO_WORKBOOK = "The file is no Excel workbook (.xlsx)."
@@ -45,11 +41,11 @@ OLD_WORKBOOK = (
 )
 BROKEN = "The workbook is broken and can't be read."
 UNPACKS_TO_TOO_MUCH = "The workbook unpacks to more than 100 MiB."
-HOLDS_TOO_MUCH = "The workbook holds too much to be read: copy the sheet into a new workbook."
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of .xls, and of workbooks with a password
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
+_FRACTION = re.compile("[.eE]")
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +82,7 @@ class Workbook:
                 self._parts.setdefault(sheet.name, part.target)
         manifest: Any = reader.package
         texts = manifest.find(SHARED_STRINGS)
-        self._texts = [] if texts is None else list(self._read_texts(texts.PartName[1:]))
+        self._texts = [] if texts is None else self._read_texts(texts.PartName[1:])
         self._days = self._styles_of_days()
 
     @property
@@ -99,40 +95,47 @@ class Workbook:
 
         Columns count from 1. A formula counts by its stored value. Raises Invalid.
         """
+        number = 0
         with _judged():
-            parser = WorkSheetParser(BytesIO(), self._texts, data_only=True)
-            for row in self._archive.pieces(self._parts[title], ROW_TAG):
-                element: Any = row
-                number, cells = parser.parse_row(element)
-                parser.row_dimensions.clear()
-                read = (
-                    (_place(cell), self._value(cell, made)) for cell, made in zip(cells, row, strict=True)
-                )
-                yield number, {place: value for place, value in read if value is not None}
+            for written, cells in self._archive.pieces(self._parts[title], Rows()):
+                number = number + 1 if written is None else _whole(written)
+                place = 0
+                row: dict[int, Cell] = {}
+                for cell in cells:
+                    place = place + 1 if cell.place is None else coordinate_to_tuple(cell.place)[1]
+                    value = self._value(cell)
+                    if value is not None:
+                        row[place] = value
+                yield number, row
 
-    def _value(self, cell: dict[str, Any], element: Element) -> Cell | None:
-        value, kind = cell["value"], cell["data_type"]
-        if value is None:
+    def _value(self, cell: RawCell) -> Cell | None:
+        kind, content = cell.kind, cell.content
+        if not content:
             # Of a formula whose result is an empty text, nothing; of one that has no result, the want of it.
-            return NOT_COMPUTED if kind != "str" and element.find(FORMULA_TAG) is not None else None
+            return NOT_COMPUTED if cell.formula and kind != "str" else None
+        if kind == "n":
+            number = float(content) if _FRACTION.search(content) else int(content)
+            return self._moment(number) if int(cell.style) in self._days else number
+        if kind == "s":
+            return self._texts[int(content)]
+        if kind == "b":
+            return bool(int(content))
         if kind == "e":
-            return CellError(str(value))
-        if isinstance(value, str):
-            return unescape(value)
-        if kind == "n" and cell["style_id"] in self._days:
-            try:
-                moment: date | time = from_excel(value, self._epoch)
-            except (ValueError, OverflowError):
-                return CellError("#NUM!")
+            return CellError(content)
+        if kind == "d":
+            moment: date | time = from_ISO8601(content)
             return moment
-        found: Cell = value
-        return found
+        return unescape(content)
 
-    def _read_texts(self, part: str) -> Iterator[str]:
-        for piece in self._archive.pieces(part, _name("si")):
-            # Of a text in parts, each of its own font, the parts; of hints for pronouncing it, nothing.
-            texts = [piece.find(_name("t")), *(run.find(_name("t")) for run in piece.iterfind(_name("r")))]
-            yield "".join(text.text or "" for text in texts if text is not None)
+    def _moment(self, number: float) -> date | time | CellError:
+        try:
+            moment: date | time = from_excel(number, self._epoch)
+        except (ValueError, OverflowError):
+            return CellError("#NUM!")
+        return moment
+
+    def _read_texts(self, part: str) -> list[str]:
+        return [unescape(text) for text in self._archive.pieces(part, Texts())]
 
     def _styles_of_days(self) -> frozenset[int]:
         """The styles that show a number as a moment."""
@@ -194,68 +197,24 @@ class _Archive(ZipFile):
         fromstring(content, forbid_dtd=True)
         return content
 
-    def pieces(self, name: str, tag: str) -> Iterator[Element]:
-        """Read a large part piece by piece: its elements of one tag, each of which is gone after its turn."""
+    def pieces(self, name: str, kind: Rows | Texts) -> Iterator[Any]:
+        """Read a large part piece by piece."""
         with self.open(name) as stream:
-            source = _Source(stream, self)
-            path: list[Element] = []
-            names: set[str] = set()
-            elements = of_piece = inside = 0
-            for event, found in iterparse(source, ("start-ns", "start", "end"), forbid_dtd=True):
-                if event == "start-ns":
-                    names.update(found)
-                elif event == "start":
-                    path.append(found)
-                    names.add(found.tag)
-                    names.update(found.attrib)
-                    inside += found.tag == tag
-                    elements += 1
-                    of_piece += 1
-                else:
-                    path.pop()
-                    inside -= found.tag == tag
-                    if not inside:
-                        if found.tag == tag:
-                            yield found
-                        for element in path:
-                            element.clear()
-                        of_piece = source.of_piece = 0
-                if (
-                    elements > MOST_ELEMENTS
-                    or of_piece > MOST_ELEMENTS_OF_PIECE
-                    or len(names) > MOST_NAMES
-                    or len(path) > MOST_DEPTH
-                ):
-                    raise Invalid(HOLDS_TOO_MUCH)
+            yield from kind.read(stream, self._spend)
 
-    def spend(self, size: int) -> None:
+    def _spend(self, size: int) -> None:
         """Count what is read of the large parts; raises Invalid where it is too much."""
         self._left -= size
         if self._left < 0:
             raise Invalid(HOLDS_TOO_MUCH)
 
 
-class _Source:
-    """The XML of a large part on its way to the parser, which gets no more of a piece than the bounds."""
-
-    def __init__(self, stream: IO[bytes], archive: _Archive) -> None:
-        self._stream = stream
-        self._archive = archive
-        self.of_piece = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Hand on the next bytes; raises Invalid where they are too many."""
-        chunk = self._stream.read(size)
-        self._archive.spend(len(chunk))
-        self.of_piece += len(chunk)
-        if self.of_piece > MOST_OF_PIECE:
-            raise Invalid(HOLDS_TOO_MUCH)
-        return chunk
-
-
-def _place(cell: dict[str, Any]) -> int:
-    place: int = cell["column"]
-    return place
+def _whole(written: str) -> int:
+    """The number of a row, which some programs write as 7.0."""
+    number = float(written)
+    if not number.is_integer():
+        raise ValueError(f"{written} is no number of a row")
+    return int(number)
 
 
 def _name(local: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -35,8 +36,12 @@ _HEADER = PatternFill("solid", fgColor="FFD9E2EC")
 _REQUIRED = PatternFill("solid", fgColor="FF334E68")
 _LOCKED = PatternFill("solid", fgColor="FFF2F2F2")
 _LINE = Border(bottom=Side(style="thin", color="FF829AB1"))
+_SIGNS = ("=", "+", "-", "@")
 _TOP = Alignment(vertical="top")
 _WRAPPED = Alignment(vertical="top", wrap_text=True)
+
+
+_Styles = dict[tuple[bool, bool], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +74,18 @@ def write_workbook(tables: Sequence[Table], details: Sequence[tuple[str, str]] =
 
 
 def _fill(sheet: Worksheet, table: Table) -> None:
+    total = 0.0
     for place, column in enumerate(table.columns, 1):
+        styles: _Styles = {}
         letter = get_column_letter(place)
         _put_header(sheet.cell(1, place), column)
         longest = len(column.name) + 2
         for number, row in enumerate(table.rows, 2):
             value = row.get(column.name)
-            _put(sheet.cell(number, place), value, column)
+            _put(sheet.cell(number, place), value, column, styles)
             longest = max(longest, len(str(value)))
-        sheet.column_dimensions[letter].width = min(max(longest + 2, column.width), MOST_WIDTH)
+        sheet.column_dimensions[letter].width = width = min(max(longest + 2, column.width), MOST_WIDTH)
+        total += width
         # For the cells that are still empty: what is typed there, such as 0803…, stays as it is typed.
         sheet.column_dimensions[letter].number_format = _FORMATS[column.kind]
         rule = _validation(column)
@@ -110,25 +118,37 @@ def _put_header(cell: Any, column: Column) -> None:
     cell.border = _LINE
 
 
-def _put(cell: Any, value: Any, column: Column) -> None:
-    cell.number_format = _FORMATS[column.kind]
-    cell.protection = Protection(locked=column.locked)
-    if column.locked:
-        cell.fill = _LOCKED
-    if isinstance(value, str):
-        _put_text(cell, value)
+def _put(cell: Any, value: Any, column: Column, styles: _Styles) -> None:
+    """Write a cell of a column; `styles` remembers those that its cells have, because making one takes long."""
+    text = isinstance(value, str)
+    quoted = text and value[:1] in _SIGNS
+    style = styles.get((text, quoted))
+    if style is None:
+        cell.number_format = _FORMATS[Kind.TEXT if text else column.kind]
+        cell.protection = Protection(locked=column.locked)
+        cell.alignment = _WRAPPED if text else _TOP
+        cell.quotePrefix = quoted
+        if column.locked:
+            cell.fill = _LOCKED
+        style = styles[text, quoted] = cell._style
+    cell._style = copy(style)
+    if text:
+        _write_text(cell, value)
     else:
         cell.value = value
-        cell.alignment = _TOP
 
 
 def _put_text(cell: Any, text: str) -> None:
-    cell.value = escape(text)
     cell.number_format = _FORMATS[Kind.TEXT]
+    cell.quotePrefix = text[:1] in _SIGNS
+    cell.alignment = _WRAPPED
+    _write_text(cell, text)
+
+
+def _write_text(cell: Any, text: str) -> None:
+    cell.value = escape(text)
     # A text that starts with = was taken for a formula; and Excel must not take it for one when it is edited.
     cell.data_type = "s"
-    cell.quotePrefix = text[:1] in "=+-@"
-    cell.alignment = _WRAPPED
     lines = sum(len(line) // (MOST_WIDTH - 5) + 1 for line in text.splitlines())
     if lines > 1:
         # Not every program finds the height of a row by itself.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Select, Uuid, any_, case, cast, func, select
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select
 
 from school_service.cohorts.models import OPEN, Enrollment
 from school_service.database import matches
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.students.models import Student
 from school_service.users.models import User
 
@@ -49,7 +49,7 @@ def students(
     batch: UUID | None = None,
     cohort: UUID | None = None,
     student_ids: list[UUID] | None = None,
-) -> Select[Any]:
+) -> Query:
     """Read model of StudentSchema, by name; `search` is part of a name or an admission number.
 
     `batch` and `cohort` are where the students are now.
@@ -90,7 +90,7 @@ def students(
 
 
 @read_model
-def student(student_id: UUID) -> Select[Any]:
+def student(student_id: UUID) -> Query:
     """Read model of StudentSchema, for one."""
     return students.query().where(Student.id == student_id)
 

@@ -8,7 +8,6 @@ from uuid import UUID
 import orjson
 from sqlalchemy import (
     JSON,
-    Select,
     String,
     Text,
     Uuid,
@@ -23,7 +22,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
 from school_service.database import as_json, matches, school_value
-from school_service.reading import read_model
+from school_service.reading import Query, read_model
 from school_service.roles.models import Permission, RolePermission
 from school_service.roles.reads import permissions_as_json
 from school_service.users.models import User, UserRole
@@ -56,7 +55,7 @@ def _school_as_json(school: Any) -> str:
     return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
 
 
-def users() -> Select[Any]:
+def users() -> Query:
     """Read model of UserSchema, by username, without the deleted."""
     roles = (
         select(
@@ -115,7 +114,7 @@ def users() -> Select[Any]:
 
 
 @read_model
-def found_users(search: str | None) -> Select[Any]:
+def found_users(search: str | None) -> Query:
     """Read model of UserSchema, for those whose username or name holds a text."""
     if search is None:
         return users()
@@ -124,12 +123,12 @@ def found_users(search: str | None) -> Select[Any]:
 
 
 @read_model
-def user(user_id: UUID) -> Select[Any]:
+def user(user_id: UUID) -> Query:
     """Read model of UserSchema, for one."""
     return users().where(User.id == user_id)
 
 
-def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Select[Any]:
+def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
     """Read model of AuthUserSchema: a user, a token of theirs, and their permissions."""
     shown = user.query(user_id).subquery("shown")
     held = (

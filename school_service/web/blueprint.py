@@ -13,16 +13,25 @@ from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, current_app
+from flask import Response
 from marshmallow import fields
 
 from school_service.auth.principal import Principal
 from school_service.errors import NotFound, TooLarge
 from school_service.permissions import Permission
+from school_service.reading import Reading
 from school_service.web.answers import component
 from school_service.web.life import house, live
 from school_service.web.parsing import BodyParser
-from school_service.web.rendering import NO_ROWS, READS, json_response, render_list, render_one, render_page
+from school_service.web.rendering import (
+    NO_ROWS,
+    READS,
+    json_response,
+    object_response,
+    render_list,
+    render_one,
+    render_page,
+)
 from school_service.web.schema import DeletedSchema, File, IdArray, QueryWhole, Schema, plain_file_name
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -154,7 +163,7 @@ class Blueprint(flask_smorest.Blueprint):
                 if body is None:
                     raise NotFound(f"No such {_kind(schema)}.")
                 return json_response(body)
-            return current_app.json.response(dumper.dump(result))
+            return object_response(dumper.dump(result))
 
         dumper = schema()
         return self._answers(schema, render)
@@ -175,10 +184,10 @@ class Blueprint(flask_smorest.Blueprint):
         def render(result: Any) -> Response:
             if isinstance(result, READS):
                 body = render_list(result)
-                if if_empty and body == NO_ROWS:
+                if if_empty and body == NO_ROWS and isinstance(result, Reading):
                     if_empty(**result.values)
                 return json_response(body)
-            return current_app.json.response(dumper.dump(result))
+            return object_response(dumper.dump(result))
 
         dumper = schema(many=True)
         return self._answers(dumper, render)
@@ -211,7 +220,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Answer `{"id": …, "deleted": true}` with the id that the view returns."""
 
         def render(result: UUID) -> Response:
-            return current_app.json.response({"id": str(result), "deleted": True})
+            return object_response({"id": str(result), "deleted": True})
 
         return self._answers(DeletedSchema, render)
 
@@ -286,7 +295,7 @@ def _upload(name: str) -> type[ma.Schema]:
 
 @cache
 def _envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
-    members: dict[str, fields.Field] = {
+    members: dict[str, fields.Field[Any]] = {
         "page_number": fields.Integer(required=True, metadata={"description": "Zero-indexed."}),
         "page_size": fields.Integer(required=True),
         "total_pages": fields.Integer(required=True),

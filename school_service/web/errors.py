@@ -26,6 +26,7 @@ from school_service.auth.principal import BadSchool
 from school_service.database import kind_of_table
 from school_service.extensions import db
 from school_service.web.answers import ERRORS, component
+from school_service.web.rendering import object_response
 from school_service.web.tracing import request_id
 from tenants import errors as tenancy
 
@@ -118,7 +119,7 @@ def answer(
     if errors:
         body["errors"] = errors
     body["request_id"] = request_id()
-    response = current_app.json.response(body)
+    response = object_response(body)
     response.status_code = status
     response.headers.update(headers or {})
     return response

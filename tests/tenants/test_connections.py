@@ -301,6 +301,16 @@ def test_a_transaction_costs_its_statements_and_two_messages(sessions, engine, s
     assert [message.split()[0] for message in sent] == ["BEGIN", "SELECT", "SELECT", "COMMIT"]
 
 
+def test_a_savepoint_costs_two_messages(sessions, engine, school):
+    engine.connect().close()
+    CountingCursor.messages = sent = []
+
+    with working(sessions, Entry(school.id)) as session, session.begin_nested():
+        session.execute(text("SELECT 1"))
+
+    assert [message.split()[0] for message in sent] == ["BEGIN", "SAVEPOINT", "SELECT", "RELEASE", "COMMIT"]
+
+
 def test_a_refusal_costs_two_messages(sessions, engine):
     engine.connect().close()
     CountingCursor.messages = sent = []

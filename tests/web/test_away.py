@@ -19,6 +19,7 @@ from school_service.web.blueprint import Blueprint
 from tenants.registry import change_school
 from tests.client import ApiClient, Document
 from tests.conftest import make_place
+from tests.threads import at_once
 from tests.web.conftest import TakenSchema
 
 AWAY = "The database can't be reached. Try again shortly."
@@ -134,8 +135,6 @@ def test_after_a_restart_of_the_database_writing_simply_works_and_happens_once(c
 
 
 def test_after_a_restart_of_the_database_every_connection_of_the_pool_recovers(caller, tenancy):
-    from tests.threads import at_once
-
     def ask(_number):
         return caller.using().get("/classrooms").status_code
 
@@ -223,7 +222,20 @@ def test_when_the_database_takes_no_more_connections_the_answer_is_503(settings,
         assert caller.get("/classrooms").status_code == 200
 
 
-# Schools of another revision
+# Schools that are closed
+
+
+def test_a_suspended_school_is_403_until_it_is_opened_again(caller, tenancy, own_place):
+    with tenancy.admin.begin() as connection:
+        change_school(connection, own_place.id, status="suspended")
+
+    refused = [caller.get("/classrooms"), caller.post("/classrooms", {})]
+
+    with tenancy.admin.begin() as connection:
+        change_school(connection, own_place.id, status="active")
+    for answer in refused:
+        assert (answer.status_code, answer.get_json()["message"]) == (403, "This school is suspended.")
+    assert caller.get("/classrooms").status_code == 200
 
 
 def test_a_school_at_a_revision_that_the_code_can_not_serve_is_503_until_it_is_upgraded(

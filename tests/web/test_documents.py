@@ -245,6 +245,13 @@ def test_an_answer_is_an_object_an_array_of_objects_an_envelope_or_a_file(docume
             assert shape["type"] == "object", key
 
 
+def test_a_delete_answers_id_and_deleted_or_the_record_that_lost_something(document):
+    for (method, path), _kind, shape in answers(document):
+        if method == "DELETE":
+            assert {"id"} < set(shape["properties"]), path
+            assert path == "/users/{id}/roles/{roleId}" or set(shape["properties"]) == {"id", "deleted"}, path
+
+
 def test_every_page_is_in_the_one_envelope_and_is_asked_for_in_one_way(document):
     for key, _kind, shape in answers(document):
         if "data" not in shape.get("properties", {}):

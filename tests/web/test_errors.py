@@ -5,6 +5,7 @@ The table is that of decisions.md, "Requests and errors".
 
 from __future__ import annotations
 
+from io import BytesIO
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -183,6 +184,29 @@ def test_a_duplicate_is_409_and_names_what_it_collides_with(api, make):
     answer = api.post("/roles", {"name": role["name"], "avatar": 1})
 
     assert_error(answer, 409, "A role with this name exists already.", {"json": {"name": ["already taken"]}})
+
+
+def test_a_delete_of_what_is_in_use_is_409_and_says_by_what(api, make):
+    subject = make.subject()
+    make.cohort_subject(make.cohort(), subject)
+
+    answer = api.delete(f"/templates/{subject['id']}")
+
+    assert_error(answer, 409, "The subject is in use by a cohort subject.")
+
+
+def test_a_delete_is_200_and_answers_the_id(api, make):
+    subject = make.subject()
+
+    assert api.ok(api.delete(f"/templates/{subject['id']}")) == {"id": subject["id"], "deleted": True}
+
+
+def test_an_upload_of_more_than_its_limit_is_413(api):
+    form = {"sheet": (BytesIO(b"a" * (10 * 2**20 + 1)), "students.xlsx")}
+
+    answer = api.post("/students/import-sheet", data=form, content_type="multipart/form-data")
+
+    assert_error(answer, 413, "The file has 10,485,761 bytes; 10,485,760 are allowed.")
 
 
 def test_a_wrong_user_and_a_wrong_password_are_401_alike(api, make):
