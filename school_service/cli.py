@@ -21,6 +21,7 @@ from school_service.embedded import EmbeddedError, data_folder
 from school_service.serving import ServingError
 from school_service.web.tracing import configure_logs
 from tenants.cli import LOADER, clients_group, tenants_group
+from tenants.errors import TenancyError
 from tenants.installing import install
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Program(FlaskGroup):
         """Run the command line; what stops it is said in one line, with exit status 1."""
         try:
             return super().main(*arguments, **options)
-        except (ConfigError, EmbeddedError, ServingError) as error:
+        except (ConfigError, EmbeddedError, ServingError, TenancyError) as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(1)
 
@@ -200,7 +201,3 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
-
-
-if __name__ == "__main__":
-    main()

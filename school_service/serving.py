@@ -33,7 +33,7 @@ DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits fo
 
 STOP_WITHIN = 30  # seconds that requests have to end once the process is told to stop
 IDLE_LIMIT = 60  # seconds that a connection may lie idle
-CONNECTION_LIMIT = 1000
+CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 LEAST_BODY_CAP = 64 * 2**20  # bytes
 

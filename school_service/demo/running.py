@@ -7,7 +7,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -65,15 +65,17 @@ def run(path: Path, host: str, port: int) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    try:
-        with lock(folder / "demo.lock", wait=False):
-            yield
-    except BlockingIOError:
-        address = demo_file.read(folder).base_url
-        raise EmbeddedError(
-            f"A demo of the data folder {folder} is running already{f', at {address}' if address else ''}. "
-            "Stop that one first, or name another folder with --data-dir."
-        ) from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(lock(folder / "demo.lock", wait=False))
+        except BlockingIOError:
+            address = demo_file.read(folder).base_url
+            raise EmbeddedError(
+                f"A demo of the data folder {folder} is running already"
+                f"{f', at {address}' if address else ''}. "
+                "Stop that one first, or name another folder with --data-dir."
+            ) from None
+        yield
 
 
 def _with_quiet_logs(environment: Mapping[str, str]) -> dict[str, str]:
@@ -95,9 +97,11 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         bar.update(0, "registry")
         install(tenancy)
         bar.update(1, "client")
-        built_in = settings.auth_url is None
         with tenancy.admin.begin() as connection:
-            secret = _client(connection, known.client_secret) if built_in else _no_client(connection)
+            secret = _client(connection, known.client_secret) if settings.auth_url is None else None
+            if secret is None:
+                # The provider has clients of its own, one of which may bear the name of ours.
+                _remove_client(connection)
         schools = []
         for sample in SCHOOLS:
             bar.update(1, sample.name)
@@ -111,7 +115,7 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         base_url=base_url,
         auth_url=settings.auth_url or f"{base_url}/auth",
         audience=settings.auth_audience,
-        client_id=CLIENT_ID if built_in else None,
+        client_id=None if secret is None else CLIENT_ID,
         client_secret=secret,
         schools=schools,
     )
@@ -121,12 +125,11 @@ def _client(connection: Connection, secret: str | None) -> str:
     """See that the demo's client stands and this is its secret; else make it anew, with a new secret."""
     if secret is not None and check_secret(connection, CLIENT_ID, secret):
         return secret
-    _no_client(connection)
+    _remove_client(connection)
     return create_client(connection, client_id=CLIENT_ID, all_schools=True, all_permissions=True)
 
 
-def _no_client(connection: Connection) -> None:
-    """See that there is no such client: an outside provider has its own, one of which may bear the same name."""
+def _remove_client(connection: Connection) -> None:
     connection.execute(delete(clients).where(clients.c.id == CLIENT_ID))
 
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, Uuid, bindparam, func, literal, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    ARRAY,
+    TableValuedAlias,
+    Uuid,
+    bindparam,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from school_service.assessments.models import LIVE, Assessment
 from school_service.assessments.service import find_assessment
@@ -90,7 +101,7 @@ def delete_entry(*, entry_id: UUID) -> UUID:
 
 
 def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> Tally:
-    """Enter the scores of a sheet, each student once, in two statements however many there are.
+    """Enter the scores of a sheet, each student once, in at most four statements however many there are.
 
     For whoever holds the assessment and has checked the scores. `sheet` is the file's name.
     """
@@ -100,23 +111,24 @@ def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> T
         ).where(GradebookEntry.assessment_id == assessment.id)
     )
     entries = {row.student_id: row for row in found}
-    writing = {}
+    created, updated = {}, {}
     changes = []
-    created = 0
     for one in scores:
         entry = entries.get(one.student_id)
+        new = _values(one.score, sheet)
         if entry is None:
-            created += 1
-        elif entry.score == one.score:
-            continue
-        entry_id = uuid4() if entry is None else entry.id
-        old = None if entry is None else _values(entry.score, entry.sheet)
-        writing[entry_id] = one
-        changes.append(Change(entry_id, old, _values(one.score, sheet)))
-    if writing:
-        _write(assessment.id, writing, sheet)
-        record_many(ENTITY, changes)
-    return Tally(created, len(writing) - created, len(scores) - len(writing))
+            created[entry_id := uuid4()] = one
+            changes.append(Change(entry_id, None, new))
+        elif entry.score != one.score:
+            updated[entry.id] = one
+            changes.append(Change(entry.id, _values(entry.score, entry.sheet), new))
+    moment = now()
+    if created:
+        _insert(assessment.id, created, sheet, moment)
+    if updated:
+        _update(updated, sheet, moment)
+    record_many(ENTITY, changes)
+    return Tally(len(created), len(updated), len(scores) - len(changes))
 
 
 def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) -> None:
@@ -129,27 +141,33 @@ def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) ->
         raise Invalid.field("student", "does not take the subject")
 
 
-def _write(assessment_id: UUID, writing: Mapping[UUID, Score], sheet: str) -> None:
-    """Insert or update entries, by their ids."""
-    moment = now()
-    columns: dict[str, tuple[Any, list[Any]]] = {
-        "id": (Uuid(), list(writing)),
-        "student_id": (Uuid(), [one.student_id for one in writing.values()]),
-        "batch_id": (Uuid(), [one.batch_id for one in writing.values()]),
-        "score": (POINTS, [one.score for one in writing.values()]),
-    }
-    arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
-    rows = func.unnest(*arrays).table_valued(*columns).render_derived()
-    entered = insert(GradebookEntry).from_select(
-        [*columns, "assessment_id", "sheet", "created_at", "updated_at"],
-        select(rows, literal(assessment_id), literal(sheet), literal(moment), literal(moment)),
+def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
+    rows = _rows(
+        id=(Uuid(), list(created)),
+        student_id=(Uuid(), [one.student_id for one in created.values()]),
+        batch_id=(Uuid(), [one.batch_id for one in created.values()]),
+        score=(POINTS, [one.score for one in created.values()]),
     )
-    changed = {name: entered.excluded[name] for name in ("score", "sheet", "updated_at")}
+    common = {"assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment}
+    entered = select(rows, *map(literal, common.values()))
+    db.session.execute(insert(GradebookEntry).from_select([*rows.c.keys(), *common], entered))
+
+
+def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
+    rows = _rows(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
     db.session.execute(
-        entered.on_conflict_do_update(
-            index_elements=[GradebookEntry.assessment_id, GradebookEntry.student_id], set_=changed
-        )
+        update(GradebookEntry)
+        .where(GradebookEntry.id == rows.c.id)
+        .values(score=rows.c.score, sheet=sheet, updated_at=moment)
+        .execution_options(synchronize_session=False)
     )
+
+
+def _rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
+    """Make rows of columns, each of a type and values: sent as one array, however many there are."""
+    arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
+    names = [column(name, kind) for name, (kind, _) in columns.items()]
+    return func.unnest(*arrays).table_valued(*names).render_derived()
 
 
 def _values(score: Decimal, sheet: str | None) -> dict[str, Any]:

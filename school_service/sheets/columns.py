@@ -40,9 +40,9 @@ class Suggested:
 class Column:
     """A column, found by the name in the header: in any order, whatever the case and the space around it.
 
-    `required`: a sheet without it is refused, and its header is dark. `locked`: Excel does not let its cells
-    be changed. `rule`: what Excel lets be typed, or offers; a column of days takes dates alone. `width`: at
-    least so many characters.
+    `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
+    Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days
+    takes dates alone. `width`: at least so many characters.
     """
 
     name: str

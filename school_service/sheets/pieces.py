@@ -1,8 +1,8 @@
 """Reading a large XML part of a workbook piece by piece, within bounds of memory and time.
 
-openpyxl reads the same, but builds trees of what it reads: an upload would spend most of its time there. Nothing
-is believed that a part says of itself: bytes, elements and names are counted as they come. DTDs, and so entities,
-are refused.
+openpyxl reads the same, but builds trees of what it reads: an upload would spend most of its time there.
+Nothing is believed that a part says of itself: bytes, elements and names are counted as they come. DTDs, and
+so entities, are refused.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name
 
 
 class Texts(_Pieces[str]):
-    """The texts that cells share: of one in parts, each of its own font, the parts; of how to say it, nothing."""
+    """The texts that cells share: of one in parts, each of its own font, all; of how to say it, nothing."""
 
     piece = _name("si")
 
@@ -168,7 +168,7 @@ class Texts(_Pieces[str]):
 
 @dataclass(slots=True)
 class RawCell:
-    """A cell as it is written: its place such as B7, its kind, its style, its content, and whether by a formula."""
+    """A cell as it is written: its place such as B7, kind, style, content, and whether by a formula."""
 
     place: str | None
     kind: str

@@ -26,6 +26,7 @@ from school_service.sheets.escapes import escape
 from school_service.sheets.reading import DETAILS
 
 MOST_WIDTH = 60  # characters; what is longer is wrapped
+MOST_UPRIGHT = 110  # characters on an upright page; what is wider is printed across
 LINE_HEIGHT = 15  # points
 
 _MOMENT = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): files of the same records are the same
@@ -33,7 +34,7 @@ _FORMATS = {Kind.TEXT: "@", Kind.NUMBER: "General", Kind.DAY: "yyyy-mm-dd"}
 _BOLD = Font(name="Calibri", size=11, bold=True)
 _BOLD_ON_DARK = Font(name="Calibri", size=11, bold=True, color="FFFFFFFF")
 _HEADER = PatternFill("solid", fgColor="FFD9E2EC")
-_REQUIRED = PatternFill("solid", fgColor="FF334E68")
+_TO_FILL = PatternFill("solid", fgColor="FF334E68")
 _LOCKED = PatternFill("solid", fgColor="FFF2F2F2")
 _LINE = Border(bottom=Side(style="thin", color="FF829AB1"))
 _SIGNS = ("=", "+", "-", "@")
@@ -74,7 +75,7 @@ def write_workbook(tables: Sequence[Table], details: Sequence[tuple[str, str]] =
 
 
 def _fill(sheet: Worksheet, table: Table) -> None:
-    total = 0.0
+    total = 0
     for place, column in enumerate(table.columns, 1):
         styles: _Styles = {}
         letter = get_column_letter(place)
@@ -96,7 +97,7 @@ def _fill(sheet: Worksheet, table: Table) -> None:
     if any(column.locked for column in table.columns):
         sheet.protection.enable()
         sheet.protection.formatColumns = False  # its width may be changed
-    _lay_out(sheet)
+    _lay_out(sheet, total)
 
 
 def _fill_details(sheet: Worksheet, details: Sequence[tuple[str, str]]) -> None:
@@ -104,22 +105,25 @@ def _fill_details(sheet: Worksheet, details: Sequence[tuple[str, str]]) -> None:
         for place, text in enumerate(pair, 1):
             _put_text(sheet.cell(number, place), text)
         sheet.cell(number, 1).font = _BOLD
+    total = 0
     for place, letter in enumerate("AB"):
         longest = max(len(pair[place]) for pair in details)
-        sheet.column_dimensions[letter].width = min(longest + 2, MOST_WIDTH)
+        sheet.column_dimensions[letter].width = width = min(longest + 2, MOST_WIDTH)
+        total += width
     sheet.protection.enable()
-    _lay_out(sheet)
+    _lay_out(sheet, total)
 
 
 def _put_header(cell: Any, column: Column) -> None:
     _put_text(cell, column.name)
-    cell.font = _BOLD_ON_DARK if column.required else _BOLD
-    cell.fill = _REQUIRED if column.required else _HEADER
+    to_fill = column.required and not column.locked
+    cell.font = _BOLD_ON_DARK if to_fill else _BOLD
+    cell.fill = _TO_FILL if to_fill else _HEADER
     cell.border = _LINE
 
 
 def _put(cell: Any, value: Any, column: Column, styles: _Styles) -> None:
-    """Write a cell of a column; `styles` remembers those that its cells have, because making one takes long."""
+    """Write a cell of a column; `styles` remembers those of its cells, because making one takes long."""
     text = isinstance(value, str)
     quoted = text and value[:1] in _SIGNS
     style = styles.get((text, quoted))
@@ -176,9 +180,10 @@ def _validation(column: Column) -> DataValidation | None:
     return rule
 
 
-def _lay_out(sheet: Worksheet) -> None:
-    """Make it fit the paper: as wide as a page, the header on each."""
-    sheet.page_setup.orientation = "landscape"
+def _lay_out(sheet: Worksheet, width: int) -> None:
+    """Make it fit the paper: as wide as a page, the header on each, with lines to write on."""
+    sheet.page_setup.orientation = "portrait" if width <= MOST_UPRIGHT else "landscape"
+    sheet.print_options.gridLines = True
     sheet.page_setup.paperSize = Worksheet.PAPERSIZE_A4
     sheet.page_setup.fitToHeight = 0
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
-from flask import Response
 from flask.json.provider import JSONProvider
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
@@ -19,28 +18,14 @@ class OrjsonProvider(JSONProvider):
     def dumps(self, obj: Any, **_options: Any) -> str:
         """Write JSON text."""
         try:
-            return _encode(obj).decode()
+            return orjson.dumps(obj, default=_plain, option=_OPTIONS).decode()
         except orjson.JSONEncodeError:
-            # Lone surrogates, which only escapes can carry.
-            return json.dumps(obj, default=_plain)
+            # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
+            return json.dumps(obj, default=_plain, ensure_ascii=False).encode(errors="replace").decode()
 
     def loads(self, s: str | bytes, **_options: Any) -> Any:
         """Read JSON text."""
         return orjson.loads(s)
-
-    def response(self, *args: Any, **kwargs: Any) -> Response:
-        """Answer JSON."""
-        answer = self._prepare_response_obj(args, kwargs)
-        try:
-            text = _encode(answer)
-        except orjson.JSONEncodeError:
-            # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
-            text = json.dumps(answer, default=_plain, ensure_ascii=False).encode(errors="replace")
-        return Response(text, mimetype="application/json")
-
-
-def _encode(value: Any) -> bytes:
-    return orjson.dumps(value, default=_plain, option=_OPTIONS)
 
 
 def _plain(value: Any) -> Any:

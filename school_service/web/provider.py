@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import current_app
 from flask.views import MethodView
 from marshmallow import fields, validate
 
@@ -49,7 +50,7 @@ class Tokens(MethodView):
     @blp.returns(TokenSchema)
     def post(self, asked: dict[str, Any]) -> Any:
         """Issue a token to a machine client by its secret (client credentials)."""
-        return client_token(
+        token = client_token(
             db.engines["registry"],
             house().verifier.key,
             client_id=asked["client_id"],
@@ -57,6 +58,9 @@ class Tokens(MethodView):
             audience=asked["audience"],
             expected_audience=house().settings.auth_audience,
         )
+        response = current_app.json.response(token)
+        response.cache_control.no_store = True  # RFC 6749, section 5.1
+        return response
 
 
 @blp.route("/.well-known/jwks.json")

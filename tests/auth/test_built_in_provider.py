@@ -47,6 +47,7 @@ class TestAskingForAToken:
 
         assert answer.status_code == 200
         assert answer.mimetype == "application/json"
+        assert answer.headers["Cache-Control"] == "no-store"
         token = answer.get_json()
         assert token == {"access_token": token["access_token"], "token_type": "Bearer", "expires_in": 86400}
 

@@ -107,7 +107,14 @@ def test_the_header_is_bold_frozen_and_repeated_on_each_page():
     assert all(cell.font.b for cell in sheet[1])
     assert sheet.freeze_panes == "A2"
     assert sheet.print_title_rows == "$1:$1"
-    assert sheet["A1"].fill.fgColor.rgb != sheet["B1"].fill.fgColor.rgb
+
+
+def test_the_header_is_dark_where_something_has_to_be_filled_in():
+    columns = [NAME, Column("typed", required=True), SCORE]
+
+    locked, to_fill, free = (cell.fill.fgColor.rgb for cell in written(Table("Scores", columns))["Scores"][1])
+
+    assert locked == free != to_fill
 
 
 def test_columns_are_as_wide_as_what_they_hold_within_reason():
