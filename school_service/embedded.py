@@ -24,7 +24,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -42,6 +42,10 @@ try:
     import pwd
 except ImportError:  # Windows
     fcntl = pwd = None  # type: ignore[assignment]
+try:
+    import psutil  # comes with the package of PostgreSQL
+except ImportError:
+    psutil = None
 
 SERVING_LOGIN = "school_service"
 ADMIN_LOGIN = DATABASE = "postgres"
@@ -256,7 +260,7 @@ class _Server:
     def _make_cluster(self) -> None:
         # A cluster gets its name when it is complete; what a killed process left is thrown away.
         for leftover in self.cluster.parent.glob(f"{_UNFINISHED}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            _throw_away(leftover)
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.cluster.parent))
         account = self._account(unfinished)
         if account is not None:
@@ -343,8 +347,6 @@ class _Server:
 
     def _postmaster(self) -> Any | None:
         """Find the server's process, or None where it does not run."""
-        import psutil  # comes with the package of PostgreSQL
-
         try:
             process = psutil.Process(int((self.cluster / "postmaster.pid").read_text().split()[0]))
             here = Path(process.cwd()).samefile(self.cluster)
@@ -390,6 +392,20 @@ def _installed_versions() -> dict[int, Path]:
                 "(or set DATABASE_URL to use a PostgreSQL of your own)."
             ) from None
     return {version: path for version, path in POSTGRES_VERSIONS.items() if (path / "initdb").exists()}
+
+
+def _throw_away(unfinished: Path) -> None:
+    """Remove a cluster that was not finished, and first of all those who may still be at it."""
+    while busy := [
+        process
+        for process in psutil.process_iter(["name", "cwd"])
+        if process.info["name"] in {"initdb", "postgres"} and process.info["cwd"] == str(unfinished)
+    ]:
+        for process in busy:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(busy, timeout=5)
+    shutil.rmtree(unfinished)
 
 
 def _let_pass(folder: Path) -> None:

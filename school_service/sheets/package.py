@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 from defusedxml.ElementTree import fromstring
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.styles.numbers import BUILTIN_FORMATS, is_date_format, is_timedelta_format
-from openpyxl.utils.cell import coordinate_to_tuple
+from openpyxl.utils.cell import column_index_from_string
 from openpyxl.utils.datetime import from_excel, from_ISO8601
 from openpyxl.xml.constants import ARC_STYLE, SHARED_STRINGS, SHEET_MAIN_NS
 
@@ -102,7 +102,7 @@ class Workbook:
                 place = 0
                 row: dict[int, Cell] = {}
                 for cell in cells:
-                    place = place + 1 if cell.place is None else coordinate_to_tuple(cell.place)[1]
+                    place = place + 1 if cell.place is None else _column(cell.place)
                     value = self._value(cell)
                     if value is not None:
                         row[place] = value
@@ -207,6 +207,11 @@ class _Archive(ZipFile):
         self._left -= size
         if self._left < 0:
             raise Invalid(HOLDS_TOO_MUCH)
+
+
+def _column(place: str) -> int:
+    number: int = column_index_from_string(place.rstrip("0123456789"))
+    return number
 
 
 def _whole(written: str) -> int:

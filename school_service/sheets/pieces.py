@@ -186,7 +186,6 @@ class Rows(_Pieces[tuple[str | None, list[RawCell]]]):
         super().__init__()
         self._number: str | None = None
         self._cells: list[RawCell] = []
-        self._parts: list[str] = []
         self._taking = False
         self._silent = 0
 
@@ -211,15 +210,12 @@ class Rows(_Pieces[tuple[str | None, list[RawCell]]]):
     def text(self, text: str) -> None:
         """Take a text."""
         if self._taking:
-            self._parts.append(text)
+            self._cells[-1].content += text
 
     def leave(self, level: int) -> None:
         """Take the end of a cell, or of what is in it."""
         self._taking = False
-        if level == 1:
-            self._cells[-1].content = "".join(self._parts)
-            self._parts.clear()
-        elif level == self._silent:
+        if level == self._silent:
             self._silent = 0
 
     def make(self) -> tuple[str | None, list[RawCell]]:

@@ -123,7 +123,7 @@ def _places(row: int, header: dict[int, Cell], columns: Sequence[Column]) -> dic
 
 def _value(cell: Cell | None, kind: Kind) -> Any:
     """Take a cell for what its column holds; None where it is blank. Raises ValueError, in words."""
-    if cell is None or _shown(cell) == "":
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
     if cell is NOT_COMPUTED:
         raise ValueError("Holds a formula without a result: open the workbook in Excel and save it again.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app
 from flask.views import MethodView
 from marshmallow import fields, validate
 
@@ -12,6 +11,7 @@ from school_service.auth.provider import client_token
 from school_service.extensions import db
 from school_service.web.blueprint import Blueprint
 from school_service.web.life import house
+from school_service.web.rendering import object_response
 from school_service.web.schema import Choice, Schema, Text
 
 blp = Blueprint("auth", __name__, url_prefix="/auth", description="The built-in identity provider.")
@@ -58,7 +58,7 @@ class Tokens(MethodView):
             audience=asked["audience"],
             expected_audience=house().settings.auth_audience,
         )
-        response = current_app.json.response(token)
+        response = object_response(token)
         response.cache_control.no_store = True  # RFC 6749, section 5.1
         return response
 

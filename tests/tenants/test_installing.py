@@ -6,23 +6,23 @@ import base64
 import hashlib
 import hmac
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from uuid import uuid4
 
 import psycopg2
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import event, text
+from sqlalchemy import create_engine, event, text
 
 from tenants import installing
 from tenants.binding import Entry
-from tenants.database import quoted, serving_engine
+from tenants.database import quoted, registry_url, serving_engine
 from tenants.errors import NotInstalled, UnfitLogin
-from tenants.installing import install
+from tenants.installing import check_installed, install
 from tenants.migrating import history
 from tenants.provisioning import create_school
 from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, rules_of, working
+from tests.threads import at_once
 
 ODD_NAMES = (
     'odd "quoted"',
@@ -127,9 +127,8 @@ def test_again_changes_nothing(bare):
 
 
 def test_two_at_once(bare):
-    with ThreadPoolExecutor(4) as pool:
-        others = [replace(bare) for _ in range(4)]
-        list(pool.map(install, others))
+    others = [replace(bare) for _ in range(4)]
+    at_once(4, lambda number: install(others[number]))
     for other in others:
         other.admin.dispose()
 
@@ -187,6 +186,32 @@ def test_an_older_registry_is_led_to_the_newest_revision(bare, tmp_path, monkeyp
     assert execute(bare.admin_url, "SELECT version_num FROM registry.revision") == [("r9998",)]
     assert execute(bare.serving_url, "SELECT * FROM registry.added") == []
     assert can_work(bare, school)
+
+
+def check(url):
+    engine = create_engine(registry_url(url))
+    try:
+        with engine.connect() as connection:
+            check_installed(connection)
+    finally:
+        engine.dispose()
+
+
+def test_what_is_installed_is_told_from_what_is_not(bare, server, login):
+    with pytest.raises(NotInstalled, match="tenants init"):
+        check(bare.admin_url)
+
+    install(bare)
+    check(bare.serving_url)
+
+    stranger = login("stranger").serving_url
+    execute(server, f"CREATE ROLE {quoted(stranger.username)} LOGIN PASSWORD 'a password'")
+    with pytest.raises(NotInstalled, match="tenants init"):
+        check(stranger)
+
+    execute(bare.admin_url, "UPDATE registry.revision SET version_num = 'r0000'")
+    with pytest.raises(NotInstalled, match="tenants init"):
+        check(bare.serving_url)
 
 
 # The login.

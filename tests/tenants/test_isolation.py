@@ -17,7 +17,7 @@ from school_service.app import create_app
 from school_service.extensions import db
 from school_service.web.blueprint import Blueprint
 from tenants.binding import Entry
-from tenants.database import SchoolDialect, enter, serving_engine
+from tenants.database import SchoolDialect, ask, enter, serving_engine
 from tenants.errors import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.rehearsal import CountingCursor
@@ -229,8 +229,15 @@ def test_without_a_school_no_statement_is_sent(sessions, engine):
 
 
 def test_the_engine_alone_sends_no_statement_either(engine):
-    with engine.connect() as connection, pytest.raises(NoSchool):
-        connection.execute(text("SELECT 1"))
+    with engine.connect() as connection:
+        with pytest.raises(NoSchool):
+            connection.execute(text("SELECT 1"))
+        with pytest.raises(NoSchool):
+            connection.exec_driver_sql("SELECT 1")
+        with pytest.raises(NoSchool):
+            connection.execute(text("SELECT :number"), [{"number": 1}, {"number": 2}])
+        with pytest.raises(NoSchool):
+            ask(connection, "SELECT 1", None)
 
 
 def test_the_serving_login_finds_no_table(tenancy, schools):

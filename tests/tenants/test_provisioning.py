@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from uuid import UUID, uuid4
 
 import psycopg2
@@ -21,6 +19,7 @@ from tenants.registry import find_school, list_schools, schema_of
 from tenants.tenancy import Administrator
 from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, rules_of, working
+from tests.threads import at_once
 
 NAMES = (
     "Queen's College, Yaba",
@@ -150,35 +149,30 @@ def everything(tenancy, school):
 
 
 def test_two_at_once_with_the_same_id_make_one_school(tenancy):
-    school_id, start = uuid4(), Barrier(8)
+    school_id = uuid4()
 
     def attempt(number):
-        start.wait()
+        administrator = Administrator(f"user{number}", "x")
         try:
-            return create_school(
-                tenancy,
-                name=f"School {number}",
-                administrator=Administrator(f"user{number}", "x"),
-                school_id=school_id,
-            ).name
+            create_school(tenancy, name=f"{number}", administrator=administrator, school_id=school_id)
         except AlreadyExists:
-            return None
+            return False
+        return True
 
-    with ThreadPoolExecutor(8) as pool:
-        winners = [name for name in pool.map(attempt, range(8)) if name]
+    won = at_once(8, attempt)
 
-    assert len(winners) == 1
+    assert won.count(True) == 1
     with tenancy.admin.connect() as connection:
         school = find_school(connection, school_id)
-    assert school.name == winners[0]
-    assert users_seen(tenancy, school) == [(winners[0].replace("School ", "user"), school.schema)]
+    assert won[int(school.name)]
+    assert users_seen(tenancy, school) == [(f"user{school.name}", school.schema)]
 
 
 def test_many_at_once_are_all_created(tenancy):
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: create(tenancy), range(16)))
+    made = at_once(16, lambda _: create(tenancy))
 
     assert len({school.id for school in made}) == 16
+    assert all(users_seen(tenancy, school) for school in made)
 
 
 def test_a_role_of_another_database_is_named_as_what_stands_in_the_way(tenancy, server):
