@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from flask import Flask
 from flask.testing import FlaskClient
+from urllib3 import encode_multipart_formdata
 
 from school_service.app import create_app, tenancy_of
 from school_service.assessments.models import Assessment
@@ -56,7 +56,9 @@ class School:
 
     def __init__(self, app: Flask, tenancy: Tenancy, students: int) -> None:
         self._app, self._tenancy = app, tenancy
-        made = create_school(tenancy, name="Benchmark School", administrator=Administrator("admin", "a password"))
+        made = create_school(
+            tenancy, name="Benchmark School", administrator=Administrator("admin", "a password")
+        )
         self._id, self._schema = made.id, made.schema
         with tenancy.admin.connect() as connection:
             admin = connection.exec_driver_sql(f"SELECT id FROM {made.schema}.users").scalar_one()
@@ -89,7 +91,9 @@ class School:
             for name in TERMS[:terms]:
                 term = create_term(session_id=session.id, term=name, display_name=f"{name} term").id
                 for subject in taught:
-                    made = [self._assessment(subject, term, category) for category in CATEGORIES[:assessments]]
+                    made = [
+                        self._assessment(subject, term, category) for category in CATEGORIES[:assessments]
+                    ]
                     found.append(Taught(subject, term, [assessment.id for assessment in made]))
         return found
 
@@ -99,7 +103,7 @@ class School:
             with in_school(Entry(self._id)):
                 for number in one.assessments:
                     assessment = db.session.get_one(Assessment, number)
-                    scores = [Score(who, assessment.cohort_id, Decimal("12.5")) for who in self._students]
+                    scores = [Score(str(who), str(assessment.cohort_id), Decimal("12.5")) for who in self._students]
                     enter_sheet(assessment=assessment, scores=scores, sheet="scores.xlsx")
 
     def analyze(self) -> None:
@@ -117,8 +121,9 @@ class School:
 
     def upload(self, path: str, name: str, content: bytes) -> Any:
         """POST a file as a form's field of that name, and fail on anything but 200."""
-        form = {name: (BytesIO(content), "scores.xlsx")}
-        return self._app.json.loads(self._answer(self._client.post(path, headers=self._headers, data=form)))
+        body, kind = encode_multipart_formdata({name: ("scores.xlsx", content)})
+        answer = self._client.post(path, headers=self._headers, data=body, content_type=kind)
+        return self._app.json.loads(self._answer(answer))
 
     @staticmethod
     def _answer(response: Any) -> bytes:

@@ -40,22 +40,23 @@ from tenants.database import registry_options, registry_url, school_url, serving
 from tenants.migrating import head
 from tenants.tenancy import Tenancy
 
+# In the order in which the document shows them.
 FEATURES = (
-    health,
     users,
     roles,
-    classrooms,
-    geography,
-    subjects,
     sessions,
+    classrooms,
+    subjects,
     students,
     cohorts,
-    cohort_subjects,
     enrollments,
-    audit,
+    cohort_subjects,
     assessments,
     gradebooks,
     scoresheets,
+    audit,
+    geography,
+    health,
 )
 
 # Connections for the registry's own statements: they must not wait for one that a request holds.
@@ -93,7 +94,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     tracing.trace(app)
     errors.register(app)
     api = documents.make_api(app, settings, __version__)
-    for feature in FEATURES if settings.auth_url else (*FEATURES, provider):
+    for feature in FEATURES if settings.auth_url else (provider, *FEATURES):
         api.register_blueprint(feature)
     return app
 

@@ -266,7 +266,8 @@ CREATE TABLE gradebook_entries (
     CONSTRAINT fk_gradebook_entries_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id),
     CONSTRAINT fk_gradebook_entries_student_id FOREIGN KEY(student_id) REFERENCES students (id),
     CONSTRAINT uq_gradebook_entries_assessment_id_student_id UNIQUE (assessment_id, student_id)
-);
+)
+ WITH (fillfactor = 70);
 
 CREATE INDEX ix_gradebook_entries_batch_id_created_at_id ON gradebook_entries (batch_id, created_at, id);
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import IO
 from uuid import UUID
 
-from sqlalchemy import and_, select
+from sqlalchemy import Select, Text, and_, cast, select
 
 from school_service.assessments.models import Assessment
 from school_service.assessments.service import find_assessment
@@ -145,9 +145,13 @@ def _check_details(workbook: Workbook, assessment: Assessment) -> None:
 
 
 def _takers(assessment: Assessment) -> Query:
-    """Whoever takes the subject, with the batch that they are in."""
+    """Whoever takes the subject, with the batch that they are in; ids as texts, as a Score has them."""
     return (
-        select(Student.admission_number, Student.id, Enrollment.batch_id)
+        select(
+            Student.admission_number,
+            cast(Student.id, Text).label("id"),
+            cast(Enrollment.batch_id, Text).label("batch_id"),
+        )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(Enrollment, Enrollment.student_id == Student.id)

@@ -63,18 +63,19 @@ class Conventions(BasePlugin):
 
 
 def operation_id(method: str, path: str) -> str:
-    """Name an operation by its method and path: `get_users`, `get_user`, `put_user_roles`.
+    """Name an operation by its method and path: `getUsers`, `getUser`, `putUserRoles`, `deleteUserRole`.
 
     What stands before an id is one of its kind, so it is in the singular; a verb that the path repeats is
     left out.
     """
-    words: list[str] = []
+    parts: list[str] = []
     for part in path.strip("/").split("/"):
         if part.startswith("{"):
-            words[-1] = singular(words[-1])
+            parts[-1] = singular(parts[-1])
         elif part != method:
-            words.append(re.sub(r"\W+", "_", part).strip("_"))
-    return "_".join([method, *words])
+            parts.append(part)
+    words = re.findall(r"[A-Za-z0-9]+", " ".join(parts))
+    return method + "".join(word[0].upper() + word[1:] for word in words)
 
 
 def make_api(app: Flask, settings: Settings, version: str) -> HouseApi:

@@ -7,7 +7,12 @@ import shutil
 import threading
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -71,29 +76,75 @@ def browser(tmp_path):
     browser.quit()
 
 
-def wait(browser, condition):
-    return WebDriverWait(browser, PATIENCE).until(condition)
+# The page draws itself anew while it loads, so that an element found a moment ago may be gone: each step
+# looks anew until it succeeds.
+UNSETTLED = (
+    NoSuchElementException,
+    StaleElementReferenceException,
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+)
 
 
-def find(place, selector):
-    """Find an element once it is there."""
-    browser = getattr(place, "parent", place)
-    return wait(browser, lambda _: next(iter(place.find_elements(By.CSS_SELECTOR, selector)), None))
+def wait(browser, step):
+    return WebDriverWait(browser, PATIENCE, ignored_exceptions=UNSETTLED).until(step)
 
 
-def press(browser, element):
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-    wait(browser, lambda _: element.is_displayed() and element.is_enabled())
-    element.click()
+def press(browser, selector):
+    def step(_):
+        element = browser.find_element(By.CSS_SELECTOR, selector)
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+        return True
+
+    wait(browser, step)
 
 
-def open_page(browser, address):
-    browser.get(f"{address}/docs")
-    find(browser, ".opblock")
+def write(browser, selector, text):
+    def step(_):
+        browser.find_element(By.CSS_SELECTOR, selector).send_keys(text)
+        return True
+
+    wait(browser, step)
 
 
-def operation(browser, name):
-    return find(browser, f".opblock[id$='-{name}']")
+def read(browser, selector):
+    """Read the text of an element once there is some."""
+    return wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, selector).text)
+
+
+def value(browser, selector):
+    """Read what a field holds once it holds something."""
+    return wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, selector).get_attribute("value"))
+
+
+def open_page(browser, address, place=""):
+    browser.get("about:blank")
+    browser.get(f"{address}/docs{place}")
+    wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, ".opblock"))
+
+
+def authorize(browser, token):
+    press(browser, ".btn.authorize")
+    write(browser, ".auth-container input", token)
+    press(browser, ".auth-btn-wrapper .authorize")
+    press(browser, ".auth-btn-wrapper .btn-done")
+
+
+def execute(browser, operation):
+    """Send an operation's request and read the status of its answer.
+
+    The page scrolls by itself to where a link leads, and a press may miss what moves: it is repeated.
+    """
+
+    def step(_):
+        shown = browser.find_elements(By.CSS_SELECTOR, f"{operation} .live-responses-table .response")
+        if shown:
+            return shown[0].find_element(By.CSS_SELECTOR, ".response-col_status").text
+        browser.find_element(By.CSS_SELECTOR, f"{operation} .execute").click()
+        return None
+
+    return wait(browser, step)
 
 
 def complaints(browser):
@@ -107,14 +158,16 @@ def loaded(browser):
 def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(browser, address, document):
     open_page(browser, address)
 
-    shown = {
-        (
-            block.find_element(By.CSS_SELECTOR, ".opblock-summary-method").text,
-            block.find_element(By.CSS_SELECTOR, ".opblock-summary-path").get_attribute("data-path"),
-        )
-        for block in browser.find_elements(By.CSS_SELECTOR, ".opblock")
-    }
-    assert shown == set(document.operations())
+    def shown(_):
+        return {
+            (
+                block.find_element(By.CSS_SELECTOR, ".opblock-summary-method").text,
+                block.find_element(By.CSS_SELECTOR, ".opblock-summary-path").get_attribute("data-path"),
+            )
+            for block in browser.find_elements(By.CSS_SELECTOR, ".opblock")
+        }
+
+    assert wait(browser, shown) == set(document.operations())
     assert complaints(browser) == []
     assert len(loaded(browser)) >= 6
     assert [name for name in loaded(browser) if not name.startswith(f"{address}/")] == []
@@ -125,50 +178,30 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
     body = {"name": "JSS 1 Ọ̀ṣun", "level": "Junior Secondary"}
     made = app.test_client().post("/classrooms", json=body, headers=headers).get_json()
+    listing = ".opblock[id$='-getClassrooms']"
 
     open_page(browser, address)
-    first_page = browser.find_element(By.CSS_SELECTOR, ".opblock")
-    field = find(browser, "#school")
-    field.send_keys(str(place.id))
-    field.submit()
-    wait(browser, lambda _: is_gone(first_page))
-    press(browser, find(browser, ".btn.authorize"))
-    find(browser, ".auth-container input").send_keys(place.admin_token)
-    find(browser, ".auth-btn-wrapper .authorize").click()
-    find(browser, ".auth-btn-wrapper .btn-done").click()
-    listing = operation(browser, "get_classrooms")
-    press(browser, find(listing, ".opblock-summary-control"))
-    school = find(listing, "tr[data-param-name='X-SCHOOL-ID'] input")
-    assert school.get_attribute("value") == str(place.id)
-    press(browser, find(listing, ".execute"))
-    answer = find(listing, ".live-responses-table .response")
+    write(browser, "#school", str(place.id))
+    press(browser, "#school-form button")
+    # The page opens itself anew with the school.
+    wait(browser, lambda _: value(browser, "#school") == str(place.id) and loaded(browser))
+    authorize(browser, place.admin_token)
+    press(browser, f"{listing} .opblock-summary-control")
 
-    assert answer.find_element(By.CSS_SELECTOR, ".response-col_status").text == "200"
-    assert json.loads(answer.find_element(By.CSS_SELECTOR, ".highlight-code code").text) == [made]
+    assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
+    assert execute(browser, listing) == "200"
+    assert json.loads(read(browser, f"{listing} .live-responses-table .highlight-code code")) == [made]
     assert complaints(browser) == []
 
 
 def test_the_school_and_the_token_outlast_a_visit_and_a_link_leads_to_an_operation(browser, address, place):
+    listing = ".opblock[id$='-getRoles']"
+
     open_page(browser, address)
     browser.execute_script("localStorage.setItem('X-SCHOOL-ID', arguments[0])", str(place.id))
-    press(browser, find(browser, ".btn.authorize"))
-    find(browser, ".auth-container input").send_keys(place.admin_token)
-    find(browser, ".auth-btn-wrapper .authorize").click()
+    authorize(browser, place.admin_token)
+    open_page(browser, address, "#/roles/getRoles")
 
-    browser.get("about:blank")
-    browser.get(f"{address}/docs#/roles/get_roles")
-
-    linked = operation(browser, "get_roles")
-    school = find(linked, "tr[data-param-name='X-SCHOOL-ID'] input")
-    assert school.get_attribute("value") == str(place.id)
-    press(browser, find(linked, ".execute"))
-    answer = find(linked, ".live-responses-table .response")
-    assert answer.find_element(By.CSS_SELECTOR, ".response-col_status").text == "200"
-
-
-def is_gone(element):
-    try:
-        element.is_enabled()
-    except StaleElementReferenceException:
-        return True
-    return False
+    assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
+    assert execute(browser, listing) == "200"
+    assert complaints(browser) == []

@@ -160,19 +160,19 @@ def test_operation_ids_are_unique_and_readable(document):
     ids = [operation["operationId"] for operation in document.operations().values()]
 
     assert len(set(ids)) == len(ids)
-    assert [name for name in ids if not re.fullmatch(r"[a-z]+(_[A-Za-z0-9]+)+", name)] == []
+    assert [name for name in ids if not re.fullmatch(r"[a-z]+([A-Z][A-Za-z0-9]*)+", name)] == []
 
 
 @pytest.mark.parametrize(
     ("method", "path", "name"),
     [
-        ("get", "/users", "get_users"),
-        ("get", "/users/{id}", "get_user"),
-        ("delete", "/users/{id}/delete", "delete_user"),
-        ("delete", "/users/{id}/roles/{roleId}", "delete_user_role"),
-        ("delete", "/employee-categories/{id}", "delete_employee_category"),
-        ("patch", "/cohorts/{cohortId}/remove_students", "patch_cohort_remove_students"),
-        ("get", "/auth/.well-known/jwks.json", "get_auth_well_known_jwks_json"),
+        ("get", "/users", "getUsers"),
+        ("get", "/users/{id}", "getUser"),
+        ("delete", "/users/{id}/delete", "deleteUser"),
+        ("delete", "/users/{id}/roles/{roleId}", "deleteUserRole"),
+        ("delete", "/employee-categories/{id}", "deleteEmployeeCategory"),
+        ("patch", "/cohorts/{cohortId}/remove_students", "patchCohortRemoveStudents"),
+        ("get", "/auth/.well-known/jwks.json", "getAuthWellKnownJwksJson"),
     ],
 )
 def test_an_operation_is_named_by_its_method_and_path(method, path, name):

@@ -210,6 +210,7 @@ def upgrade() -> None:
         sa.UniqueConstraint(
             "assessment_id", "student_id", name=op.f("uq_gradebook_entries_assessment_id_student_id")
         ),
+        postgresql_with={"fillfactor": 70},
     )
     op.create_index(
         op.f("ix_gradebook_entries_batch_id_created_at_id"),
