@@ -170,7 +170,9 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
     settings = Settings.load(environment)
     tenancy = tenancy_of(settings)
     install(tenancy)
-    school = create_school(tenancy, name="Benchmark School", administrator=Administrator("admin", "a password"))
+    school = create_school(
+        tenancy, name="Benchmark School", administrator=Administrator("admin", "a password")
+    )
     app = create_app(settings)
     from school_service.classrooms.service import create_classroom
 
@@ -237,7 +239,9 @@ def fetch(port: int, path: str, token: str, school: str) -> Any:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--clients", type=int, default=16)
@@ -273,7 +277,9 @@ def main() -> None:
                     if number:  # the first round warms up
                         rates[kind].append(rate)
             ours, bare = (statistics.median(rates[kind]) for kind in ("ours", "floor"))
-            print(f"GET {path.split('?')[0]:<12} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}")
+            print(
+                f"GET {path.split('?')[0]:<12} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}"
+            )
     finally:
         for child in children:
             child.kill()

@@ -1,4 +1,4 @@
-"""Schools for the benchmarks: on a PostgreSQL of their own from the wheel, spoken to in this process, as WSGI."""
+"""Schools for the benchmarks: on a PostgreSQL of their own from the wheel, spoken to in this process."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ class School:
             with in_school(Entry(self._id)):
                 for number in one.assessments:
                     assessment = db.session.get_one(Assessment, number)
-                    scores = [Score(str(who), str(assessment.cohort_id), Decimal("12.5")) for who in self._students]
+                    scores = [
+                        Score(str(who), str(assessment.cohort_id), Decimal("12.5")) for who in self._students
+                    ]
                     enter_sheet(assessment=assessment, scores=scores, sheet="scores.xlsx")
 
     def analyze(self) -> None:

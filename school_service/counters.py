@@ -28,6 +28,9 @@ class Counter(db.Model):
 def next_numbers(name: str, count: int = 1) -> range:
     """Take the next `count` numbers of a counter; the first ever is 1."""
     last: int = db.session.execute(
-        update(Counter).where(Counter.name == name).values(value=Counter.value + count).returning(Counter.value)
+        update(Counter)
+        .where(Counter.name == name)
+        .values(value=Counter.value + count)
+        .returning(Counter.value)
     ).scalar_one()
     return range(last - count + 1, last + 1)

@@ -38,7 +38,9 @@ class InvalidRows(DomainError):
     """Rows of an uploaded sheet are bad; `rows` lists row, column, code and message of each."""
 
     def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
-        super().__init__("The sheet has rows that can't be accepted; nothing was stored.", {"rows": list(rows)})
+        super().__init__(
+            "The sheet has rows that can't be accepted; nothing was stored.", {"rows": list(rows)}
+        )
 
 
 class TooLarge(DomainError):

@@ -13,7 +13,16 @@ from school_service.permissions import Permission
 from school_service.roles.models import ADMINISTRATOR
 from tenants.tenancy import Administrator, Rows
 
-_RECORDS = ("classrooms", "cohort-subjects", "cohorts", "contacts", "graduates", "students", "subjects", "terms")
+_RECORDS = (
+    "classrooms",
+    "cohort-subjects",
+    "cohorts",
+    "contacts",
+    "graduates",
+    "students",
+    "subjects",
+    "terms",
+)
 _TEACHING = ("assessments", "gradebooks", "metrics", "results", "scoresheets")
 
 
@@ -50,7 +59,10 @@ def seed_school(administrator: Administrator) -> Iterator[Rows]:
             for permission, permission_id in permission_ids.items()
         ],
     )
-    yield "roles", [_role(role_id, name, number) for number, (name, role_id) in enumerate(role_ids.items(), 1)]
+    yield (
+        "roles",
+        [_role(role_id, name, number) for number, (name, role_id) in enumerate(role_ids.items(), 1)],
+    )
     yield (
         "role_permissions",
         [

@@ -120,7 +120,7 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
         )
     if found.behind:
         _log.warning(
-            "schools are behind this version; run: school-service tenants migrate",
+            "schools are at a revision that this version does not serve: they answer 503",
             extra={"schools": found.behind},
         )
 

@@ -33,7 +33,12 @@ class Factory:
     def user(self, **fields: Any) -> dict[str, Any]:
         """Make a user; answers the AuthUser."""
         number = next(_numbers)
-        body = {"username": f"user{number}", "password": "a password", "first_name": "Adaeze", "last_name": "Okàfor"}
+        body = {
+            "username": f"user{number}",
+            "password": "a password",
+            "first_name": "Adaeze",
+            "last_name": "Okàfor",
+        }
         return self._post("/users", {**body, "gender": "FEMALE", **fields})
 
     def role(self, *permissions: str, **fields: Any) -> dict[str, Any]:
@@ -57,7 +62,9 @@ class Factory:
 
     def classroom(self, **fields: Any) -> dict[str, Any]:
         """Make a classroom."""
-        return self._post("/classrooms", {"name": f"JSS {next(_numbers)}", "level": "Junior Secondary", **fields})
+        return self._post(
+            "/classrooms", {"name": f"JSS {next(_numbers)}", "level": "Junior Secondary", **fields}
+        )
 
     def subject(self, **fields: Any) -> dict[str, Any]:
         """Make a subject."""
@@ -78,7 +85,11 @@ class Factory:
 
     def student(self, **fields: Any) -> dict[str, Any]:
         """Make a student, with what is required alone."""
-        body = {"first_name": "Chidinma", "last_name": "Bàlógun", "admission_number": f"QC/{next(_numbers):05}"}
+        body = {
+            "first_name": "Chidinma",
+            "last_name": "Bàlógun",
+            "admission_number": f"QC/{next(_numbers):05}",
+        }
         return self._post("/students", {**body, **fields})
 
     def cohort(self, classroom: dict | None = None, session: dict | None = None) -> dict[str, Any]:
@@ -98,7 +109,9 @@ class Factory:
         body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": elective}
         return self._post("/cohort-subjects", body)
 
-    def enrolled(self, cohort: dict[str, Any], *students: dict[str, Any], batch: str | None = None) -> list[str]:
+    def enrolled(
+        self, cohort: dict[str, Any], *students: dict[str, Any], batch: str | None = None
+    ) -> list[str]:
         """Enroll students, one new one unless they are given, into a batch: the first; answers their ids."""
         ids = [student["id"] for student in students or [self.student()]]
         self._post(f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": batch or cohort["id"]})

@@ -14,7 +14,9 @@ from school_service.reading import Query, read_model
 @read_model
 def classrooms() -> Query:
     """Read model of ClassroomSchema, by name."""
-    return select(Classroom.id, Classroom.name, school_id().label("school")).order_by(Classroom.name, Classroom.id)
+    return select(Classroom.id, Classroom.name, school_id().label("school")).order_by(
+        Classroom.name, Classroom.id
+    )
 
 
 @read_model

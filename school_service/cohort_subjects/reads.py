@@ -14,9 +14,7 @@ from school_service.subjects.models import Subject
 
 
 @read_model
-def cohort_subjects(
-    batch: UUID | None = None, base: UUID | None = None, session: str | None = None
-) -> Query:
+def cohort_subjects(batch: UUID | None = None, base: UUID | None = None, session: str | None = None) -> Query:
     """Read model of CohortSubjectSchema, by the subject's name.
 
     All, or those of a cohort (any of its batches), of a subject, of a session (its id or name).

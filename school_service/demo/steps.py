@@ -9,6 +9,7 @@ from sqlalchemy import select
 from school_service.demo.classes import make_classes, make_cohort_subjects
 from school_service.demo.filling import Filling
 from school_service.demo.schools import SampleSchool
+from school_service.demo.scores import make_scores
 from school_service.demo.staff import make_staff
 from school_service.demo.structure import make_classrooms, make_sessions, make_subjects
 from school_service.demo.students import make_students
@@ -26,6 +27,7 @@ STEPS: tuple[Callable[[Filling], None], ...] = (
     make_students,
     make_classes,
     make_cohort_subjects,
+    make_scores,
 )
 
 

@@ -41,9 +41,7 @@ class Health(MethodView):
             with db.engines["registry"].connect() as connection:
                 connection.execute(text("SELECT 1"))
         except (DBAPIError, PoolTimeout):
-            response = object_response(
-                {**health, "status": "unavailable", "database": "unreachable"}
-            )
+            response = object_response({**health, "status": "unavailable", "database": "unreachable"})
             response.status_code = 503
             response.headers["Retry-After"] = "5"
             return response

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import IO
 from uuid import UUID
 
-from sqlalchemy import Select, Text, and_, cast, select
+from sqlalchemy import Text, and_, cast, select
 
 from school_service.assessments.models import Assessment
 from school_service.assessments.service import find_assessment

@@ -187,7 +187,7 @@ class _Archive(ZipFile):
                     if unpacked > MOST_UNPACKED:
                         raise TooLarge(UNPACKS_TO_TOO_MUCH)
 
-    def read(self, name: Any, pwd: bytes | None = None) -> bytes:  # noqa: ARG002
+    def read(self, name: Any, pwd: bytes | None = None) -> bytes:
         """Read a small part as a whole, for openpyxl too."""
         with self.open(name) as part:
             content = part.read(MOST_STRUCTURE + 1)

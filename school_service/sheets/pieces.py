@@ -141,7 +141,7 @@ class Texts(_Pieces[str]):
         self._taking = False
         self._silent = 0
 
-    def take(self, level: int, name: str, attributes: dict[str, str]) -> None:  # noqa: ARG002
+    def take(self, level: int, name: str, attributes: dict[str, str]) -> None:
         """Take the beginning of an element."""
         if name == _PHONETIC:
             self._silent = self._silent or level

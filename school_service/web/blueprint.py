@@ -349,4 +349,3 @@ def _document(
             responses[int(status)] = says
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc
-

@@ -58,7 +58,13 @@ WORDS: dict[type[Exception], str] = {
     StorageError: "Passwords can't be checked just now. Try again shortly.",
     OperationalError: "The database can't be reached. Try again shortly.",
 }
-RETRY_AFTER = {tenancy.SchoolUpgrading: 30, ProviderAway: 5, PoolTimeout: 2, OperationalError: 5, StorageError: 5}
+RETRY_AFTER = {
+    tenancy.SchoolUpgrading: 30,
+    ProviderAway: 5,
+    PoolTimeout: 2,
+    OperationalError: 5,
+    StorageError: 5,
+}
 
 # SQLSTATEs that say: not now. Too many connections, out of a resource, shutting down, cancelled, deadlock, lock timeout.
 _NOT_NOW = re.compile(r"53...|57P0.|57014|40001|40P01|55P03|08...")
@@ -106,16 +112,30 @@ _FRAMEWORK_WORDS = {
 
 def register(app: Flask) -> None:
     """Register the table."""
-    for exception in (domain.DomainError, tenancy.TenancyError, ProviderAway, PoolTimeout, StorageError, DBAPIError):
+    for exception in (
+        domain.DomainError,
+        tenancy.TenancyError,
+        ProviderAway,
+        PoolTimeout,
+        StorageError,
+        DBAPIError,
+    ):
         app.register_error_handler(exception, handle)
     app.register_error_handler(Exception, handle_unforeseen)
 
 
 def answer(
-    status: int, message: str, errors: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    status: int,
+    message: str,
+    errors: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Write an error in the one shape."""
-    body: dict[str, Any] = {"code": status, "status": HTTP_STATUS_CODES.get(status, "Error"), "message": message}
+    body: dict[str, Any] = {
+        "code": status,
+        "status": HTTP_STATUS_CODES.get(status, "Error"),
+        "message": message,
+    }
     if errors:
         body["errors"] = errors
     body["request_id"] = request_id()
@@ -150,7 +170,9 @@ def handle(error: Exception) -> Response:
 def handle_unforeseen(error: Exception) -> Response:
     """Answer 500 and log what happened; the caller learns the request id alone."""
     if isinstance(error, HTTPException):
-        response: Response = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"].handle_http_exception(error)
+        response: Response = current_app.extensions["flask-smorest"]["apis"][""][
+            "ext_obj"
+        ].handle_http_exception(error)
         return response
     _log.error("unforeseen error", exc_info=error)
     return answer(500, _FRAMEWORK_WORDS[500])
@@ -158,10 +180,18 @@ def handle_unforeseen(error: Exception) -> Response:
 
 def _database_error(error: DBAPIError) -> Response:
     state = getattr(error.orig, "pgcode", None) or ""
-    if error.connection_invalidated or _NOT_NOW.fullmatch(state) or (isinstance(error, OperationalError) and not state):
+    if (
+        error.connection_invalidated
+        or _NOT_NOW.fullmatch(state)
+        or (isinstance(error, OperationalError) and not state)
+    ):
         _log.warning("database not available", extra={"sqlstate": state, "reason": type(error.orig).__name__})
-        return handle(PoolTimeout()) if state else answer(
-            503, WORDS[OperationalError], headers={"Retry-After": str(RETRY_AFTER[OperationalError])}
+        return (
+            handle(PoolTimeout())
+            if state
+            else answer(
+                503, WORDS[OperationalError], headers={"Retry-After": str(RETRY_AFTER[OperationalError])}
+            )
         )
     if state == "23505":
         return _taken(_constraint(error))

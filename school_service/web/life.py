@@ -25,7 +25,9 @@ from tenants.errors import ClientUnknown
 from tenants.registry import School, find_school
 
 SCHOOLS_REMEMBERED = 10_000
-SCHOOL_FRESH = 5.0  # seconds that a school's public details are remembered; its state is asked in every request
+SCHOOL_FRESH = (
+    5.0  # seconds that a school's public details are remembered; its state is asked in every request
+)
 
 
 @dataclass
@@ -41,7 +43,9 @@ class House:
     verifier: Verifier
     user_state: str
     rules: Rules
-    _schools: TTLCache[UUID, School] = field(default_factory=lambda: TTLCache(SCHOOLS_REMEMBERED, SCHOOL_FRESH))
+    _schools: TTLCache[UUID, School] = field(
+        default_factory=lambda: TTLCache(SCHOOLS_REMEMBERED, SCHOOL_FRESH)
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def school(self, school_id: UUID) -> School:

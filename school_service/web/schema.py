@@ -51,7 +51,9 @@ class Text(fields.String):
         super().__init__(validate=[*checks, pattern] if pattern else checks, **options)
         self._trim = trim
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         if not isinstance(value, str):
             raise self.make_error("invalid")
         text = value.strip() if self._trim else value
@@ -82,7 +84,9 @@ class Id(fields.UUID):
             raise self.make_error("invalid_uuid")
         return super()._validated(value)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         if not isinstance(value, str):
             raise self.make_error("invalid_uuid")
         return self._validated(value)
@@ -91,7 +95,9 @@ class Id(fields.UUID):
 class Day(fields.Date):
     """A date YYYY-MM-DD, and no other form of ISO 8601."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         if not isinstance(value, str) or not _DATE.fullmatch(value):
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
         return super()._deserialize(value, attr, data, **options)
@@ -100,7 +106,9 @@ class Day(fields.Date):
 class Flag(fields.Boolean):
     """true or false, and nothing that merely looks so."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         if not isinstance(value, bool):
             raise self.make_error("invalid", input=value)
         return value
@@ -119,10 +127,17 @@ class Whole(fields.Integer):
     def __init__(self, least: int = -(2**31), most: int = 2**31 - 1, **options: Any) -> None:
         super().__init__(strict=True, validate=[validate.Range(min=least, max=most)], **options)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         if isinstance(value, str):
             raise self.make_error("invalid", input=value)
-        if isinstance(value, Decimal) and value.is_finite() and -(2**63) < value < 2**63 and value == int(value):
+        if (
+            isinstance(value, Decimal)
+            and value.is_finite()
+            and -(2**63) < value < 2**63
+            and value == int(value)
+        ):
             # JSON knows no integers: 5.0 is 5 (JSON Schema, "integer").
             value = int(value)
         return super()._deserialize(value, attr, data, **options)
@@ -136,7 +151,9 @@ class QueryWhole(fields.Integer):
     def __init__(self, least: int, most: int, **options: Any) -> None:
         super().__init__(validate=[validate.Range(min=least, max=most)], **options)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         if not isinstance(value, str) or not re.fullmatch(r"-?[0-9]{1,18}", value):
             raise self.make_error("invalid", input=value)
         return int(value)
@@ -157,7 +174,9 @@ class Points(fields.Decimal):
             options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
         super().__init__(validate=[within], **options)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         # NaN and the infinities, which are no JSON, come as floats.
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise self.make_error("invalid")
@@ -184,7 +203,9 @@ class File(fields.Raw):
         metadata = {"type": "string", "format": "binary", **options.pop("metadata", {})}
         super().__init__(metadata=metadata, **options)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
         value.filename = plain_file_name(value.filename or "")
         return value
 
@@ -231,8 +252,10 @@ class ErrorSchema(Schema):
     message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
     errors = fields.Dict(
         keys=fields.String(),
-        metadata={"description": "Where the input is at fault: by place (json, query, files), field and reason."},
+        metadata={
+            "description": "Where the input is at fault: by place (json, query, files), field and reason."
+        },
     )
-    request_id = fields.String(required=True, metadata={"description": "Names the request in the service's logs."})
-
-
+    request_id = fields.String(
+        required=True, metadata={"description": "Names the request in the service's logs."}
+    )

@@ -143,6 +143,11 @@ def assert_is_filled(service, token, school):
     students = ask("/students?pageSize=1000")
     assert students["total"] >= 60
     assert all(student["guardian"]["full_name"] and student["cohort"] for student in students["data"])
+    assert ask("/gradebooks?pageSize=1")["total"] > 1000
+    subject = ask("/cohort-subjects?pageSize=1")["data"][0]
+    rows = ask(f"/scoresheets/{subject['id']}/scoresheet")
+    categories = {entry["assessment_category"] for row in rows for entry in row["gradebooks"]}
+    assert categories == {"CA1", "CA2", "CA3", "EXAM"}
     people = ask("/users?pageSize=1000")["data"]
     assert sum(bool(person["roles"]) for person in people) >= 5
     assert any(not person["last_name"].isascii() for person in people)

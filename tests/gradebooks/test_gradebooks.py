@@ -82,7 +82,8 @@ def test_a_second_score_is_a_conflict(api, taught, assessment):
     answer = api.post("/gradebooks", body(taught, assessment, score=1))
 
     assert answer.status_code == 409
-    assert answer.get_json()["message"] == "A gradebook entry with this assessment and student exists already."
+    message = "A gradebook entry with this assessment and student exists already."
+    assert answer.get_json()["message"] == message
     assert page(api)["data"] == [made]
     assert len(logged(api, made["id"])) == 1
 
@@ -100,7 +101,8 @@ def test_of_twenty_at_once_one_is_entered(committing):
     assert sorted(status for status, _ in answers) == [200] + [409] * 19
     (entry,) = page(committing.api)["data"]
     assert entry["score"] == dict(answers)[200]
-    assert logged(committing.api, entry["id"]) == [("create", None, {"score": entry["score"], "source": "hand"})]
+    new = {"score": entry["score"], "source": "hand"}
+    assert logged(committing.api, entry["id"]) == [("create", None, new)]
 
 
 def test_removing_it_twice_at_once_removes_it_once(committing):
@@ -114,7 +116,9 @@ def test_removing_it_twice_at_once_removes_it_once(committing):
     assert [change[0] for change in logged(committing.api, made["id"])] == ["delete", "create"]
 
 
-@pytest.mark.parametrize("score", ["0", "0.0", "-0.0", "20", "20.00", "2e1", "0.01", "19.99", "7.1000000000000000"])
+@pytest.mark.parametrize(
+    "score", ["0", "0.0", "-0.0", "20", "20.00", "2e1", "0.01", "19.99", "7.1000000000000000"]
+)
 def test_a_score_is_from_0_to_the_total_points(api, taught, assessment, score):
     assert send(api, taught, assessment, score).get_json()["score"] == float(score)
 

@@ -69,5 +69,6 @@ def scores(api: ApiClient, subject: dict[str, Any]) -> dict[str, list[float]]:
     """Show the score sheet of a cohort subject: scores by admission number."""
     shown = api.ok(api.get(f"/scoresheets/{subject['id']}/scoresheet"))
     return {
-        line["student"]["admission_number"]: [entry["score"] for entry in line["gradebooks"]] for line in shown
+        line["student"]["admission_number"]: [entry["score"] for entry in line["gradebooks"]]
+        for line in shown
     }

@@ -12,7 +12,8 @@ from tests.scoresheets.sheets import counts, scores, sheet_of, upload
 
 # What the database does for one school, seen from outside.
 WAITING = text(
-    "SELECT pid FROM pg_locks WHERE NOT granted AND relation = CAST(:log AS regclass) AND mode = 'RowExclusiveLock'"
+    "SELECT pid FROM pg_locks"
+    " WHERE NOT granted AND relation = CAST(:log AS regclass) AND mode = 'RowExclusiveLock'"
 )
 GONE = text("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = :pid")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from school_service.assessments import reads as assessments
@@ -27,8 +25,8 @@ LARGE = {
     "users",
 }
 
-# Twenty sessions of eight cohorts, each of eight students and ten subjects with four assessments a year, and others who
-# have left long ago. Ids are the hashes of words that tell them apart.
+# Twenty sessions of eight cohorts, each of eight students and ten subjects with four assessments a year, and
+# others who have left long ago. Ids are the hashes of words that tell them apart.
 SCHOOL = """
 SET LOCAL search_path TO {schema};
 CREATE FUNCTION pg_temp.key(VARIADIC words text[]) RETURNS uuid IMMUTABLE LANGUAGE sql
@@ -52,7 +50,8 @@ INSERT INTO classrooms (id, name, level)
 INSERT INTO subjects (id, name, code)
     SELECT pg_temp.key('subject', s::text), 'Subject ' || s, 'S' || s FROM generate_series(1, 10) s;
 INSERT INTO sessions (id, name, start_date, end_date, current)
-    SELECT pg_temp.key('session', y), y, make_date(y::int, 9, 8), make_date(y::int + 1, 7, 24), false FROM a_session;
+    SELECT pg_temp.key('session', y), y, make_date(y::int, 9, 8), make_date(y::int + 1, 7, 24), false
+    FROM a_session;
 INSERT INTO terms (id, session_id, term, display_name)
     SELECT pg_temp.key('term', y, t), pg_temp.key('session', y), t, t
     FROM a_session, unnest(ARRAY['FIRST', 'SECOND']) t;

@@ -74,7 +74,8 @@ def test_a_term_shows_its_own_scores_and_still_everyone(api, make):
     ]
 
     def shown(**query):
-        return sorted(entry["id"] for line in sheet(api, taught.subject, **query) for entry in line["gradebooks"])
+        lines = sheet(api, taught.subject, **query)
+        return sorted(entry["id"] for line in lines for entry in line["gradebooks"])
 
     assert shown() == sorted(entry["id"] for entry in entries)
     assert shown(term=taught.term["id"]) == [entries[0]["id"]]

@@ -10,9 +10,11 @@ from uuid import uuid4
 import pytest
 from openpyxl import Workbook
 
-from tests.scoresheets.sheets import HEADER, bad_rows, counts, download, fill, scores, sheet_of, upload
-from tests.sheets.workbooks import handmade, saved, sheet_xml
+from tests.scoresheets.sheets import bad_rows, counts, download, fill, scores, sheet_of, upload
+from tests.sheets.workbooks import handmade, row_xml, saved, sheet_xml
 from tests.threads import at_once
+
+MOMENT = datetime(1900, 1, 20, 12)
 
 
 class Exam:
@@ -196,7 +198,7 @@ def test_a_number_is_a_score(exam, cell, score):
         True,
         False,
         date(2025, 1, 1),
-        datetime(1900, 1, 20, 12),
+        MOMENT,
         time(12, 30),
         "#N/A",
         "#DIV/0!",
@@ -223,10 +225,9 @@ def test_anything_else_is_not(exam, cell):
     ],
 )
 def test_a_formula_counts_by_its_stored_value(exam, cell, outcome):
-    header = '<row r="1"><c t="inlineStr"><is><t>admission_number</t></is></c><c t="inlineStr"><is><t>score</t></is></c></row>'
-    rows = f'<row r="2"><c r="A2" t="inlineStr"><is><t>A/1</t></is></c>{cell}</row>'
+    filled = f'<row r="2"><c r="A2" t="inlineStr"><is><t>A/1</t></is></c>{cell}</row>'
 
-    answer = exam.upload(handmade(sheet_xml(header + rows)))
+    answer = exam.upload(handmade(sheet_xml(row_xml("admission_number", "score") + filled)))
 
     if isinstance(outcome, str):
         assert bad_rows(answer) == [(2, "score", "invalid")]
@@ -251,7 +252,7 @@ def test_every_bad_row_is_told_and_nothing_is_stored(make, exam):
         row("A/2", 61),
         row("A/3", "absent"),
         row("X/8", 12.345),
-        row(datetime(2025, 1, 1), 1),
+        row(MOMENT, 1),
     ]
 
     answer = exam.send(*sent)
@@ -330,7 +331,9 @@ def test_a_workbook_without_the_sheet_is_refused(exam):
     assert exam.upload(saved(made)).status_code == 422
 
 
-@pytest.mark.parametrize("content", [b"", b"nothing", b"PK\x03\x04 broken", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old"])
+@pytest.mark.parametrize(
+    "content", [b"", b"nothing", b"PK\x03\x04 broken", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old"]
+)
 def test_what_is_no_workbook_is_refused(exam, content):
     assert exam.upload(content).status_code == 422
 
@@ -400,7 +403,7 @@ def test_scores_by_hand_meanwhile_are_seen_or_come_after(committing):
         api = exam.api.using()
         if turn < 2:
             return exam.upload(content, api=api).status_code
-        return api.post("/gradebooks", {**body, "student": list(exam.students.values())[turn - 2]}).status_code
+        return api.post("/gradebooks", {**body, "student": exam.students[f"A/{turn - 1}"]}).status_code
 
     answers = at_once(6, work)
 
@@ -418,7 +421,8 @@ def test_the_assessment_deleted_meanwhile_is_not_found(committing):
 
     def work(turn):
         api = exam.api.using()
-        return exam.upload(sheet_of(row("A/1", 1)), api=api).status_code if turn else api.delete(path).status_code
+        answer = exam.upload(sheet_of(row("A/1", 1)), api=api) if turn else api.delete(path)
+        return answer.status_code
 
     deleted, uploaded = at_once(2, work)
 

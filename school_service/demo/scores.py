@@ -1,0 +1,130 @@
+"""The assessments of the current session, and what the students scored in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select
+
+from school_service.assessments.models import Assessment
+from school_service.audit.service import Change, record_many
+from school_service.cohort_subjects.models import SubjectEnrollment
+from school_service.cohorts.models import OPEN, Enrollment
+from school_service.database import now
+from school_service.demo.filling import THIS_SESSION, THIS_YEAR, Filling, first_day
+from school_service.extensions import db
+from school_service.gradebooks.models import GradebookEntry
+from school_service.gradebooks.service import ENTITY
+from school_service.sessions.models import TERMS
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is assessed once in every subject and term: its points, and the week of the term it is due in."""
+
+    category: str
+    name: str
+    points: int
+    week: int
+
+
+KINDS = (
+    Kind("CA1", "First continuous assessment", 10, 4),
+    Kind("CA2", "Second continuous assessment", 10, 7),
+    Kind("CA3", "Project", 20, 10),
+    Kind("EXAM", "Examination", 60, 12),
+)
+_TERM = timedelta(weeks=15)
+_ABSENT = 0.03  # share of students who miss an assessment: no entry, which is not a score of 0
+
+
+def make_scores(filling: Filling) -> None:
+    """Make three continuous assessments and an examination of every subject and term, with scores.
+
+    Inserted a subject at a time, not one by one through the services: a school has thousands of scores.
+    """
+    abilities = {
+        student: min(0.97, max(0.2, filling.population.random.gauss(0.62, 0.14)))
+        for students in filling.students.values()
+        for student in students
+    }
+    for (classroom, subject), cohort_subject_id in filling.cohort_subjects.items():
+        assessments = _assessments(filling, classroom, subject, cohort_subject_id)
+        db.session.execute(insert(Assessment), assessments)
+        entries = _entries(filling, assessments, _takers(cohort_subject_id), abilities)
+        db.session.execute(insert(GradebookEntry), entries)
+        record_many(
+            ENTITY,
+            [Change(entry["id"], None, {"score": entry["score"], "source": "hand"}) for entry in entries],
+        )
+
+
+def _assessments(
+    filling: Filling, classroom: str, subject: str, cohort_subject_id: UUID
+) -> list[dict[str, Any]]:
+    begin, moment = first_day(THIS_YEAR), now()
+    return [
+        {
+            "id": uuid4(),
+            "cohort_subject_id": cohort_subject_id,
+            "cohort_id": filling.cohorts[classroom],
+            "session_id": filling.sessions[THIS_SESSION],
+            "term_id": filling.terms[THIS_SESSION, term],
+            "category": kind.category,
+            "name": f"{kind.name}, {subject}",
+            "abbreviation": kind.category,
+            "due_date": begin + number * _TERM + timedelta(weeks=kind.week, days=4),
+            "total_points": Decimal(kind.points),
+            "description": f"{kind.name} in {subject} for {classroom}",
+            "file_name": f"{classroom} {subject} {kind.category}.xlsx",
+            "include_in_final": True,
+            "publish_scores": True,
+            "created_at": moment,
+        }
+        for number, term in enumerate(TERMS)
+        for kind in KINDS
+    ]
+
+
+def _takers(cohort_subject_id: UUID) -> list[tuple[UUID, UUID]]:
+    """Find who takes a subject, each with their arm; in an order that is the same in every sample school."""
+    found = db.session.execute(
+        select(Enrollment.student_id, Enrollment.batch_id)
+        .join(SubjectEnrollment, SubjectEnrollment.student_id == Enrollment.student_id)
+        .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id, OPEN)
+    )
+    return sorted((row.student_id, row.batch_id) for row in found)
+
+
+def _entries(
+    filling: Filling,
+    assessments: list[dict[str, Any]],
+    takers: list[tuple[UUID, UUID]],
+    abilities: dict[UUID, float],
+) -> list[dict[str, Any]]:
+    random, moment = filling.population.random, now()
+    difficulty = random.uniform(-0.08, 0.08)
+    entries = []
+    for assessment in assessments:
+        points = assessment["total_points"]
+        for student_id, batch_id in takers:
+            if random.random() < _ABSENT:
+                continue
+            share = min(1.0, max(0.0, random.gauss(abilities[student_id] - difficulty, 0.09)))
+            entries.append(
+                {
+                    "id": uuid4(),
+                    "assessment_id": assessment["id"],
+                    "student_id": student_id,
+                    "batch_id": batch_id,
+                    # Teachers give half points.
+                    "score": (points * 2 * Decimal(share)).quantize(Decimal(1)) / 2,
+                    "created_at": moment,
+                    "updated_at": moment,
+                }
+            )
+    return entries
