@@ -1,4 +1,4 @@
-"""A savepoint for each request, all of them in one transaction that is never committed: a test leaves nothing behind."""
+"""A savepoint for each request, all in one transaction that is never committed: a test leaves nothing behind."""
 
 from __future__ import annotations
 

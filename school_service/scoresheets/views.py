@@ -50,4 +50,4 @@ class FilledInSheet(MethodView):
     @blp.returns(UploadSchema)
     def post(self, sheet: FileStorage, id: UUID) -> Any:
         """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone."""
-        return service.upload_sheet(assessment_id=id, file=sheet.stream, file_name=sheet.filename)
+        return service.upload_sheet(assessment_id=id, file=sheet.stream, file_name=sheet.filename or "")

@@ -66,7 +66,7 @@ RETRY_AFTER = {
     StorageError: 5,
 }
 
-# SQLSTATEs that say: not now. Too many connections, out of a resource, shutting down, cancelled, deadlock, lock timeout.
+# SQLSTATEs that say: not now. Too many connections, shutting down, cancelled, deadlock, lock timeout.
 _NOT_NOW = re.compile(r"53...|57P0.|57014|40001|40P01|55P03|08...")
 # Values that PostgreSQL can't hold although validation let them pass.
 _BAD_VALUE = re.compile(r"22...|23502|23514")
@@ -203,7 +203,7 @@ def _database_error(error: DBAPIError) -> Response:
 
 
 def _constraint(error: DBAPIError) -> str:
-    """Name the violated constraint: from the driver or, where that is silent, from the message; a shard's suffix is cut."""
+    """Name the violated constraint: from the driver or else from the message, without a shard's suffix."""
     name = error.orig.diag.constraint_name  # type: ignore[union-attr]
     if not name:
         found = re.search(r'constraint "([^"]+)"', str(error.orig))
