@@ -5,8 +5,8 @@
 Starts a PostgreSQL of its own from the wheel, and schools with 1, 3, 9 and 30 terms on record: a class of 40
 students goes through them, with 12 subjects and 4 assessments of each in a term, everyone with every score
 (57,600 gradebook entries in the end). The service answers in this process, as WSGI. The schools take turns,
-request after request, so that whatever else the machine does meets all. What is asked for is the score sheet of
-the last term: 40 students with 4 scores each, whatever lies before.
+request after request, so that whatever else the machine does meets all. What is asked for is the score sheet
+of the last term: 40 students with 4 scores each, whatever lies before.
 Prints the median milliseconds for each school, and the ratio of the longest past to the shortest.
 """
 

@@ -3,9 +3,9 @@
     python benchmarks/sheets.py [--rows 1000] [--rounds 15]
 
 Starts a PostgreSQL of its own from the wheel and one school, with a subject that so many students take. The
-service answers in this process, as WSGI: token, transaction, queries, workbook, commit. openpyxl alone, used as
-it comes, writes a workbook of the same cells, styles and rules from rows in memory, and loads an uploaded one
-into rows. They take turns, round after round, so that whatever else the machine does meets both. The first
+service answers in this process, as WSGI: token, transaction, queries, workbook, commit. openpyxl alone, used
+as it comes, writes a workbook of the same cells, styles and rules from rows in memory, and loads an uploaded
+one into rows. They take turns, round after round, so that whatever else the machine does meets both. The first
 upload enters every score, each further one changes every score, and all of them write the audit log.
 Prints for either direction the median times in milliseconds and their ratio.
 """
