@@ -36,7 +36,11 @@ class NewAssessmentSchema(Schema):
     name = Text(required=True)
     abbreviation = Text(required=True)
     due_date = Day(required=True)
-    total_points = Points(zero=False, required=True, metadata={"description": "The maximum score."})
+    total_points = Points(
+        zero=False,
+        required=True,
+        metadata={"description": "The maximum score, with two decimal places at most."},
+    )
     term = Id(required=True, metadata={"description": "A term of the cohort's session."})
     description = free_text(required=True)
     file_name = Text(LONGEST_FILE_NAME, required=True)

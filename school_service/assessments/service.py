@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from school_service.assessments.models import Assessment
+from school_service.audit.service import record
 from school_service.cohort_subjects.models import CohortSubject
 from school_service.cohorts.models import Batch, Cohort
 from school_service.database import add, find, get, missing, now, referred
@@ -14,6 +16,8 @@ from school_service.errors import Invalid
 from school_service.extensions import db
 from school_service.sessions.models import Term
 from school_service.subjects.models import Subject
+
+ENTITY = "assessment"
 
 
 def create_assessment(
@@ -39,7 +43,7 @@ def create_assessment(
     cohort = get(Cohort, taught.cohort_id)
     if referred(Term, term, "term").session_id != cohort.session_id:
         raise Invalid.field("term", "is not of the cohort's session")
-    return add(
+    assessment = add(
         Assessment(
             cohort_subject_id=taught.id,
             cohort_id=cohort.id,
@@ -56,6 +60,8 @@ def create_assessment(
             publish_scores=publish_scores,
         )
     )
+    record(ENTITY, assessment.id, new=_shown(assessment))
+    return assessment
 
 
 def check_filter(*, batch_id: UUID, subject_id: UUID, term_id: UUID) -> None:
@@ -81,4 +87,14 @@ def delete_assessment(*, assessment_id: UUID) -> UUID:
     if assessment is None:
         raise missing(Assessment)
     assessment.deleted_at = now()
+    record(ENTITY, assessment.id, old=_shown(assessment))
     return assessment.id
+
+
+def _shown(assessment: Assessment) -> dict[str, Any]:
+    """What the audit log holds of an assessment."""
+    return {
+        "name": assessment.name,
+        "category": assessment.category,
+        "total_points": assessment.total_points,
+    }

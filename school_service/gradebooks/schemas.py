@@ -26,7 +26,10 @@ class NewGradebookEntrySchema(Schema):
     """A score to enter."""
 
     assessment = Id(required=True)
-    score = Points(required=True, metadata={"description": "From 0 to the assessment's total points."})
+    score = Points(
+        required=True,
+        metadata={"description": "From 0 to the assessment's total points, with two decimal places at most."},
+    )
     student = Id(required=True, metadata={"description": "In the batch, and taking the subject."})
     batch = Id(required=True, metadata={"description": "Of the assessment's cohort."})
 

@@ -32,15 +32,3 @@ class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
     term = Id(metadata={"description": "Those of the assessments of this term."})
-
-
-class UploadSchema(Schema):
-    """What an uploaded score sheet did: `rows` is the sum of the others."""
-
-    rows = fields.Integer(required=True, metadata={"description": "Empty rows do not count."})
-    created = fields.Integer(required=True)
-    updated = fields.Integer(required=True)
-    unchanged = fields.Integer(required=True)
-    blank = fields.Integer(
-        required=True, metadata={"description": "Without a score: the entry is left alone."}
-    )

@@ -63,7 +63,10 @@ def write_sheet(*, assessment_id: UUID) -> tuple[str, bytes]:
     )
     rows = [dict(row) for row in db.session.execute(shown).mappings()]
     table = Table(SHEET, _columns(assessment), rows)
-    return f"{assessment.file_name.removesuffix('.xlsx')}.xlsx", write_workbook([table], _details(assessment))
+    name = assessment.file_name
+    if not name.lower().endswith(".xlsx"):
+        name += ".xlsx"
+    return name, write_workbook([table], _details(assessment))
 
 
 def upload_sheet(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dict[str, int]:

@@ -10,8 +10,9 @@ from werkzeug.datastructures import FileStorage
 
 from school_service.permissions import Permission
 from school_service.scoresheets import reads, service
-from school_service.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema, UploadSchema
+from school_service.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema
 from school_service.web.blueprint import Blueprint
+from school_service.web.schema import UploadedRowsSchema
 
 blp = Blueprint(
     "scoresheets", __name__, description="The scores of a cohort subject, and sheets to enter them with."
@@ -47,7 +48,7 @@ class FilledInSheet(MethodView):
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
     @blp.takes_file("scoresheet")
-    @blp.returns(UploadSchema)
+    @blp.returns(UploadedRowsSchema)
     def post(self, sheet: FileStorage, id: UUID) -> Any:
         """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone."""
         return service.upload_sheet(assessment_id=id, file=sheet.stream, file_name=sheet.filename or "")

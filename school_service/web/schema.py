@@ -244,6 +244,16 @@ class DeletedSchema(Schema):
     deleted = fields.Boolean(required=True)
 
 
+class UploadedRowsSchema(Schema):
+    """What an uploaded sheet did, by row: `rows` is the sum of the others."""
+
+    rows = fields.Integer(required=True, metadata={"description": "Empty rows do not count."})
+    created = fields.Integer(required=True)
+    updated = fields.Integer(required=True)
+    unchanged = fields.Integer(required=True)
+    blank = fields.Integer(required=True, metadata={"description": "Nothing filled in: what is there stays."})
+
+
 class ErrorSchema(Schema):
     """The one shape of every error."""
 

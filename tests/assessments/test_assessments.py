@@ -255,6 +255,20 @@ def test_a_deleted_assessment_is_gone_from_every_answer(api, make):
     assert reasons(api.post("/gradebooks", again)) == {"assessment": ["no such assessment"]}
 
 
+def test_making_and_deleting_it_are_in_the_audit_log(api, make):
+    taught = make.taught(0)
+    made = api.ok(api.post("/assessments", body(taught)))
+    api.ok(api.delete(f"/assessments/{made['id']}"))
+
+    log = api.ok(api.get("/audit", query_string={"entity": "assessment"}))["data"]
+
+    shown = {"name": made["name"], "category": "EXAM", "total_points": 60}
+    assert [(change["entity_id"], change["old"], change["new"]) for change in log] == [
+        (made["id"], shown, None),
+        (made["id"], None, shown),
+    ]
+
+
 def test_an_unknown_assessment_is_not_found(api):
     for answer in (api.get(f"/assessments/{uuid4()}"), api.delete(f"/assessments/{uuid4()}")):
         assert (answer.status_code, answer.get_json()["message"]) == (404, "No such assessment.")

@@ -110,6 +110,7 @@ def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
     [
         ("ca1.xlsx", 'attachment; filename="ca1.xlsx"'),
         ("ca1", 'attachment; filename="ca1.xlsx"'),
+        ("CA1.XLSX", 'attachment; filename="CA1.XLSX"'),
         ("CA1/CA2: Maths?", 'attachment; filename="CA1-CA2- Maths-.xlsx"'),
         ('a"b\\c\r\nX: y.xlsx', 'attachment; filename="a-b-cX- y.xlsx"'),
         ("../../etc/passwd", 'attachment; filename="-..-etc-passwd.xlsx"'),

@@ -438,3 +438,39 @@ def test_no_damage_makes_anything_but_a_refusal(seed):
         for content in (zipped({**parts, name: damaged(parts[name])}), damaged(zipped(parts))):
             with suppress(DomainError):
                 read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS)
+
+
+# The XML of a sheet, in the forms that programs write it.
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ('<c t="inlineStr"><is><r><t>Ad</t></r><r><rPr><b/></rPr><t>a</t></r></is></c>', "Ada"),
+        ('<c t="inlineStr"><is><t>Ada</t><rPh sb="0" eb="1"><t>hint</t></rPh></is></c>', "Ada"),
+        ('<c t="inlineStr"><v>7</v><is><t>Ada</t></is></c>', "Ada"),
+        ('<c t="str"><is><t>hint</t></is><v>Ada</v></c>', "Ada"),
+        ('<c t="str"><f t="shared" si="0">"Ada"</f><v>Ada</v><extLst><ext/></extLst></c>', "Ada"),
+        ('<c t="str"><v>A&#100;<!-- of it --><![CDATA[a]]></v></c>', "Ada"),
+        ('<c r="A2" t="str"><v>Ada</v></c><c t="str"><v>next to it</v></c>', "Ada"),
+        ("<c><v>7</v></c>", "7"),
+        ('<c t="b"><v>1</v></c>', "TRUE"),
+    ],
+)
+def test_a_cell_is_read_in_every_form(cell, text):
+    assert names(handmade(sheet_xml(f'{row_xml("name")}<row r="2.0">{cell}</row>'))) == [text]
+
+
+def test_a_sheet_whose_names_have_a_prefix_is_read():
+    cell = '<x:c t="inlineStr"><x:is><x:t>{}</x:t></x:is></x:c>'
+    rows = "".join(f"<x:row>{cell.format(text)}</x:row>" for text in ("name", "Ada"))
+
+    sheet = f'<x:worksheet xmlns:x="{MAIN}"><x:sheetData>{rows}</x:sheetData></x:worksheet>'
+
+    assert names(handmade(sheet.encode())) == ["Ada"]
+
+
+def test_rows_and_cells_of_another_namespace_are_none():
+    other = '<row xmlns="urn:other"><c t="inlineStr"><is><t>Obi</t></is></c></row>'
+
+    assert names(handmade(sheet_xml(row_xml("name") + other + row_xml("Ada")))) == ["Ada"]
