@@ -25,9 +25,8 @@ from tenants.errors import ClientUnknown
 from tenants.registry import School, find_school
 
 SCHOOLS_REMEMBERED = 10_000
-SCHOOL_FRESH = (
-    5.0  # seconds that a school's public details are remembered; its state is asked in every request
-)
+# Seconds that a school's public details are remembered; its state is asked in every request.
+SCHOOL_FRESH = 5.0
 
 
 @dataclass
@@ -122,7 +121,9 @@ def in_school(entry: Entry) -> Iterator[Any]:
     session.info.update(school=partial(house().school, entry.school_id), principal=None, request_id=None)
     try:
         yield state
-        session.commit()
+        if not entry.read_only:
+            # What has only read has nothing to commit: closing the session ends its transaction.
+            session.commit()
     except BaseException:
         session.rollback()
         raise
