@@ -240,19 +240,32 @@ def test_the_engine_alone_sends_no_statement_either(engine):
             ask(connection, "SELECT 1", None)
 
 
-def test_the_serving_login_finds_no_table(tenancy, schools):
+@pytest.fixture
+def make_public(tenancy):
+    """Makes tables of the schema `public` that all may read."""
+    made = []
+
+    def make(name):
+        made.append(name)
+        execute(tenancy.admin_url, f"CREATE TABLE public.{name} (name text)")
+        execute(tenancy.admin_url, f"GRANT SELECT ON public.{name} TO PUBLIC")
+
+    yield make
+    for name in made:
+        execute(tenancy.admin_url, f"DROP TABLE public.{name}")
+
+
+def test_the_serving_login_finds_no_table(tenancy, schools, make_public):
     url = tenancy.serving_url
-    execute(tenancy.admin_url, "CREATE TABLE IF NOT EXISTS public.classrooms (name text)")
-    execute(tenancy.admin_url, "GRANT SELECT ON public.classrooms TO PUBLIC")
+    make_public("classrooms")
 
     assert execute(url, "SHOW search_path") == [('""',)]
     assert state_of(url, "SELECT name FROM classrooms") == "42P01"
     assert state_of(url, f'SELECT name FROM "{schools[0].schema}".classrooms') == "42501"
 
 
-def test_a_school_finds_no_table_of_public(sessions, tenancy, schools):
-    execute(tenancy.admin_url, "CREATE TABLE IF NOT EXISTS public.playground (name text)")
-    execute(tenancy.admin_url, "GRANT SELECT ON public.playground TO PUBLIC")
+def test_a_school_finds_no_table_of_public(sessions, schools, make_public):
+    make_public("playground")
 
     with pytest.raises(DBAPIError) as caught, working(sessions, Entry(schools[0].id)) as session:
         session.execute(text("SELECT name FROM playground"))
