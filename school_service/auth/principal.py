@@ -13,7 +13,7 @@ from tenants.binding import Entry
 
 LONGEST_NAME = 255  # characters of a client's name (OpenID Connect Core, section 2, `sub`)
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class BadSchool(Invalid):
@@ -57,7 +57,7 @@ class Caller:
                     "The header X-SCHOOL-ID is missing, and the token does not name exactly one school."
                 )
             return next(iter(self.schools))
-        if not _UUID.fullmatch(header):
+        if not CANONICAL_UUID.fullmatch(header):
             raise BadSchool("The header X-SCHOOL-ID must be a uuid.")
         school_id = UUID(header)
         if self.schools is not None and school_id not in self.schools:
@@ -139,7 +139,9 @@ def schools_of(claim: Any) -> frozenset[UUID] | None:
     if claim is None:
         return None
     values = claim if isinstance(claim, list) else [claim]
-    return frozenset(UUID(value) for value in values if isinstance(value, str) and _UUID.fullmatch(value))
+    return frozenset(
+        UUID(value) for value in values if isinstance(value, str) and CANONICAL_UUID.fullmatch(value)
+    )
 
 
 def client_of(claims: dict[str, Any]) -> str | None:

@@ -186,13 +186,7 @@ def _database_error(error: DBAPIError) -> Response:
         or (isinstance(error, OperationalError) and not state)
     ):
         _log.warning("database not available", extra={"sqlstate": state, "reason": type(error.orig).__name__})
-        return (
-            handle(PoolTimeout())
-            if state
-            else answer(
-                503, WORDS[OperationalError], headers={"Retry-After": str(RETRY_AFTER[OperationalError])}
-            )
-        )
+        return _not_now(PoolTimeout if state else OperationalError)
     if state == "23505":
         return _taken(_constraint(error))
     if state == "23503":
@@ -200,6 +194,10 @@ def _database_error(error: DBAPIError) -> Response:
     if _BAD_VALUE.fullmatch(state):
         return answer(422, "A value can't be stored.")
     return handle_unforeseen(error)
+
+
+def _not_now(reason: type[Exception]) -> Response:
+    return answer(503, WORDS[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
 
 
 def _constraint(error: DBAPIError) -> str:

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import marshmallow as ma
 from marshmallow import fields, validate
 
+from school_service.auth.principal import CANONICAL_UUID
 from school_service.database import NAME_LENGTH, TEXT_LENGTH
 from school_service.points import MOST_POINTS, more_than_two_places
 
 MOST_IDS = 1000  # of one list in a request
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 LONGEST_FILE_NAME = 150
@@ -80,7 +80,7 @@ class Id(fields.UUID):
     """A uuid in its canonical form of 36 characters."""
 
     def _validated(self, value: Any) -> Any:
-        if isinstance(value, str) and not _UUID.fullmatch(value):
+        if isinstance(value, str) and not CANONICAL_UUID.fullmatch(value):
             raise self.make_error("invalid_uuid")
         return super()._validated(value)
 
