@@ -11,8 +11,11 @@ from school_service.database import NAME_LENGTH, primary_key
 from school_service.extensions import db
 
 BATCHES = "batches"
+GRADUATES = "graduates"
 STUDENTS = "students"
-COUNTERS = (BATCHES, STUDENTS)
+TRAITS = {"AFFECTIVE": "affective traits", "PSYCHOMOTOR": "psychomotor traits"}
+"""By metric type."""
+COUNTERS = (BATCHES, GRADUATES, STUDENTS, *TRAITS.values())
 
 
 class Counter(db.Model):

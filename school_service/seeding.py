@@ -8,9 +8,11 @@ from uuid import UUID, uuid4
 
 from school_service.auth.passwords import hash_password
 from school_service.counters import COUNTERS
+from school_service.counters import TRAITS as TRAIT_COUNTERS
 from school_service.database import now
 from school_service.permissions import Permission
 from school_service.roles.models import ADMINISTRATOR
+from school_service.usual import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.tenancy import Administrator, Rows
 
 _RECORDS = (
@@ -47,7 +49,7 @@ ROLES: dict[str, set[Permission]] = {
 
 
 def seed_school(administrator: Administrator) -> Iterator[Rows]:
-    """Give the first rows of a new school: permissions, roles, counters, and its administrator."""
+    """Give the first rows of a new school: permissions, roles, its administrator, counters, and the usual settings."""
     moment = now()
     permission_ids = {permission: uuid4() for permission in Permission}
     role_ids = {name: uuid4() for name in ROLES}
@@ -86,7 +88,32 @@ def seed_school(administrator: Administrator) -> Iterator[Rows]:
         ],
     )
     yield "user_roles", [{"user_id": user_id, "role_id": role_ids[ADMINISTRATOR], "created_at": moment}]
-    yield "counters", [{"id": uuid4(), "name": name, "value": 0} for name in COUNTERS]
+    counted = {TRAIT_COUNTERS[metric_type]: len(names) for metric_type, names in TRAITS.items()}
+    yield "counters", [{"id": uuid4(), "name": name, "value": counted.get(name, 0)} for name in COUNTERS]
+    yield "departments", [{"id": uuid4(), "name": name, "created_at": moment} for name in DEPARTMENTS]
+    yield "employee_categories", [{"id": uuid4(), "name": name} for name in EMPLOYEE_CATEGORIES]
+    yield "positions", [{"id": uuid4(), "name": name} for name in POSITIONS]
+    yield (
+        "grade_configurations",
+        [
+            {
+                "id": uuid4(),
+                "lower_threshold": lower,
+                "upper_threshold": upper,
+                "letter_grade": letter,
+                "remarks": remarks,
+            }
+            for lower, upper, letter, remarks in GRADE_BANDS
+        ],
+    )
+    yield (
+        "metric_definitions",
+        [
+            {"id": uuid4(), "name": name, "metric_type": metric_type, "position": position}
+            for metric_type, names in TRAITS.items()
+            for position, name in enumerate(names, 1)
+        ],
+    )
 
 
 def _role(role_id: UUID, name: str, number: int) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Contacts: how the owner of a user account can be reached."""

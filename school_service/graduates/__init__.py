@@ -1,0 +1,1 @@
+"""Graduates: students who have left the school with its last class."""

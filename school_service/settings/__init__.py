@@ -1,0 +1,1 @@
+"""Settings of a school: departments, employee categories, positions and grade configurations."""

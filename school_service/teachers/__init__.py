@@ -1,0 +1,1 @@
+"""Form teachers: which employees look after a batch."""
