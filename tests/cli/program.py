@@ -11,11 +11,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import psutil
 import urllib3
+
+from tests.client import Document
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "school_service")
@@ -104,7 +108,23 @@ class Running:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if school:
             headers["X-SCHOOL-ID"] = school
-        return urllib3.request(method, self.base_url + path, headers=headers, json=body, timeout=DEADLINE)
+        return self.send(method, path, headers=headers, json=body)
+
+    def send(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request, and hold its answer against the document that the service gives out."""
+        response = urllib3.request(method, self.base_url + path, timeout=DEADLINE, **options)
+        if document := self.document:
+            address = urlsplit(path).path
+            document.check(
+                method, address, response.status, response.headers.get("Content-Type", ""), response.data
+            )
+        return response
+
+    @cached_property
+    def document(self) -> Document | None:
+        """The document of the service; None where it gives none out."""
+        answer = urllib3.request("GET", f"{self.base_url}/openapi.json", timeout=DEADLINE)
+        return Document(spec=answer.json()) if answer.status == 200 else None
 
     def ok(self, method: str, path: str, **options: Any) -> Any:
         response = self.request(method, path, **options)
