@@ -8,18 +8,24 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
     BindParameter,
     Cast,
     ColumnElement,
     DateTime,
+    TableValuedAlias,
     Text,
     Uuid,
     bindparam,
     cast,
+    column,
     func,
+    insert,
+    literal,
     or_,
     select,
+    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -52,6 +58,13 @@ def add(record: Record) -> Record:
     db.session.add(record)
     db.session.flush()
     return record
+
+
+def remove(model: type[Any], record_id: UUID) -> UUID:
+    """Delete a record by id, now, and answer the id. One in use becomes 409 in `web.errors`. Raises NotFound."""
+    db.session.delete(get(model, record_id, lock=True))
+    db.session.flush()
+    return record_id
 
 
 def get(model: type[Record], record_id: UUID, *, lock: bool = False, share: bool = False) -> Record:
@@ -93,6 +106,14 @@ def hold(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
     return {record.id: record for record in found}
 
 
+def hold_all(model: type[Any]) -> None:
+    """Lock all records of a kind, and new ones, against other writers until the transaction ends; readers go on.
+
+    For a rule that concerns all of them. To be called before one of them is held alone.
+    """
+    db.session.execute(text(f"LOCK TABLE {model.__tablename__} IN SHARE ROW EXCLUSIVE MODE"))
+
+
 def find(model: type[Record], record_id: UUID, *, lock: bool = False, share: bool = False) -> Record | None:
     """Find a record of the school by id, held as in `get`; None where there is none."""
     held = {"key_share": True} if lock else {"read": True} if share else None
@@ -126,6 +147,19 @@ def matches(search: Any, *texts: Any) -> ColumnElement[bool]:
     return or_(*(func.strpos(func.lower(text), func.lower(search)) > 0 for text in texts))
 
 
+def unnested(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
+    """Make rows of columns, each of a type and values: sent as one array, however many there are."""
+    arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
+    names = [column(name, kind) for name, (kind, _) in columns.items()]
+    return func.unnest(*arrays).table_valued(*names).render_derived()
+
+
+def insert_rows(model: type[Any], rows: TableValuedAlias, **common: Any) -> None:
+    """Insert rows in one statement, with the values that all of them have in common."""
+    made = select(rows, *map(literal, common.values()))
+    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], made))
+
+
 # The school of the transaction, as the layer above chose it. Read when a statement runs, so that a read model can be
 # made once and serve every school.
 
@@ -146,6 +180,6 @@ def school_value(name: str, value: Callable[[Any], str]) -> BindParameter[str]:
     return bindparam(name, callable_=lambda: value(chosen_school()), type_=Text())
 
 
-def as_json(text: BindParameter[str]) -> Cast[Any]:
+def as_json(written: BindParameter[str]) -> Cast[Any]:
     """A text that holds JSON, as JSON."""
-    return cast(text, JSON)
+    return cast(written, JSON)

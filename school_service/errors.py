@@ -31,7 +31,13 @@ class Invalid(DomainError):
     @classmethod
     def field(cls, name: str, reason: str) -> Invalid:
         """Refuse one field: `Invalid.field("role", "no such role")`."""
-        return cls(f"{name}: {reason}", {name: [reason]})
+        return cls.fields({name: reason})
+
+    @classmethod
+    def fields(cls, reasons: Mapping[str, str]) -> Invalid:
+        """Refuse several fields, each for its reason."""
+        words = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        return cls(words, {name: [reason] for name, reason in reasons.items()})
 
 
 class InvalidRows(DomainError):

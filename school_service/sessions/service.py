@@ -6,9 +6,9 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text, update
+from sqlalchemy import update
 
-from school_service.database import add, get, referred
+from school_service.database import add, get, hold_all, referred
 from school_service.errors import Invalid
 from school_service.extensions import db
 from school_service.sessions.models import Session, Term
@@ -20,7 +20,7 @@ def create_session(*, name: str, start_date: date, end_date: date, current: bool
     A name already taken is a conflict. Raises Invalid where the session ends before it starts.
     """
     _check_dates(start_date, end_date)
-    _lock_sessions()
+    hold_all(Session)  # Which is current concerns them all.
     if current:
         _end_current()
     return add(Session(name=name, start_date=start_date, end_date=end_date, current=current))
@@ -32,7 +32,7 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     To make it current ends the currency of the other. A name already taken is a conflict. Raises NotFound,
     Invalid where it would end before it starts.
     """
-    _lock_sessions()
+    hold_all(Session)
     session = get(Session, session_id)
     _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
     if changes.get("current") and not session.current:
@@ -61,11 +61,6 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:
 def _check_dates(start_date: date, end_date: date) -> None:
     if end_date < start_date:
         raise Invalid.field("end_date", "must not be before start_date")
-
-
-def _lock_sessions() -> None:
-    """Let one writer of sessions follow the other: which is current concerns them all. Readers go on."""
-    db.session.execute(text("LOCK TABLE sessions IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _end_current() -> None:

@@ -44,6 +44,10 @@ class Position(db.Model):
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
 
 
+NamedSetting = Department | EmployeeCategory | Position
+"""A setting that is known by its name alone."""
+
+
 class GradeConfiguration(db.Model):
     """A band of percentages and the letter it is graded with, such as A1 from 75 to 100.
 
@@ -76,3 +80,7 @@ class GradeConfiguration(db.Model):
     upper_threshold: Mapped[Decimal] = mapped_column(THRESHOLD)
     letter_grade: Mapped[str] = mapped_column(String(NAME_LENGTH))
     remarks: Mapped[str] = mapped_column(String(TEXT_LENGTH))
+
+    def __str__(self) -> str:
+        lower, upper = (f"{number.normalize():f}" for number in (self.lower_threshold, self.upper_threshold))
+        return f"{self.letter_grade} ({lower} to {upper})"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.database import add, get
-from school_service.extensions import db
+from school_service.database import add, remove
 from school_service.subjects.models import Subject
 
 
@@ -16,6 +15,4 @@ def create_subject(*, name: str, code: str) -> Subject:
 
 def delete_subject(*, subject_id: UUID) -> UUID:
     """Remove a subject; one that is taught is a conflict. Raises NotFound."""
-    db.session.delete(get(Subject, subject_id, lock=True))
-    db.session.flush()
-    return subject_id
+    return remove(Subject, subject_id)

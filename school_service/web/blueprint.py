@@ -31,6 +31,7 @@ from school_service.web.rendering import (
     render_list,
     render_one,
     render_page,
+    render_part_of_list,
 )
 from school_service.web.schema import DeletedSchema, File, IdArray, QueryWhole, Schema, plain_file_name
 
@@ -50,15 +51,28 @@ _SCHOOL_REQUIRED = "The school to work in."
 _SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
 
 
+def _page_number() -> QueryWhole:
+    says = {"description": "Zero-indexed."}
+    return QueryWhole(0, LAST_PAGE, attribute="number", load_default=0, metadata=says)
+
+
+def _page_size() -> QueryWhole:
+    says = {"description": "How many records a page holds."}
+    return QueryWhole(1, LARGEST_PAGE, attribute="size", load_default=DEFAULT_PAGE, metadata=says)
+
+
 class PageSchema(Schema):
     """Which page of a list: zero-indexed."""
 
-    pageNumber = QueryWhole(  # noqa: N815
-        0, LAST_PAGE, load_default=0, metadata={"description": "Zero-indexed."}
-    )
-    pageSize = QueryWhole(  # noqa: N815
-        1, LARGEST_PAGE, load_default=DEFAULT_PAGE, metadata={"description": "How many records a page holds."}
-    )
+    pageNumber = _page_number()  # noqa: N815
+    pageSize = _page_size()  # noqa: N815
+
+
+class BarePageSchema(Schema):
+    """Which page of a list that has no envelope: zero-indexed."""
+
+    page = _page_number()
+    size = _page_size()
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -152,8 +166,13 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def returns(self, schema: type[ma.Schema]) -> Callable[[View], View]:
-        """Answer one record: the row of the select() that the view returns (404 where there is none), or an object."""
+    def returns(
+        self, schema: type[ma.Schema], *, if_empty: Callable[..., None] | None = None
+    ) -> Callable[[View], View]:
+        """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
+
+        `if_empty` as in `returns_list`, asked before the 404.
+        """
 
         def render(result: Any) -> Response:
             if isinstance(result, Response):
@@ -161,6 +180,8 @@ class Blueprint(flask_smorest.Blueprint):
             if isinstance(result, READS):
                 body = render_one(result)
                 if body is None:
+                    if if_empty and isinstance(result, Reading):
+                        if_empty(**result.values)
                     raise NotFound(f"No such {_kind(schema)}.")
                 return json_response(body)
             return object_response(dumper.dump(result))
@@ -193,13 +214,18 @@ class Blueprint(flask_smorest.Blueprint):
         return self._answers(dumper, render)
 
     def returns_page(
-        self, schema: type[ma.Schema], *, if_empty: Callable[..., None] | None = None
+        self,
+        schema: type[ma.Schema],
+        *,
+        bare: bool = False,
+        if_empty: Callable[..., None] | None = None,
     ) -> Callable[[View], View]:
         """Answer a page of the select() that the view returns, in the paged envelope; takes pageNumber and pageSize.
 
-        `if_empty` as in `returns_list`.
+        `bare`: as a bare array; takes page and size. `if_empty` as in `returns_list`.
         """
-        envelope = _envelope(schema)
+        answer = schema(many=True) if bare else _envelope(schema)
+        render = render_part_of_list if bare else render_page
 
         def decorate(view: View) -> View:
             @wraps(view)
@@ -207,12 +233,13 @@ class Blueprint(flask_smorest.Blueprint):
                 # The page is the first argument taken, so it stands right after the view's `self`.
                 owner, page, *rest = arguments
                 query = view(owner, *rest, **parameters)
-                body = render_page(query, number=page["pageNumber"], size=page["pageSize"])
-                if if_empty and body.endswith(NO_ROWS + "}"):
+                body = render(query, **page)
+                if if_empty and body.removesuffix("}").endswith(NO_ROWS):
                     if_empty(**query.values)
                 return json_response(body)
 
-            return self.arguments(PageSchema, location="query")(_answering(paged, self, envelope))  # type: ignore[return-value]
+            takes = BarePageSchema if bare else PageSchema
+            return self.arguments(takes, location="query")(_answering(paged, self, answer))  # type: ignore[return-value]
 
         return decorate
 
@@ -255,6 +282,10 @@ class Blueprint(flask_smorest.Blueprint):
             return view
 
         return decorate
+
+    def summary(self, words: str) -> Callable[[View], View]:
+        """Say what the operation does, for the document, where the view serves several kinds of record."""
+        return self.doc(summary=words)  # type: ignore[no-any-return]
 
     def _answers(self, schema: Any, render: Callable[[Any], Response]) -> Callable[[View], View]:
         def decorate(view: View) -> View:

@@ -14,9 +14,10 @@ from typing import Any
 from flask import Flask, Response, current_app, request
 from flask_smorest import Api
 from limits.errors import StorageError
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, PrimaryKeyConstraint, Table, UniqueConstraint
+from sqlalchemy import CheckConstraint, Table
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.schema import ColumnCollectionConstraint
 from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
@@ -70,6 +71,25 @@ RETRY_AFTER = {
 _NOT_NOW = re.compile(r"53...|57P0.|57014|40001|40P01|55P03|08...")
 # Values that PostgreSQL can't hold although validation let them pass.
 _BAD_VALUE = re.compile(r"22...|23502|23514")
+
+
+# Citus reports what a COPY or an INSERT … SELECT violated as an internal error, in PostgreSQL's words.
+_VIOLATIONS = {
+    "violates unique constraint": "23505",
+    "violates foreign key constraint": "23503",
+    "violates exclusion constraint": "23P01",
+    "violates check constraint": "23514",
+    "violates not-null constraint": "23502",
+}
+
+
+class StatementFailed(Exception):
+    """What failed in the database, for the log: without the details, which repeat values such as account numbers."""
+
+    def __init__(self, error: DBAPIError) -> None:
+        said = getattr(error.orig, "diag", None)
+        words = (said and said.message_primary) or str(error.orig)
+        super().__init__(f"{type(error.orig).__name__}: {words}\n[SQL: {error.statement}]")
 
 
 class HouseApi(Api):
@@ -163,7 +183,9 @@ def handle(error: Exception) -> Response:
         headers["Retry-After"] = str(RETRY_AFTER[known])
     fields = getattr(error, "errors", None)
     if fields and not isinstance(error, domain.InvalidRows):
-        fields = {"query" if request.method in {"GET", "HEAD"} else "json": fields}
+        # A form holds a file alone: what a service names is of the query.
+        of_query = request.method in {"GET", "HEAD"} or request.mimetype == "multipart/form-data"
+        fields = {"query" if of_query else "json": fields}
     return answer(STATUS[known], WORDS.get(known) or str(error), fields, headers)
 
 
@@ -179,7 +201,7 @@ def handle_unforeseen(error: Exception) -> Response:
 
 
 def _database_error(error: DBAPIError) -> Response:
-    state = getattr(error.orig, "pgcode", None) or ""
+    state = _sqlstate(error)
     if (
         error.connection_invalidated
         or _NOT_NOW.fullmatch(state)
@@ -191,9 +213,18 @@ def _database_error(error: DBAPIError) -> Response:
         return _taken(_constraint(error))
     if state == "23503":
         return _dangling(error)
+    if state == "23P01":
+        return _colliding(_constraint(error))
     if _BAD_VALUE.fullmatch(state):
         return answer(422, "A value can't be stored.")
-    return handle_unforeseen(error)
+    return handle_unforeseen(StatementFailed(error).with_traceback(error.__traceback__))
+
+
+def _sqlstate(error: DBAPIError) -> str:
+    state = getattr(error.orig, "pgcode", None) or ""
+    if state == "XX000":
+        return next((meant for words, meant in _VIOLATIONS.items() if words in str(error.orig)), state)
+    return state
 
 
 def _not_now(reason: type[Exception]) -> Response:
@@ -219,6 +250,12 @@ def _taken(name: str) -> Response:
     return answer(409, f"{kind[0].upper()}{kind[1:]} with this {words} exists already.", {"json": fields})
 
 
+def _colliding(name: str) -> Response:
+    table, _ = _constraints().get(name, (None, ()))
+    kind = "record" if table is None else kind_of_table(table)
+    return answer(409, f"It collides with another {kind}.")
+
+
 def _dangling(error: DBAPIError) -> Response:
     """A reference was broken between the check and the write: the one referred to has gone, or is in use."""
     name = _constraint(error)
@@ -238,9 +275,9 @@ def _constraints() -> dict[str, tuple[Table, tuple[str, ...]]]:
     found: dict[str, tuple[Table, tuple[str, ...]]] = {}
     for table in db.Model.metadata.tables.values():
         for constraint in table.constraints:
-            if isinstance(
-                constraint, UniqueConstraint | ForeignKeyConstraint | PrimaryKeyConstraint
-            ) and not isinstance(constraint, CheckConstraint):
+            if isinstance(constraint, ColumnCollectionConstraint) and not isinstance(
+                constraint, CheckConstraint
+            ):
                 found[str(constraint.name)] = table, tuple(column.name for column in constraint.columns)
         for index in table.indexes:
             if index.unique:

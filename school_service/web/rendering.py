@@ -37,15 +37,25 @@ def _list(query: Query) -> ClauseElement:
     return select(cast(_rows_as_json(), Text)).select_from(query.subquery("answer"))
 
 
+def _given(name: str) -> Any:
+    return bindparam(name, type_=Integer(), required=True)
+
+
+def _part(query: Query) -> Any:
+    return query.limit(_given("page_size")).offset(_given("page_offset")).subquery("answer")
+
+
+def _part_of_list(query: Query) -> ClauseElement:
+    return select(cast(_rows_as_json(), Text)).select_from(_part(query))
+
+
 def _page(query: Query) -> ClauseElement:
-    number, size = (bindparam(name, type_=Integer(), required=True) for name in ("page_number", "page_size"))
-    offset = bindparam("page_offset", type_=Integer(), required=True)
+    number, size = _given("page_number"), _given("page_size")
     counted = (
         query.with_only_columns(func.count().label("total"), maintain_column_froms=True)
         .order_by(None)
         .subquery("counted")
     )
-    answer = query.limit(size).offset(offset).subquery("answer")
     envelope = func.json_build_object(
         "page_number",
         number,
@@ -56,7 +66,7 @@ def _page(query: Query) -> ClauseElement:
         "total",
         counted.c.total,
         "data",
-        select(_rows_as_json()).select_from(answer).scalar_subquery(),
+        select(_rows_as_json()).select_from(_part(query)).scalar_subquery(),
     )
     return select(cast(envelope, Text))
 
@@ -85,6 +95,11 @@ def render_list(read: Query | Reading) -> str:
 def render_page(read: Query | Reading, *, number: int, size: int) -> str:
     """Render a page of a read model in the paged envelope, with the total of all its rows."""
     return str(_render(read, _page, page_number=number, page_size=size, page_offset=number * size))
+
+
+def render_part_of_list(read: Query | Reading, *, number: int, size: int) -> str:
+    """Render a page of the rows of a read model as a JSON array."""
+    return str(_render(read, _part_of_list, page_size=size, page_offset=number * size))
 
 
 def json_response(body: str | bytes) -> Response:

@@ -160,7 +160,7 @@ class QueryWhole(fields.Integer):
 
 
 class Points(fields.Decimal):
-    """An exact decimal of at most two places, as JSON writes numbers, from 0 to MOST_POINTS; never rounded."""
+    """An exact decimal of at most two places, as JSON writes numbers, from 0 to `most`; never rounded."""
 
     default_error_messages = {
         "invalid": "Not a valid number.",
@@ -168,8 +168,8 @@ class Points(fields.Decimal):
         "places": "Holds more than two decimal places.",
     }
 
-    def __init__(self, *, zero: bool = True, **options: Any) -> None:
-        within = validate.Range(min=Decimal(0), max=MOST_POINTS, min_inclusive=zero)
+    def __init__(self, most: Decimal = MOST_POINTS, *, zero: bool = True, **options: Any) -> None:
+        within = validate.Range(min=Decimal(0), max=most, min_inclusive=zero)
         if not zero:
             options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
         super().__init__(validate=[within], **options)
