@@ -10,6 +10,13 @@ from tests.client import ApiClient
 
 _numbers = count(1)
 
+# Somewhere in Nigeria, with the ids that it has in every installation: Surulere in Lagos.
+ORIGIN = {
+    "lga": "180bf54a-a072-5fcf-ae4c-f7a33b902cbc",
+    "state": "b24e9dee-e6fa-50b2-9d04-008e55cdef37",
+    "nationality": "e1605096-bece-51b5-9d8a-bb4f4eacde6a",
+}
+
 
 @dataclass(frozen=True)
 class Taught:
@@ -83,6 +90,80 @@ class Factory:
         body = {"session_id": session_id, "term": "FIRST", "display_name": "First term"}
         return self._post("/terms", {**body, **fields})
 
+    def department(self, **fields: Any) -> dict[str, Any]:
+        """Make a department."""
+        return self._post("/departments", {"name": f"Department {next(_numbers)}", **fields})
+
+    def employee_category(self, **fields: Any) -> dict[str, Any]:
+        """Make an employee category."""
+        return self._post("/employee-categories", {"name": f"Category {next(_numbers)}", **fields})
+
+    def position(self, **fields: Any) -> dict[str, Any]:
+        """Make a position."""
+        return self._post("/positions", {"name": f"Position {next(_numbers)}", **fields})
+
+    def employee_body(self, **fields: Any) -> dict[str, Any]:
+        """Write an employee to create, whose department, category and position are the school's first."""
+        paths = {"department": "/departments", "category": "/employee-categories", "position": "/positions"}
+        number = next(_numbers)
+        return {
+            "first_name": "Adaeze",
+            "middle_name": "Ifẹ́oma",
+            "last_name": f"Òkáfọr{number}",
+            "title": "Mrs",
+            "gender": "FEMALE",
+            "marital_status": "MARRIED",
+            "blood_group": "O+",
+            "religion": "Christianity",
+            "status": "ACTIVE",
+            "dob": "1985-04-12",
+            "join_date": "2020-01-06",
+            **ORIGIN,
+            **{name: self.api.ok(self.api.get(path))[0]["id"] for name, path in paths.items()},
+            "bank_details": {
+                "bank_name": "First Bank",
+                "account_name": "Adaeze Òkáfọr",
+                "account_number": f"30{number:08}",
+                "bank_sort_code": "011151003",
+                "employee_no": f"E/{number}",
+                "account_type": "SAVINGS",
+                "employee": number,
+            },
+            "next_of_kin": {
+                "full_name": "Chukwuemeka Òkáfọr",
+                "relationship": "husband",
+                "phone_number": "+234 803 123 4567",
+                "physical_address": "12 Adeniran Ogunsanya Street, Surulere",
+                "employee": number,
+            },
+            "contact": {
+                "email_address": f"staff{number}@example.com",
+                "phone_number": "+234 803 765 4321",
+                "physical_address": "12 Adeniran Ogunsanya Street, Surulere",
+            },
+            **fields,
+        }
+
+    def employee(self, **fields: Any) -> dict[str, Any]:
+        """Make an employee."""
+        return self._post("/employees", self.employee_body(**fields))
+
+    def account_of(self, employee: dict[str, Any]) -> dict[str, Any]:
+        """Find the user account of an employee, unless it is deleted."""
+        found = self.api.ok(self.api.get("/users", query_string={"search": employee["username"]}))["data"]
+        return next(user for user in found if user["username"] == employee["username"])
+
+    def without_grade_bands(self) -> Factory:
+        """Delete the grade bands that a new school has."""
+        for band in self.api.ok(self.api.get("/grade-configs")):
+            self.api.ok(self.api.delete(f"/grade-configs/{band['id']}"))
+        return self
+
+    def grade_band(self, lower: float | str, upper: float | str, **fields: Any) -> dict[str, Any]:
+        """Make a grade band, between thresholds that no other has."""
+        body = {"lower_threshold": lower, "upper_threshold": upper}
+        return self._post("/grade-configs", {**body, "letter_grade": "A1", "remarks": "Excellent", **fields})
+
     def student(self, **fields: Any) -> dict[str, Any]:
         """Make a student, with what is required alone."""
         body = {
@@ -91,6 +172,21 @@ class Factory:
             "admission_number": f"QC/{next(_numbers):05}",
         }
         return self._post("/students", {**body, **fields})
+
+    def graduate(self, student: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Let a student graduate, a new one unless it is given."""
+        return self._post("/graduates", {"student": (student or self.student())["id"]})
+
+    def contact(self, owner: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+        """Make a contact, of a new user unless one is given."""
+        number = next(_numbers)
+        body = {
+            "owner": (owner or self.user()["user"])["id"],
+            "email_address": f"adaeze{number}@example.com",
+            "phone_number": f"+234 803 {number:07}",
+            "physical_address": "12 Herbert Macaulay Way, Yaba, Lagos",
+        }
+        return self._post("/contacts", {**body, **fields})
 
     def cohort(self, classroom: dict | None = None, session: dict | None = None) -> dict[str, Any]:
         """Make a cohort, of a new classroom in a new session unless they are given."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, exists, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.errors import Invalid
@@ -51,6 +51,28 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
         # Every state has local government areas.
         raise Invalid.field("state", "no such state")
     return found
+
+
+def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
+    """Tell whether there are the three, and the local government area lies in the state.
+
+    Asks the registry once. Raises Invalid, naming every field at fault.
+    """
+    lies_in = select(lgas.c.state_id).where(lgas.c.id == lga).scalar_subquery()
+    known = {
+        "state": exists().where(states.c.id == state),
+        "nationality": exists().where(nationalities.c.id == nationality),
+    }
+    (found,) = _rows(
+        select(lies_in.label("lies_in"), *(is_there.label(name) for name, is_there in known.items()))
+    )
+    wrong = {name: f"no such {name}" for name in known if not found[name]}
+    if found["lies_in"] is None:
+        wrong["lga"] = "no such local government area"
+    elif found["lies_in"] != state and found["state"]:
+        wrong["lga"] = "does not lie in the state"
+    if wrong:
+        raise Invalid.fields(wrong)
 
 
 def _rows(query: Query) -> list[dict[str, Any]]:

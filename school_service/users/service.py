@@ -17,6 +17,7 @@ from school_service.extensions import db
 from school_service.roles.models import Permission, Role, RolePermission
 from school_service.roles.service import permissions_of_role
 from school_service.users.models import User, UserRole
+from school_service.users.usernames import first_free, stem_of
 
 ENTITY = "user"
 ON_RECORD = ("username", "first_name", "last_name", "gender")
@@ -41,6 +42,22 @@ def create_user(
     )
     record(ENTITY, user.id, new=_shown(user))
     return user
+
+
+def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
+    """Add an account without roles or password, named after whose it is: `adaeze.okafor`, numbered where taken."""
+    stem = stem_of(first_name, last_name)
+    while True:
+        taken = set(db.session.scalars(select(User.username).where(User.username.startswith(stem))))
+        named = insert(User).values(
+            username=first_free(stem, taken), first_name=first_name, last_name=last_name, gender=gender
+        )
+        # Somebody may take the name at this moment; the next look then finds it taken.
+        kept = named.on_conflict_do_nothing(index_elements=[User.username]).returning(User)
+        user = db.session.scalars(kept).one_or_none()
+        if user is not None:
+            record(ENTITY, user.id, new=_shown(user))
+            return user
 
 
 def sign_in(*, username: str, password: str, tries: Tries) -> User:
