@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import JSON, TableValuedAlias, Text, Uuid, bindparam, column, func, insert, literal, select
+from sqlalchemy import JSON, TableValuedAlias, Text, Uuid, bindparam, column, func
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.audit.models import CREATE, DELETE, UPDATE, AuditEntry
-from school_service.database import now
+from school_service.database import insert_rows, now
 from school_service.extensions import db
 
 OPERATOR = "operator"
@@ -34,6 +34,13 @@ class Change:
     def action(self) -> str:
         """Name the change: create, update or delete."""
         return CREATE if self.old is None else DELETE if self.new is None else UPDATE
+
+
+def entered(score: Any, sheet: str | None = None) -> Values:
+    """What the log holds of a score: it was entered by a sheet, the file of this name, or else by hand."""
+    if sheet is None:
+        return {"score": score, "source": "hand"}
+    return {"score": score, "source": "sheet", "file_name": sheet}
 
 
 def record(entity: str, entity_id: UUID, *, old: Values | None = None, new: Values | None = None) -> None:
@@ -67,9 +74,7 @@ def record_many(entity: str, changes: Iterable[Change]) -> None:
     ]
     if rows:
         # As one document: one statement, and PostgreSQL is quicker to take it apart than to take many values.
-        made = _as_rows(rows)
-        columns = [*made.c.keys(), *common]
-        session.execute(insert(AuditEntry).from_select(columns, select(made, *map(literal, common.values()))))
+        insert_rows(AuditEntry, _as_rows(rows), **common)
 
 
 def _as_rows(rows: list[dict[str, Any]]) -> TableValuedAlias:

@@ -10,35 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import (
-    ARRAY,
-    TableValuedAlias,
-    Text,
-    Uuid,
-    bindparam,
-    cast,
-    column,
-    func,
-    insert,
-    literal,
-    select,
-    update,
-)
+from sqlalchemy import Text, Uuid, cast, select, update
 
 from school_service.assessments.models import LIVE, Assessment
 from school_service.assessments.service import find_assessment
-from school_service.audit.service import Change, record, record_many
+from school_service.audit.service import Change, entered, record, record_many
 from school_service.cohort_subjects.models import SubjectEnrollment
 from school_service.cohorts.models import OPEN, Batch, Enrollment
-from school_service.database import add, get, missing, now, referred
+from school_service.database import add, get, insert_rows, missing, now, referred, unnested
 from school_service.errors import Invalid
 from school_service.extensions import db
 from school_service.gradebooks.models import GradebookEntry
 from school_service.points import POINTS
 from school_service.students.models import Student
+from school_service.students.rosters import Tally
 
 ENTITY = "gradebook"
 
@@ -53,15 +40,6 @@ class Score:
     student_id: str
     batch_id: str
     score: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many scores were new, how many took the place of another, and how many were there already."""
-
-    created: int
-    updated: int
-    unchanged: int
 
 
 def check_filter(*, batch_id: UUID | None) -> None:
@@ -85,7 +63,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("batch", "is not of the assessment's cohort")
     _check_student(referred(Student, student, "student").id, batch, assessed.cohort_subject_id)
     entry = add(GradebookEntry(assessment_id=assessed.id, student_id=student, batch_id=batch, score=score))
-    record(ENTITY, entry.id, new=_values(entry.score, None))
+    record(ENTITY, entry.id, new=entered(entry.score))
     return entry
 
 
@@ -100,7 +78,7 @@ def delete_entry(*, entry_id: UUID) -> UUID:
     if db.session.scalar(assessed) is None:
         raise missing(GradebookEntry)
     entry = get(GradebookEntry, entry_id, lock=True)
-    record(ENTITY, entry.id, old=_values(entry.score, entry.sheet))
+    record(ENTITY, entry.id, old=entered(entry.score, entry.sheet))
     db.session.delete(entry)
     return entry.id
 
@@ -123,13 +101,13 @@ def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> T
     changes = []
     for one in scores:
         entry = entries.get(one.student_id)
-        new = _values(one.score, sheet)
+        new = entered(one.score, sheet)
         if entry is None:
             created[entry_id := uuid4()] = one
             changes.append(Change(entry_id, None, new))
         elif entry.score != one.score:
             updated[entry_id := UUID(entry.id)] = one
-            changes.append(Change(entry_id, _values(entry.score, entry.sheet), new))
+            changes.append(Change(entry_id, entered(entry.score, entry.sheet), new))
     moment = now()
     if created:
         _insert(assessment.id, created, sheet, moment)
@@ -150,36 +128,21 @@ def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) ->
 
 
 def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
-    rows = _rows(
+    rows = unnested(
         id=(Uuid(), list(created)),
         student_id=(Uuid(as_uuid=False), [one.student_id for one in created.values()]),
         batch_id=(Uuid(as_uuid=False), [one.batch_id for one in created.values()]),
         score=(POINTS, [one.score for one in created.values()]),
     )
     common = {"assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment}
-    entered = select(rows, *map(literal, common.values()))
-    db.session.execute(insert(GradebookEntry).from_select([*rows.c.keys(), *common], entered))
+    insert_rows(GradebookEntry, rows, **common)
 
 
 def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
-    rows = _rows(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
+    rows = unnested(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
     db.session.execute(
         update(GradebookEntry)
         .where(GradebookEntry.id == rows.c.id)
         .values(score=rows.c.score, sheet=sheet, updated_at=moment)
         .execution_options(synchronize_session=False)
     )
-
-
-def _rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
-    """Make rows of columns, each of a type and values: sent as one array, however many there are."""
-    arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
-    names = [column(name, kind) for name, (kind, _) in columns.items()]
-    return func.unnest(*arrays).table_valued(*names).render_derived()
-
-
-def _values(score: Decimal, sheet: str | None) -> dict[str, Any]:
-    """What the audit log holds of a score."""
-    if sheet is None:
-        return {"score": score, "source": "hand"}
-    return {"score": score, "source": "sheet", "file_name": sheet}

@@ -23,6 +23,7 @@ from school_service.database import NAME_LENGTH, created_at, now, primary_key
 from school_service.extensions import db
 
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = ("PSYCHOMOTOR", "AFFECTIVE")
+POOREST, BEST = 1, 5
 _KNOWN_TYPE = "metric_type IN ('PSYCHOMOTOR', 'AFFECTIVE')"
 
 

@@ -14,9 +14,8 @@ from school_service.gradebooks.reads import ENTRY
 from school_service.reading import Query, read_model
 from school_service.sessions.models import Term
 from school_service.students.models import Student
+from school_service.students.reads import BY_NAME
 from school_service.users.models import User
-
-BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
 
 
 @read_model

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from typing import IO
 from uuid import UUID
 
@@ -15,26 +16,26 @@ from school_service.classrooms.models import Classroom
 from school_service.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.cohorts.models import OPEN, Cohort, Enrollment
 from school_service.database import chosen_school, get, missing, referred
-from school_service.errors import Invalid
 from school_service.extensions import db
 from school_service.gradebooks.models import GradebookEntry
 from school_service.gradebooks.service import Score, enter_sheet
 from school_service.points import more_than_two_places
 from school_service.reading import Query
-from school_service.scoresheets.reads import BY_NAME
 from school_service.sessions.models import Session, Term
 from school_service.sheets.columns import Between, Column, Kind
-from school_service.sheets.package import Workbook, open_workbook
-from school_service.sheets.problems import DUPLICATE, INVALID, REQUIRED, UNKNOWN, Problem, refuse
-from school_service.sheets.reading import Content, read_details, read_sheet
+from school_service.sheets.package import open_workbook
+from school_service.sheets.problems import INVALID, Problem
+from school_service.sheets.reading import Row, check_details, read_details, read_sheet
 from school_service.sheets.writing import Table, write_workbook
 from school_service.students.models import Student
+from school_service.students.reads import BY_NAME
+from school_service.students.rosters import STUDENT, match
 from school_service.subjects.models import Subject
 from school_service.users.models import User
 
 SHEET = "Scores"
-NUMBER, SCORE = "admission_number", "score"
-ASSESSMENT_ID = "Assessment ID"
+SCORE = "score"
+ASSESSMENT = "Assessment"
 
 
 def check_scoresheet(*, cohort_subject_id: UUID, term_id: UUID | None) -> None:
@@ -78,25 +79,22 @@ def upload_sheet(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dic
     """
     assessment = _find(assessment_id)
     workbook = open_workbook(file)
-    _check_details(workbook, assessment)
+    check_details(read_details(workbook) or {}, ASSESSMENT, assessment.id)
     content = read_sheet(workbook, SHEET, _columns(assessment))
     # Held from here on, when the file has proved to be one: reading it takes long.
     assessment = _find(assessment_id, lock=True)
     takers = {row.admission_number: row for row in db.session.execute(_takers(assessment))}
-    refuse(_problems(content, assessment, takers))
+    matched = match(
+        content,
+        takers,
+        absent="This student does not take the subject.",
+        judge=partial(_problems, total_points=assessment.total_points),
+    )
     scores = [
-        Score(takers[number].id, takers[number].batch_id, row.values[SCORE])
-        for number, row in zip(_numbers(content), content.rows, strict=True)
-        if SCORE in row.values
+        Score(taker.id, taker.batch_id, row.values[SCORE]) for taker, row in matched if SCORE in row.values
     ]
     tally = enter_sheet(assessment=assessment, scores=scores, sheet=file_name)
-    return {
-        "rows": len(content.rows),
-        "created": tally.created,
-        "updated": tally.updated,
-        "unchanged": tally.unchanged,
-        "blank": len(content.rows) - len(scores),
-    }
+    return tally.of_rows(len(content.rows))
 
 
 def _find(assessment_id: UUID, *, lock: bool = False) -> Assessment:
@@ -108,9 +106,7 @@ def _find(assessment_id: UUID, *, lock: bool = False) -> Assessment:
 
 def _columns(assessment: Assessment) -> list[Column]:
     return [
-        Column(NUMBER, required=True, locked=True, width=20),
-        Column("first_name", locked=True, width=20),
-        Column("last_name", locked=True, width=20),
+        *STUDENT,
         Column(
             SCORE, Kind.NUMBER, required=True, rule=Between(Decimal(0), assessment.total_points), width=12
         ),
@@ -131,20 +127,13 @@ def _details(assessment: Assessment) -> list[tuple[str, str]]:
     subject, classroom, session, term = about
     return [
         ("School", chosen_school().name),
-        ("Assessment", assessment.name),
+        (ASSESSMENT, assessment.name),
         ("Subject", subject),
         ("Class", f"{classroom} {session}"),
         ("Term", term),
         ("Total points", _plain(assessment.total_points)),
-        (ASSESSMENT_ID, str(assessment.id)),
+        (f"{ASSESSMENT} ID", str(assessment.id)),
     ]
-
-
-def _check_details(workbook: Workbook, assessment: Assessment) -> None:
-    details = read_details(workbook) or {}
-    named = details.get(ASSESSMENT_ID.casefold())
-    if named is not None and named.casefold() != str(assessment.id):
-        raise Invalid(f"The sheet is that of another assessment: {details.get('assessment', named)}.")
 
 
 def _takers(assessment: Assessment) -> Query:
@@ -166,46 +155,14 @@ def _takers(assessment: Assessment) -> Query:
     )
 
 
-def _numbers(content: Content) -> list[str]:
-    """The admission number of each row, empty where there is none."""
-    return [str(row.values.get(NUMBER, "")).strip() for row in content.rows]
-
-
-def _problems(content: Content, assessment: Assessment, takers: Collection[str]) -> Iterator[Problem]:
-    """Find all that is wrong with a sheet's rows; the names in it are for people, and are not looked at."""
-    yield from (problem for problem in content.problems if problem.column in (NUMBER, SCORE))
-    numbers = _numbers(content)
-    known = _known(set(numbers).difference(takers))
-    first: dict[str, int] = {}
-    for number, row in zip(numbers, content.rows, strict=True):
-        if NUMBER in row.bad:
-            pass
-        elif not number:
-            yield Problem(row.number, NUMBER, REQUIRED, "Is missing.")
-        elif first.setdefault(number, row.number) != row.number:
-            yield Problem(row.number, NUMBER, DUPLICATE, f"Is on row {first[number]} already.")
-        elif number not in takers and number in known:
-            yield Problem(row.number, NUMBER, INVALID, "This student does not take the subject.")
-        elif number not in takers:
-            yield Problem(row.number, NUMBER, UNKNOWN, "No student has this admission number.")
-        if SCORE in row.values:
-            yield from _problems_of_score(row.number, row.values[SCORE], assessment.total_points)
-
-
-def _known(numbers: set[str]) -> set[str]:
-    """Tell which admission numbers the school knows."""
-    if not numbers:
-        return set()
-    return set(
-        db.session.scalars(select(Student.admission_number).where(Student.admission_number.in_(numbers)))
-    )
-
-
-def _problems_of_score(row: int, score: Decimal, total_points: Decimal) -> Iterator[Problem]:
+def _problems(row: Row, total_points: Decimal) -> Iterator[Problem]:
+    score = row.values.get(SCORE)
+    if score is None:
+        return
     if not 0 <= score <= total_points:
-        yield Problem(row, SCORE, INVALID, f"Is not from 0 to {_plain(total_points)}.")
+        yield Problem(row.number, SCORE, INVALID, f"Is not from 0 to {_plain(total_points)}.")
     elif more_than_two_places(score):
-        yield Problem(row, SCORE, INVALID, "Has more than two decimal places.")
+        yield Problem(row.number, SCORE, INVALID, "Has more than two decimal places.")
 
 
 def _plain(points: Decimal) -> str:

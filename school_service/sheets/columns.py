@@ -20,6 +20,11 @@ class Kind(Enum):
     DAY = auto()
 
 
+def compared(name: str) -> str:
+    """The name of a column as names are compared: whatever the case and the space around it."""
+    return name.strip().casefold()
+
+
 @dataclass(frozen=True, slots=True)
 class Between:
     """Excel lets no other numbers be typed than those from `least` to `most`; `whole`: no fractions."""
@@ -38,7 +43,7 @@ class Suggested:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, found by the name in the header: in any order, whatever the case and the space around it.
+    """A column, found by the name in the header as names are `compared`, in any order.
 
     `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
     Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from school_service.errors import InvalidRows
 
 MOST_BAD_ROWS = 200
+MOST_OF_ROW = 200  # problems of one row that are told
 
 REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate", "taken", "unknown"
 
@@ -23,11 +24,13 @@ class Problem:
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise InvalidRows where there are problems: all of every bad row, of the first 200 bad rows."""
+    """Raise InvalidRows where there are problems: those of every bad row, of the first 200 bad rows."""
     found: dict[int, list[Mapping[str, object]]] = {}
     for problem in sorted(problems, key=lambda problem: problem.row):
         if len(found) == MOST_BAD_ROWS and problem.row not in found:
             break
-        found.setdefault(problem.row, []).append(asdict(problem))
+        of_row = found.setdefault(problem.row, [])
+        if len(of_row) < MOST_OF_ROW:
+            of_row.append(asdict(problem))
     if found:
         raise InvalidRows([told for row in found.values() for told in row])

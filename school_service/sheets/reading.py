@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
 from typing import Any
+from uuid import UUID
 
 from school_service.errors import Invalid
-from school_service.sheets.columns import MOST_ROWS, Column, Kind
+from school_service.sheets.columns import MOST_ROWS, Column, Kind, compared
 from school_service.sheets.package import NOT_COMPUTED, Cell, CellError, Workbook
-from school_service.sheets.problems import DUPLICATE, INVALID, REQUIRED, Problem, refuse
+from school_service.sheets.problems import DUPLICATE, INVALID, REQUIRED, UNKNOWN, Problem, refuse
 
 DETAILS = "Details"
+MOST_OF_HEADER = 120  # characters of a header that are told
 
 _NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
 
@@ -40,16 +42,23 @@ class Content:
     problems: list[Problem]
 
 
-def read_sheet(workbook: Workbook, title: str, columns: Sequence[Column]) -> Content:
+def read_sheet(
+    workbook: Workbook,
+    title: str,
+    columns: Sequence[Column],
+    *,
+    refusal: Callable[[str], str] | None = None,
+) -> Content:
     """Read the sheet of that name, or the only one of the workbook, whatever its name.
 
-    The first row that is not empty is the header. Columns that are not asked for are ignored, and a row with
-    nothing else is empty. Raises Invalid where there is no such sheet or it has more than MOST_ROWS rows,
-    InvalidRows where the header lacks a required column or has one twice.
+    The first row that is not empty is the header. Columns that are not asked for are ignored, unless
+    `refusal` says of their names what is wrong with them. A row with nothing else is empty. Raises Invalid
+    where there is no such sheet or it has more than MOST_ROWS rows, InvalidRows where the header lacks a
+    required column, has one twice or has one to be refused.
     """
     lines = _lines(workbook, title)
     header_row, header = next(lines, (1, {}))
-    places = _places(header_row, header, columns)
+    places = _places(header_row, header, columns, refusal)
     content = Content([], [])
     for number, cells in lines:
         values: dict[str, Any] = {}
@@ -74,16 +83,26 @@ def read_sheet(workbook: Workbook, title: str, columns: Sequence[Column]) -> Con
 def read_details(workbook: Workbook) -> dict[str, str] | None:
     """Read the pairs of the sheet Details: what stands in its second column by the label in its first.
 
-    Labels are in lower case. None where the workbook has no such sheet. Raises Invalid.
+    Labels are as names are `compared`. None where the workbook has no such sheet. Raises Invalid.
     """
     title = _find(workbook, DETAILS)
     if title is None:
         return None
     return {
-        _shown(cells[1]).casefold(): _shown(cells.get(2, ""))
+        compared(_shown(cells[1])): _shown(cells.get(2, ""))
         for _, cells in workbook.rows(title)
         if 1 in cells
     }
+
+
+def check_details(details: Mapping[str, str], kind: str, record_id: UUID) -> None:
+    """Refuse what is the sheet of another record: its Details name one of this kind, such as `Assessment ID`.
+
+    Details that do not name one will do. Raises Invalid.
+    """
+    named = details.get(compared(f"{kind} ID"))
+    if named is not None and named.casefold() != str(record_id):
+        raise Invalid(f"The sheet is that of another {kind.lower()}: {details.get(compared(kind), named)}.")
 
 
 def _lines(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
@@ -99,17 +118,25 @@ def _lines(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int, Cell
 
 
 def _find(workbook: Workbook, title: str) -> str | None:
-    return next((name for name in workbook.titles if name.strip().casefold() == title.casefold()), None)
+    return next((name for name in workbook.titles if compared(name) == compared(title)), None)
 
 
-def _places(row: int, header: dict[int, Cell], columns: Sequence[Column]) -> dict[int, Column]:
+def _places(
+    row: int,
+    header: dict[int, Cell],
+    columns: Sequence[Column],
+    refusal: Callable[[str], str] | None,
+) -> dict[int, Column]:
     """Find the columns: each by its place in the sheet."""
-    named = {column.name.casefold(): column for column in columns}
+    named = {compared(column.name): column for column in columns}
     places: dict[int, Column] = {}
     problems = []
     for place, cell in sorted(header.items()):
-        column = named.get(_shown(cell).casefold())
+        name = _shown(cell)
+        column = named.get(compared(name))
         if column is None:
+            if name and refusal:
+                problems.append(Problem(row, name[:MOST_OF_HEADER], UNKNOWN, refusal(name)))
             continue
         if column in places.values():
             problems.append(Problem(row, column.name, DUPLICATE, "The column is there twice."))

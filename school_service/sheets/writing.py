@@ -17,6 +17,7 @@ from openpyxl.packaging.core import DocumentProperties
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.page import PageMargins
 from openpyxl.worksheet.properties import PageSetupProperties
 from openpyxl.worksheet.worksheet import Worksheet
 from openpyxl.writer.excel import ExcelWriter
@@ -28,6 +29,7 @@ from school_service.sheets.reading import DETAILS
 MOST_WIDTH = 60  # characters; what is longer is wrapped
 MOST_UPRIGHT = 110  # characters on an upright page; what is wider is printed across
 LINE_HEIGHT = 15  # points
+MOST_OF_TITLE = 32  # characters of the title of Excel's own message
 
 _MOMENT = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): files of the same records are the same
 _FORMATS = {Kind.TEXT: "@", Kind.NUMBER: "General", Kind.DAY: "yyyy-mm-dd"}
@@ -93,11 +95,18 @@ def _fill(sheet: Worksheet, table: Table) -> None:
         if rule is not None:
             rule.add(f"{letter}2:{letter}{(len(table.rows) or MOST_ROWS) + 1}")
             sheet.add_data_validation(rule)
-    sheet.freeze_panes = "A2"
+    sheet.freeze_panes = _first_to_scroll(table.columns)
     if any(column.locked for column in table.columns):
         sheet.protection.enable()
         sheet.protection.formatColumns = False  # its width may be changed
     _lay_out(sheet, total)
+
+
+def _first_to_scroll(columns: Sequence[Column]) -> str:
+    """Name the cell that scrolls first: the header stays, and beside several columns to fill in whose row it is."""
+    given = next((place for place, column in enumerate(columns, 1) if not column.locked), 1)
+    several = len(columns) - given > 0
+    return f"{get_column_letter(given if several else 1)}2"
 
 
 def _fill_details(sheet: Worksheet, details: Sequence[tuple[str, str]]) -> None:
@@ -176,13 +185,17 @@ def _validation(column: Column) -> DataValidation | None:
     else:
         return None
     rule.allow_blank = rule.showErrorMessage = True
-    rule.errorTitle = column.name
+    rule.errorTitle = escape(column.name)[:MOST_OF_TITLE]
     return rule
 
 
 def _lay_out(sheet: Worksheet, width: int) -> None:
     """Make it fit the paper: as wide as a page, the header on each, with lines to write on."""
-    sheet.page_setup.orientation = "portrait" if width <= MOST_UPRIGHT else "landscape"
+    if width > MOST_UPRIGHT:
+        sheet.page_setup.orientation = "landscape"
+        sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.5, bottom=0.5)
+    else:
+        sheet.page_setup.orientation = "portrait"
     sheet.print_options.gridLines = True
     sheet.page_setup.paperSize = Worksheet.PAPERSIZE_A4
     sheet.page_setup.fitToHeight = 0

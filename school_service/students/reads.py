@@ -13,6 +13,9 @@ from school_service.reading import Query, read_model
 from school_service.students.models import Student
 from school_service.users.models import User
 
+BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
+"""The order in which students are listed."""
+
 _guardian = case(
     (
         Student.guardian_full_name.is_not(None),
@@ -72,7 +75,7 @@ def students(
             Student.created_at.label("createdAt"),
         )
         .join(User, User.id == Student.user_id)
-        .order_by(User.last_name, User.first_name, Student.admission_number, Student.id)
+        .order_by(*BY_NAME)
     )
     if search is not None:
         short_name = User.first_name + " " + User.last_name

@@ -17,7 +17,11 @@ HEADER = ("admission_number", "first_name", "last_name", "score")
 
 def download(api: ApiClient, assessment: dict[str, Any]) -> Workbook:
     """Download the score sheet of an assessment and open it."""
-    answer = api.get(f"/assessments/{assessment['id']}/download-sheet")
+    return opened(api.get(f"/assessments/{assessment['id']}/download-sheet"))
+
+
+def opened(answer: TestResponse) -> Workbook:
+    """Open the workbook that was answered."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return load_workbook(BytesIO(answer.data))
 
@@ -30,11 +34,13 @@ def fill(workbook: Workbook, scores: dict[str, Any]) -> bytes:
     return saved(workbook)
 
 
-def sheet_of(*rows: Sequence[Any], header: Sequence[Any] = HEADER, details: Any = None) -> bytes:
+def sheet_of(
+    *rows: Sequence[Any], header: Sequence[Any] = HEADER, details: Any = None, title: str = "Scores"
+) -> bytes:
     """Make a score sheet from nothing; `details` are pairs for the sheet Details."""
     workbook = Workbook()
     sheet = workbook.worksheets[0]
-    sheet.title = "Scores"
+    sheet.title = title
     for row in (header, *rows):
         sheet.append(row)
     if details is not None:

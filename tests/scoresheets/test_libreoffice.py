@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+from io import BytesIO
 
-import pytest
 from openpyxl import load_workbook
 
 from tests.scoresheets.sheets import HEADER, counts, download, fill, scores, upload
+from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 
-SOFFICE = shutil.which("soffice")
-
-pytestmark = pytest.mark.skipif(
-    SOFFICE is None, reason="LibreOffice is not installed (no soffice on the path)"
-)
+pytestmark = needs_libreoffice
 
 
-@pytest.fixture
-def saved_by_libreoffice(tmp_path):
-    """Opens a workbook in LibreOffice and saves it; answers the file."""
-
-    def saving(content):
-        before = tmp_path / "before.xlsx"
-        before.write_bytes(content)
-        subprocess.run(
-            [
-                SOFFICE, f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}", "--headless",
-                "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", tmp_path / "after", before,
-            ],
-            check=True, capture_output=True, timeout=180,
-        )  # fmt: skip
-        return tmp_path / "after" / "before.xlsx"
-
-    return saving
-
-
-def test_scores_come_back_and_the_rest_is_as_it_was(api, make, saved_by_libreoffice):
+def test_scores_come_back_and_the_rest_is_as_it_was(api, make, tmp_path):
     cohort = make.cohort()
     subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
     people = [
@@ -51,9 +27,9 @@ def test_scores_come_back_and_the_rest_is_as_it_was(api, make, saved_by_libreoff
     make.entry(assessment, made[3]["id"], cohort["id"], 30)
 
     filled = fill(download(api, assessment), {"A/1": 45.5, "007": "=0.1+0.2", "1e5": 0})
-    after = saved_by_libreoffice(filled)
+    after = saved_by_libreoffice(filled, tmp_path)
 
-    sheet = load_workbook(after)["Scores"]
+    sheet = load_workbook(BytesIO(after))["Scores"]
     assert [cell.value for cell in sheet[1]] == list(HEADER)
     shown = {row[2]: tuple(cell for cell in row[:3]) for row in sheet.iter_rows(min_row=2, values_only=True)}
     assert shown == {last: (number, first, last) for first, last, number in people}
@@ -62,7 +38,7 @@ def test_scores_come_back_and_the_rest_is_as_it_was(api, make, saved_by_libreoff
     (rule,) = sheet.data_validations.dataValidation
     assert (rule.type, float(rule.formula1), float(rule.formula2)) == ("decimal", 0, 60)
 
-    assert counts(upload(api, assessment, after.read_bytes())) == (4, 3, 0, 1, 0)
+    assert counts(upload(api, assessment, after)) == (4, 3, 0, 1, 0)
     assert scores(api, subject) == {"A/1": [45.5], "007": [0.3], "1e5": [0], "A/4": [30]}
-    again = saved_by_libreoffice(after.read_bytes())
-    assert counts(upload(api, assessment, again.read_bytes())) == (4, 0, 0, 4, 0)
+    again = saved_by_libreoffice(after, tmp_path)
+    assert counts(upload(api, assessment, again)) == (4, 0, 0, 4, 0)

@@ -56,6 +56,18 @@ def test_columns_may_come_in_any_order_case_and_space():
     ]
 
 
+def test_other_columns_are_refused_where_there_is_a_reason():
+    content = workbook([["S/N", "name", None, " ", "Re\nmarks"], [1, "Ada", "a note", None, "x"]])
+
+    with pytest.raises(InvalidRows) as refused:
+        read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS, refusal="No {}.".format)
+
+    assert refused.value.errors["rows"] == [
+        {"row": 1, "column": "S/N", "code": "unknown", "message": "No S/N."},
+        {"row": 1, "column": "Re\nmarks", "code": "unknown", "message": "No Re\nmarks."},
+    ]
+
+
 def test_other_columns_are_ignored():
     content = workbook([["S/N", "name", "remarks"], [1, "Ada", "=cmd"], [2, None, "total"]])
 
@@ -374,6 +386,16 @@ def test_every_problem_of_the_first_200_bad_rows_is_told():
     told = refused.value.errors["rows"]
     assert [one["row"] for one in told] == [row for row in range(2, MOST_BAD_ROWS + 2) for _ in "ab"]
     assert told[0] == {"row": 2, "column": "a", "code": "invalid", "message": "Bad."}
+
+
+def test_at_most_200_problems_of_a_row_are_told():
+    many = [Problem(1, f"column {number}", "unknown", "Bad.") for number in range(300)]
+
+    with pytest.raises(InvalidRows) as refused:
+        refuse([*many, Problem(2, "a", "invalid", "Bad.")])
+
+    told = refused.value.errors["rows"]
+    assert [one["row"] for one in told] == [*[1] * 200, 2]
 
 
 def test_no_problems_are_not_refused():

@@ -105,8 +105,32 @@ def test_the_header_is_bold_frozen_and_repeated_on_each_page():
 
     assert [cell.value for cell in sheet[1]] == ["name", "score", "born"]
     assert all(cell.font.b for cell in sheet[1])
-    assert sheet.freeze_panes == "A2"
+    assert sheet.freeze_panes == "B2"
     assert sheet.print_title_rows == "$1:$1"
+
+
+def test_beside_a_single_column_to_fill_in_nothing_has_to_stay():
+    assert written(Table("Scores", [NAME, SCORE], ROWS))["Scores"].freeze_panes == "A2"
+    assert written(Table("Scores", [SCORE, BORN], ROWS))["Scores"].freeze_panes == "A2"
+
+
+def test_a_wide_sheet_is_printed_across_to_the_edges():
+    wide = [NAME, *(Column(f"trait {number}", width=20) for number in range(6))]
+
+    upright, across = (written(Table("Scores", columns))["Scores"] for columns in (COLUMNS, wide))
+
+    assert (upright.page_setup.orientation, across.page_setup.orientation) == ("portrait", "landscape")
+    assert across.page_margins.left < upright.page_margins.left
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "a\x01b"])
+def test_any_name_of_a_column_fits_excels_message(name):
+    (rule,) = written(Table("Scores", [Column(name, rule=SCORE.rule)]))[
+        "Scores"
+    ].data_validations.dataValidation
+
+    # Longer than this, Excel takes the workbook for broken.
+    assert 0 < len(rule.errorTitle) <= 32
 
 
 def test_the_header_is_dark_where_something_has_to_be_filled_in():

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time
 from io import BytesIO
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from openpyxl import Workbook
+
+NO_WORKBOOKS = (b"", b"nothing", b"PK\x03\x04 broken", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old")
+NO_NUMBERS = (
+    *("absent", "12,5", "NaN", "1e1", "="),
+    *(True, False, date(2025, 1, 1), datetime(1900, 1, 20, 12), time(12, 30)),
+    *("#N/A", "#DIV/0!", "=1+1"),
+)
+"""Cells of which none holds a number."""
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

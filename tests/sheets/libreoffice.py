@@ -1,0 +1,29 @@
+"""Workbooks that go through a real spreadsheet program."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOFFICE = shutil.which("soffice")
+
+needs_libreoffice = pytest.mark.skipif(
+    SOFFICE is None, reason="LibreOffice is not installed (no soffice on the path)"
+)
+
+
+def saved_by_libreoffice(content: bytes, folder: Path) -> bytes:
+    """Open a workbook in LibreOffice and save it; `folder` is one for the test alone."""
+    before = folder / "before.xlsx"
+    before.write_bytes(content)
+    subprocess.run(
+        [
+            SOFFICE, f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless",
+            "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", folder / "after", before,
+        ],
+        check=True, capture_output=True, timeout=180,
+    )  # fmt: skip
+    return (folder / "after" / "before.xlsx").read_bytes()
