@@ -16,6 +16,7 @@ CLIENT_ID = "demo"
 # The year in which the current session began.
 THIS_YEAR = 2025
 THIS_SESSION = f"{THIS_YEAR}/{THIS_YEAR + 1}"
+LAST_SESSION = f"{THIS_YEAR - 1}/{THIS_YEAR}"
 
 
 def everything_allowed() -> Principal:
@@ -28,8 +29,9 @@ def everything_allowed() -> Principal:
 class Filling:
     """A sample school while it is being filled: its people, and the ids of what has been made.
 
-    Those of `terms` are by session and term, of `staff` by role, of `students`, `cohorts` and `arms` by
-    classroom, of `cohort_subjects` by classroom and subject; the others by their own name.
+    Those of `terms` are by session and term, of `students`, `cohorts` and `arms` by classroom, of
+    `cohort_subjects` by classroom and subject; `teachers` are in order of employment, the others by their own
+    name.
     """
 
     school: SampleSchool
@@ -39,7 +41,7 @@ class Filling:
     terms: dict[tuple[str, str], UUID] = field(default_factory=dict)
     classrooms: dict[str, UUID] = field(default_factory=dict)
     subjects: dict[str, UUID] = field(default_factory=dict)
-    staff: dict[str, list[UUID]] = field(default_factory=dict)
+    teachers: list[UUID] = field(default_factory=list)
     students: dict[str, list[UUID]] = field(default_factory=dict)
     cohorts: dict[str, UUID] = field(default_factory=dict)
     arms: dict[str, tuple[UUID, ...]] = field(default_factory=dict)

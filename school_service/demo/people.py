@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from random import Random
+
+from school_service.users.usernames import plain
 
 FEMALE, MALE = GENDERS = ("FEMALE", "MALE")
 
@@ -168,8 +168,6 @@ EDO = Names(
     male=("Osaro", "Ọsarẹtin", "Ẹfosa", "Ehigie", "Nosakhare", "Uyi", "Osagie", "Iyobosa"),
     family=("Igbinẹdion", "Aigbe", "Omoregie", "Ẹhigiator", "Idahosa", "Ọsayande", "Uwaifo", "Ẹdosa"),
 )
-# What Unicode takes for letters of their own, for names in e-mail addresses.
-_PLAIN = str.maketrans({"ɗ": "d", "ƙ": "k", "ɓ": "b", "ƴ": "y"})
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ class Person:
     @property
     def plain_name(self) -> str:
         """First and last name in plain letters, for usernames and e-mail addresses: `fatima.yaradua`."""
-        return f"{_plain(self.first_name)}.{_plain(self.last_name)}"
+        return f"{plain(self.first_name)}.{plain(self.last_name)}"
 
 
 class Population:
@@ -220,6 +218,10 @@ class Population:
             if made.first_name != child.first_name:
                 return made
 
+    def spouse(self, person: Person) -> Person:
+        """Make up the wife or the husband of somebody."""
+        return self._named(person.names, person.last_name, MALE if person.gender == FEMALE else FEMALE)
+
     def phone_number(self) -> str:
         """Make up a Nigerian mobile number."""
         prefix = self.random.choice(("803", "805", "806", "813", "816", "703", "706", "810", "909"))
@@ -233,8 +235,3 @@ class Population:
         given = names.female if gender == FEMALE else names.male
         first_name, middle_name = self.random.sample(given, 2)
         return Person(first_name, middle_name, last_name, gender, names)
-
-
-def _plain(name: str) -> str:
-    letters = unicodedata.normalize("NFD", name.lower().translate(_PLAIN))
-    return re.sub(r"[^a-z]", "", letters)

@@ -37,6 +37,7 @@ from tenants.installing import install
 from tenants.provisioning import create_school
 from tenants.registry import School, change_school, clients, find_school
 from tenants.tenancy import Administrator, Tenancy
+from tenants.upgrading import upgrade_schools
 
 ADMIN = "admin"
 # What the printed curl line asks for.
@@ -96,6 +97,7 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
     ) as bar:
         bar.update(0, "registry")
         install(tenancy)
+        _upgrade(tenancy)
         bar.update(1, "client")
         with tenancy.admin.begin() as connection:
             secret = _client(connection, known.client_secret) if settings.auth_url is None else None
@@ -119,6 +121,12 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         client_secret=secret,
         schools=schools,
     )
+
+
+def _upgrade(tenancy: Tenancy) -> None:
+    """Bring the schools that an earlier version made to the newest revision."""
+    for school, error in upgrade_schools(tenancy).failed:
+        raise EmbeddedError(f"{school.name} can't be upgraded: {error}")
 
 
 def _client(connection: Connection, secret: str | None) -> str:

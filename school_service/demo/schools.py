@@ -12,13 +12,14 @@ from school_service.demo.people import EDO, EFIK, HAUSA, IGBO, TIV, YORUBA, Name
 class SampleSchool:
     """A sample school; its id is made of its code, so that every start finds it again.
 
-    `language`: the Nigerian language it teaches, name and code. `peoples`: whose children come to it, and in
-    which shares.
+    `state`: where it is. `language`: the Nigerian language it teaches, name and code. `peoples`: whose
+    children come to it, and in which shares.
     """
 
     code: str
     name: str
     address: str
+    state: str
     phone_number: str
     email_address: str
     motto: str
@@ -46,6 +47,7 @@ SCHOOLS = (
         code="QAC",
         name="Queen Amina College, Zaria",
         address="14 Gaskiya Road, Tudun Wada, Zaria, Kaduna State",
+        state="Kaduna",
         phone_number="+2348030001401",
         email_address="office@queen-amina.example.org",
         motto="Ilimi haske ne",
@@ -56,6 +58,7 @@ SCHOOLS = (
         code="UHS",
         name="Unity High School, Ìbàdàn",
         address="3 Òkè-Àdó Street, Ìbàdàn, Ọ̀yọ́ State",
+        state="Oyo",
         phone_number="+2348050002602",
         email_address="office@unity-high.example.org",
         motto="Ìmọ̀ ni agbára",

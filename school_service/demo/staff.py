@@ -1,28 +1,142 @@
-"""The staff of a sample school: accounts with roles, to which nobody can sign in until a password is set."""
+"""The staff of a sample school: employees with roles, to whose accounts nobody can sign in until a password is set."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
 from sqlalchemy import select
 
-from school_service.demo.filling import Filling
+from school_service.demo.filling import THIS_YEAR, Filling, first_day
+from school_service.demo.people import FEMALE, Person
+from school_service.employees.service import create_employee
 from school_service.extensions import db
+from school_service.geography.service import list_lgas, list_nationalities, list_states
 from school_service.roles.models import Role
-from school_service.users.service import create_user, give_role
+from school_service.settings.models import Department, EmployeeCategory, Position
+from school_service.teachers.service import add_to_batch
+from school_service.users.service import give_role
 
-STAFF = {"Registrar": 1, "Bursar": 1, "Teacher": 8, "Viewer": 1}
+
+@dataclass(frozen=True)
+class Post:
+    """What an employee is employed as; `role` is that of their account."""
+
+    role: str
+    position: str
+    department: str
+    category: str = "Teaching"
+
+
+TEACHING = tuple(
+    Post("Teacher", position, department)
+    for department in ("Languages", "Mathematics", "Sciences", "Humanities")
+    for position in ("Head of Department", "Teacher", "Teacher")
+)
+POSTS = (
+    Post("Viewer", "Principal", "Administration"),
+    Post("Registrar", "Registrar", "Administration", "Non-teaching"),
+    Post("Bursar", "Bursar", "Bursary", "Non-teaching"),
+    *TEACHING,
+)
+_BANKS = (("First Bank", "011"), ("Zenith Bank", "057"), ("Access Bank", "044"), ("UBA", "033"))
+_BLOOD_GROUPS = ("O+", "O+", "O+", "A+", "A+", "B+", "AB+", "O-", "A-")
 
 
 def make_staff(filling: Filling) -> None:
     """Make the staff, and give each their role."""
-    roles = {role.name: role.id for role in db.session.scalars(select(Role))}
-    for role, count in STAFF.items():
-        for _ in range(count):
-            person = filling.population.person()
-            user = create_user(
-                username=person.plain_name,
-                first_name=person.first_name,
-                last_name=person.last_name,
-                gender=person.gender,
-            )
-            give_role(user_id=user.id, role=roles[role], principal=filling.principal)
-            filling.staff.setdefault(role, []).append(user.id)
+    roles = _by_name(Role)
+    places = _Places(filling.school.state)
+    for number, post in enumerate(POSTS, 1):
+        person = filling.population.person()
+        employee = create_employee(
+            **_named(person, post), **_ids(post), **places.one(filling), **_papers(filling, person, number)
+        )
+        give_role(user_id=employee.user_id, role=roles[post.role], principal=filling.principal)
+        if post in TEACHING:
+            filling.teachers.append(employee.id)
+
+
+def make_form_teachers(filling: Filling) -> None:
+    """Give each arm of every cohort a form teacher."""
+    arms = [arm for arms in filling.arms.values() for arm in arms]
+    for arm, teacher_id in zip(arms, filling.teachers, strict=True):
+        add_to_batch(batch_id=arm, teacher_id=teacher_id)
+
+
+class _Places:
+    """Where the staff come from: the local government areas of the school's state."""
+
+    def __init__(self, state: str) -> None:
+        self._nigeria = next(country["id"] for country in list_nationalities() if country["code"] == "NG")
+        self._state = next(found["id"] for found in list_states() if found["name"] == state)
+        self._lgas = [lga["id"] for lga in list_lgas(state=self._state)]
+
+    def one(self, filling: Filling) -> dict[str, Any]:
+        """Choose one."""
+        lga = filling.population.random.choice(self._lgas)
+        return {"lga": lga, "state": self._state, "nationality": self._nigeria}
+
+
+def _by_name(model: Any) -> dict[str, UUID]:
+    return {record.name: record.id for record in db.session.scalars(select(model))}
+
+
+def _ids(post: Post) -> dict[str, Any]:
+    return {
+        "department": _by_name(Department)[post.department],
+        "category": _by_name(EmployeeCategory)[post.category],
+        "position": _by_name(Position)[post.position],
+    }
+
+
+def _named(person: Person, post: Post) -> dict[str, Any]:
+    title = "Dr" if post.position == "Principal" else "Mrs" if person.gender == FEMALE else "Mr"
+    return {
+        "first_name": person.first_name,
+        "middle_name": person.middle_name,
+        "last_name": person.last_name,
+        "gender": person.gender,
+        "title": title,
+    }
+
+
+def _papers(filling: Filling, person: Person, number: int) -> dict[str, Any]:
+    """Make up what is in the files about an employee."""
+    people = filling.population
+    random, address = people.random, filling.school.address
+    born = people.birthday(random.randint(THIS_YEAR - 58, THIS_YEAR - 28))
+    joined: date = first_day(random.randint(born.year + 24, THIS_YEAR))
+    bank, code = random.choice(_BANKS)
+    spouse = people.spouse(person)
+    return {
+        "dob": born,
+        "join_date": joined,
+        "marital_status": "Married",
+        "blood_group": random.choice(_BLOOD_GROUPS),
+        "religion": random.choice(("Christianity", "Islam")),
+        "status": "ACTIVE",
+        "bank_details": {
+            "bank_name": bank,
+            "account_name": person.full_name,
+            "account_number": f"{random.randrange(10**10):010d}",
+            "bank_sort_code": f"{code}{random.randrange(10**6):06d}",
+            "account_type": "Savings",
+            "employee_no": f"{filling.school.code}/S{number:03}",
+            "employee_ref": number,
+        },
+        "next_of_kin": {
+            "full_name": spouse.full_name,
+            "relationship": "Wife" if spouse.gender == FEMALE else "Husband",
+            "phone_number": people.phone_number(),
+            "physical_address": address,
+            "employee_ref": number,
+        },
+        "contact": {
+            "email_address": f"{person.plain_name}@example.com",
+            "phone_number": people.phone_number(),
+            "physical_address": address,
+        },
+    }

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from sqlalchemy import select
 
+from school_service.demo.alumni import make_alumni
 from school_service.demo.classes import make_classes, make_cohort_subjects
 from school_service.demo.filling import Filling
+from school_service.demo.metrics import make_metrics
 from school_service.demo.schools import SampleSchool
 from school_service.demo.scores import make_scores
-from school_service.demo.staff import make_staff
+from school_service.demo.staff import make_form_teachers, make_staff
 from school_service.demo.structure import make_classrooms, make_sessions, make_subjects
 from school_service.demo.students import make_students
 from school_service.extensions import db
@@ -25,9 +27,12 @@ STEPS: tuple[Callable[[Filling], None], ...] = (
     make_subjects,
     make_staff,
     make_students,
+    make_alumni,
     make_classes,
+    make_form_teachers,
     make_cohort_subjects,
     make_scores,
+    make_metrics,
 )
 
 

@@ -16,11 +16,12 @@ def make_students(filling: Filling) -> None:
     """Make the students of each class: admitted as many years ago as it takes to come to it."""
     for years, classroom in enumerate(filling.classrooms):
         for place in range(1, filling.population.random.randint(*IN_A_CLASS) + 1):
-            student = _make_student(filling, admitted=THIS_YEAR - years, place=place)
+            student = make_student(filling, admitted=THIS_YEAR - years, place=place)
             filling.students.setdefault(classroom, []).append(student)
 
 
-def _make_student(filling: Filling, *, admitted: int, place: int) -> UUID:
+def make_student(filling: Filling, *, admitted: int, place: int) -> UUID:
+    """Make a student and a guardian; `place` counts those admitted in the same year."""
     people = filling.population
     child = people.person()
     parent = people.parent(child)

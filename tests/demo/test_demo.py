@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from school_service.embedded import data_folder
 from tests.cli.program import ROOT, postgres_of, run, running, wait_for
 
 
@@ -140,9 +141,12 @@ def assert_is_filled(service, token, school):
         "SSS 3",
     ]
     assert len(ask("/templates")) == 10
-    students = ask("/students?pageSize=1000")
+    students = ask("/students?pageSize=1000&status=ACTIVE")
     assert students["total"] >= 60
     assert all(student["guardian"]["full_name"] and student["cohort"] for student in students["data"])
+    assert_staff_are_there(ask)
+    assert_traits_are_scored(ask, students["data"])
+    assert_a_year_has_graduated(ask, school)
     assert ask("/gradebooks?pageSize=1")["total"] > 1000
     subject = ask("/cohort-subjects?pageSize=1")["data"][0]
     rows = ask(f"/scoresheets/{subject['id']}/scoresheet")
@@ -154,6 +158,34 @@ def assert_is_filled(service, token, school):
     login = service.ok("POST", "/users/login", token=token, school=school["id"], body=school["admin"])
     assert login["user"]["school"]["name"] == school["name"]
     assert login["user"]["school"]["address"]
+
+
+def assert_staff_are_there(ask):
+    staff = ask("/employees")
+    assert len(staff) >= 12
+    assert len({one["position"] for one in staff}) >= 4
+    assert all(one["role"] and ask(f"/employees/{one['id']}/bank-account")["bank_name"] for one in staff)
+    for cohort in ask("/cohorts"):
+        if ask(f"/cohorts/{cohort['id']}/students"):
+            for arm in ask(f"/cohorts/{cohort['id']}/batches"):
+                assert ask(f"/teachers/{arm['id']}")["last_name"]
+
+
+def assert_traits_are_scored(ask, students):
+    arms = [arm["id"] for cohort in ask("/cohorts") for arm in ask(f"/cohorts/{cohort['id']}/batches")]
+    records = [record for arm in arms for record in ask(f"/metrics?batchId={arm}")]
+    assert len(records) == len(students) * 3 * 2
+    assert {len(record["metric_scores"]) for record in records} == {10, 8}
+
+
+def assert_a_year_has_graduated(ask, school):
+    graduates = ask("/graduates?page=0&size=50")
+    assert len(graduates) >= 10
+    assert [one["id"] for one in graduates] == list(range(1, len(graduates) + 1))
+    assert {(one["graduation_class"], one["school"]) for one in graduates} == {
+        ("SSS 3 2024/2025", school["name"])
+    }
+    assert ask("/students?status=GRADUATED&pageSize=1")["total"] == len(graduates)
 
 
 def assert_is_printed(demo):
@@ -196,6 +228,49 @@ def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(used_plac
         assert secrets_of(next_one.kept) == secrets_of(before)
         assert next_one.end() == 0
     assert nothing_is_left(used_place)
+
+
+def test_schools_that_an_earlier_version_made_are_upgraded(used_place):
+    school = read_kept(used_place)["schools"][0]
+    with (
+        data_folder(used_place / "school-data", create=False) as folder,
+        closing(psycopg2.connect(folder.admin_database_url)) as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        step_back(cursor, school["id"])
+
+    with demo(used_place) as next_one:
+        token = next_one.client_token(next_one.kept["client_id"], next_one.kept["client_secret"])
+        departments = next_one.ok("GET", "/departments", token=token, school=school["id"])
+        assert len(departments) > 5
+        assert next_one.ok("GET", "/employees", token=token, school=school["id"]) == []
+
+
+def step_back(cursor, school):
+    """Make of a school one of the revision before employees and metrics."""
+    schema = f"school_{school.replace('-', '')}"
+    for table in OF_T0003:
+        cursor.execute(f"DROP TABLE {schema}.{table} CASCADE")
+    cursor.execute(f"DELETE FROM {schema}.counters WHERE name NOT IN ('batches', 'students')")
+    cursor.execute("UPDATE registry.schools SET revision = 't0002' WHERE id = %s", (school,))
+
+
+OF_T0003 = (
+    "departments",
+    "employee_categories",
+    "positions",
+    "grade_configurations",
+    "contacts",
+    "employees",
+    "bank_accounts",
+    "next_of_kin",
+    "form_teachers",
+    "graduates",
+    "metric_definitions",
+    "metrics",
+    "metric_scores",
+)
 
 
 def kill_when(place, verb, moment):

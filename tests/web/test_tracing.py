@@ -21,21 +21,6 @@ from tests.web.conftest import SECRET
 MADE = re.compile(r"[0-9a-f]{32}")
 
 
-@pytest.fixture
-def logs():
-    """The log as the service writes it: call for the lines so far, each parsed."""
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(tracing.JsonFormatter())
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    root.removeHandler(handler)
-    root.setLevel(level)
-
-
 def of_logger(lines, name):
     return [line for line in lines if line["logger"] == name]
 

@@ -1,0 +1,511 @@
+"""Writes docs/api.md: a year of a school through the API, each step with its request and the real answer.
+
+    python docs/write_api_guide.py
+
+Starts a PostgreSQL of its own from the wheel, creates a school, and walks through its year. Ids, tokens and
+moments, which are others in every run, are written as ones that stay the same; all else is as it was
+answered. A test sees that the page is what this script writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import textwrap
+from io import BytesIO
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from flask import Flask
+from openpyxl import load_workbook
+
+from school_service.app import create_app, tenancy_of
+from school_service.config import Settings
+from school_service.embedded import data_folder
+from tenants.clients import create_client
+from tenants.installing import install
+from tenants.provisioning import create_school
+from tenants.tenancy import Administrator, Tenancy
+
+PAGE = Path(__file__).with_name("api.md")
+SHOWN = 2  # records of a longer list
+CLIENT = "front-end"
+PASSWORD = "correct horse battery staple"  # noqa: S105 (that of a school which lives for a moment)
+
+REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
+
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
+_TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
+_REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
+
+
+class Page:
+    """The page while it is written: prose, requests and their answers."""
+
+    def __init__(self, app: Flask) -> None:
+        self._client = app.test_client()
+        self._parts: list[str] = []
+        self._ids: dict[str, str] = {}
+        self.headers: dict[str, str] = {}
+
+    def say(self, prose: str) -> None:
+        """Add prose, in Markdown."""
+        self._parts.append(textwrap.dedent(prose).strip())
+
+    def quietly(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """Send a request that the page does not show; the answer has to be 200."""
+        return self._send(method, path, body, 200, **options)
+
+    def show(
+        self, method: str, path: str, body: Any = None, status: int = 200, secret: str = "", **options: Any
+    ) -> Any:
+        """Send a request and show it with its answer, which has to be of this status; returns the body.
+
+        A `secret` of the body is not shown.
+        """
+        answer = self._send(method, path, body, status, **options)
+        request = self._request(method, path, body, options.get("files"))
+        self._parts.append(_fenced("http", request.replace(secret, "…") if secret else request))
+        self._parts.append(_fenced("json", self._stable(_written(answer))))
+        return answer
+
+    def show_file(self, path: str) -> Any:
+        """Download a workbook and show what came; returns it opened."""
+        answer = self._client.get(path, headers=self.headers)
+        _demand(answer, 200)
+        about = "\n".join(
+            f"{name}: {answer.headers[name]}" for name in ("Content-Type", "Content-Disposition")
+        )
+        self._parts.append(_fenced("http", self._request("GET", path, None, None)))
+        self._parts.append(_fenced("", self._stable(about)))
+        return load_workbook(BytesIO(answer.data))
+
+    def show_sheet(self, workbook: Any, title: str) -> None:
+        """Show the first rows of a sheet as a table."""
+        rows = [[str(value or "") for value in row] for row in workbook[title].iter_rows(values_only=True)]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        lines.insert(1, "|" + "---|" * len(rows[0]))
+        self._parts.append("\n".join(lines))
+
+    def text(self) -> str:
+        """The page."""
+        return "\n\n".join(self._parts) + "\n"
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        status: int,
+        files: dict[str, tuple[str, bytes]] | None = None,
+    ) -> Any:
+        form = {name: (BytesIO(content), file_name) for name, (file_name, content) in (files or {}).items()}
+        sent = {"data": form} if files else {} if body is None else {"json": body}
+        answer = self._client.open(path, method=method, headers=self.headers, **sent)
+        _demand(answer, status)
+        return answer.get_json()
+
+    def _request(self, method: str, path: str, body: Any, files: dict[str, tuple[str, bytes]] | None) -> str:
+        lines = [f"{method} {path}"]
+        for name, (file_name, _content) in (files or {}).items():
+            lines += ["Content-Type: multipart/form-data", "", f"{name}: the file {file_name}"]
+        if body is not None:
+            lines += ["", _written(body)]
+        return self._stable("\n".join(lines))
+
+    def _stable(self, text: str) -> str:
+        text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
+        text = _UUID.sub(self._stable_id, text)
+        text = _MOMENT.sub("2025-09-01T08:30:00", text)
+        return _REQUEST.sub(REQUEST_ID, text)
+
+    def _stable_id(self, found: re.Match[str]) -> str:
+        number = len(self._ids)
+        return self._ids.setdefault(
+            found[0],
+            str(UUID(int=Random(number).getrandbits(128), version=4)),  # noqa: S311
+        )
+
+
+def _demand(answer: Any, status: int) -> None:
+    if answer.status_code != status:
+        raise RuntimeError(f"{answer.request} answered {answer.status}: {answer.get_data(as_text=True)}")
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"
+
+
+def _written(value: Any) -> str:
+    """Write JSON: a short record on one line, a longer one on several, of a long list its first records."""
+    return _abridged(value, 0)
+
+
+def _abridged(value: Any, depth: int) -> str:
+    short = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or (len(short) + depth <= 100 and not _is_long(value)):
+        return short
+    pad = " " * (depth + 2)
+    if isinstance(value, dict):
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: {_abridged(one, depth + 2)}"
+            for key, one in value.items()
+        ]
+        return "{\n" + ",\n".join(pad + part for part in parts) + "\n" + " " * depth + "}"
+    parts = [_abridged(one, depth + 2) for one in value[: SHOWN if _is_long(value) else None]]
+    if _is_long(value):
+        parts.append(f"… {len(value) - SHOWN} more")
+    return "[\n" + ",\n".join(pad + part for part in parts) + "\n" + " " * depth + "]"
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > SHOWN and isinstance(value[0], dict)
+
+
+def write(app: Flask, tenancy: Tenancy) -> str:
+    """Walk through a year of a new school, and write the page about it."""
+    page = Page(app)
+    administrator = Administrator("admin", PASSWORD)
+    school = create_school(tenancy, name="Queen's College, Yaba", administrator=administrator)
+    with tenancy.admin.begin() as connection:
+        secret = create_client(
+            connection, client_id=CLIENT, school_ids=[school.id], permissions=["read:users"]
+        )
+    page.headers = {}
+    _begin(page, str(school.id), secret)
+    people = _set_up(page)
+    place = _enrol(page, people)
+    _teach(page, place)
+    _assess(page, place)
+    _record_traits(page, place)
+    _graduate(page, place)
+    _errors(page, place)
+    return page.text()
+
+
+def _begin(page: Page, school_id: str, secret: str) -> None:
+    page.say(
+        """
+        # A school's year through the API
+
+        This page follows a school from its first day to its graduates, in the order in which the work is done.
+        Every answer is what the service gave to the request above it; only ids, tokens and moments are
+        replaced, and of long lists the first records are shown. `/docs` of a running service lists every
+        operation with the permission it needs.
+
+        <!-- Written by docs/write_api_guide.py; do not edit. -->
+
+        ## Who is calling
+
+        Every request carries a token and, but for a few where the token itself says it, the school:
+
+        ```http
+        Authorization: Bearer eyJhbGciOiJFUzI1NiIsImtpZCI6…
+        X-SCHOOL-ID: 3f0c2b1e-5d5e-4b0a-9d7e-2f4c8a6b1d90
+        ```
+
+        A server that stands in front of people (a web site, an app's backend) has a token of its own. With no
+        outside identity provider configured, the service issues it to the clients that the operator made:
+
+        ```sh
+        school-service clients create front-end --school ID --permission read:users
+        ```
+        """
+    )
+    asked = {
+        "client_id": CLIENT,
+        "client_secret": secret,
+        "audience": "school-service",
+        "grant_type": "client_credentials",
+    }
+    token = page.show("POST", "/auth/oauth/token", asked, secret=secret)
+    page.headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": school_id}
+    page.say("With it, it signs people in. The answer has a token of the user's own, for this school alone:")
+    signed_in = page.show("POST", "/users/login", {"username": "admin", "password": PASSWORD})
+    page.headers["Authorization"] = f"Bearer {signed_in['access_token']['access_token']}"
+    page.say("From here on the requests are the administrator's.")
+
+
+def _set_up(page: Page) -> dict[str, Any]:
+    page.say(
+        """
+        ## Set up
+
+        A new school has the usual departments, employee categories, positions, roles, grade bands and traits.
+        A grade is the band with the highest `lower_threshold` that is not above the score, in percent.
+        """
+    )
+    page.show("GET", "/grade-configs")
+    departments = {one["name"]: one["id"] for one in page.quietly("GET", "/departments")}
+    categories = {one["name"]: one["id"] for one in page.quietly("GET", "/employee-categories")}
+    positions = {one["name"]: one["id"] for one in page.quietly("GET", "/positions")}
+    page.say("What it lacks is added:")
+    page.show("POST", "/departments", {"name": "Performing Arts"})
+    page.say(
+        """
+        An employee comes with bank account, next of kin, contact and a user account, all in one request: either
+        everything is stored or nothing. States, local government areas and nationalities are the same for every
+        school.
+        """
+    )
+    states = {one["name"]: one["id"] for one in page.quietly("GET", "/states")}
+    lgas = page.show("GET", f"/lgas?state={states['Lagos']}")
+    nationalities = {one["code"]: one["id"] for one in page.quietly("GET", "/nationalities")}
+    employee = page.show(
+        "POST",
+        "/employees",
+        {
+            "first_name": "Adébísí",
+            "middle_name": "Ruth",
+            "last_name": "Ògúnlẹ́yẹ",
+            "title": "Mrs",
+            "gender": "FEMALE",
+            "dob": "1986-04-12",
+            "join_date": "2020-09-07",
+            "marital_status": "Married",
+            "blood_group": "O+",
+            "religion": "Christianity",
+            "status": "ACTIVE",
+            "department": departments["Sciences"],
+            "category": categories["Teaching"],
+            "position": positions["Teacher"],
+            "nationality": nationalities["NG"],
+            "state": states["Lagos"],
+            "lga": lgas[0]["id"],
+            "bank_details": {
+                "bank_name": "First Bank",
+                "account_name": "Adébísí Ruth Ògúnlẹ́yẹ",
+                "account_number": "0123456789",
+                "bank_sort_code": "011151003",
+                "account_type": "Savings",
+                "employee_no": "QC-017",
+                "employee": 17,
+            },
+            "next_of_kin": {
+                "full_name": "Túnjí Ògúnlẹ́yẹ",
+                "relationship": "Husband",
+                "phone_number": "+2348030000017",
+                "physical_address": "5 Herbert Macaulay Way, Yaba",
+                "employee": 17,
+            },
+            "contact": {
+                "email_address": "adebisi@example.com",
+                "phone_number": "+2348030000018",
+                "physical_address": "5 Herbert Macaulay Way, Yaba",
+            },
+        },
+    )
+    page.say("Her account gets a role and a password, and she can sign in:")
+    roles = {one["name"]: one["id"] for one in page.quietly("GET", "/roles")}
+    (account,) = page.quietly("GET", f"/users?search={employee['username']}")["data"]
+    page.show("PUT", f"/users/{account['id']}/roles", {"role": roles["Teacher"]})
+    page.quietly("PUT", f"/users/{account['id']}/password", {"password": PASSWORD})
+    page.say(f"(`PUT /users/{{id}}/password` sets the password of `{employee['username']}`.)")
+    page.say("How to reach the owner of an account:")
+    page.show("GET", f"/contacts?user_id={account['id']}")
+    page.say("The academic session and its three terms; the subjects; the classrooms:")
+    session = page.show(
+        "POST",
+        "/sessions",
+        {"name": "2025/2026", "start_date": "2025-09-08", "end_date": "2026-07-24", "current": True},
+    )
+    term = page.show(
+        "POST", "/terms", {"session_id": session["id"], "term": "FIRST", "display_name": "First Term 2025"}
+    )
+    for name in ("SECOND", "THIRD"):
+        body = {"session_id": session["id"], "term": name, "display_name": f"{name.title()} Term 2025/2026"}
+        page.quietly("POST", "/terms", body)
+    subject = page.show("POST", "/templates", {"name": "Physics", "code": "PHY"})
+    classroom = page.show("POST", "/classrooms", {"name": "SSS 3", "level": "Senior Secondary"})
+    return {
+        "employee": employee,
+        "session": session,
+        "term": term,
+        "subject": subject,
+        "classroom": classroom,
+    }
+
+
+def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
+    page.say(
+        """
+        ## Enrol
+
+        A cohort is a classroom in a session. It is born with one batch, its first arm, whose id is the cohort's
+        own: a school without arms never needs to know of them.
+        """
+    )
+    cohort = page.show(
+        "POST", "/cohorts", {"classroom": people["classroom"]["id"], "session_id": people["session"]["id"]}
+    )
+    page.show("POST", f"/cohorts/{cohort['id']}/batches", {"name": "B"})
+    page.say(
+        "Each student gets a user account. Many at once come in a workbook "
+        "(`GET /students/import-template`, `POST /students/import-sheet`)."
+    )
+    student = page.show(
+        "POST",
+        "/students",
+        {
+            "first_name": "Chidinma",
+            "last_name": "Bàlógun",
+            "admission_number": "QC/2020/001",
+            "gender": "FEMALE",
+            "dob": "2009-02-28",
+            "guardian": {"full_name": "Ngozi Bàlógun", "relationship": "Mother"},
+        },
+    )
+    other = page.quietly(
+        "POST",
+        "/students",
+        {"first_name": "Zainab", "last_name": "Danladi", "admission_number": "QC/2020/002"},
+    )
+    ids = [student["id"], other["id"]]
+    page.show("POST", f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": cohort["id"]})
+    page.say("The form teacher:")
+    page.show("PATCH", f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": people["employee"]["id"]})
+    return {**people, "cohort": cohort, "students": ids}
+
+
+def _teach(page: Page, place: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Teach
+
+        A cohort subject is a subject taught to a cohort. Everyone in the cohort takes it, unless it is elective:
+        then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does.
+        """
+    )
+    body = {"cohort_id": place["cohort"]["id"], "subject_id": place["subject"]["id"], "elective": False}
+    place["cohort_subject"] = page.show("POST", "/cohort-subjects", body)
+    page.show("GET", f"/cohort-subjects?pageNumber=0&pageSize=50&batch={place['cohort']['id']}")
+
+
+def _assess(page: Page, place: dict[str, Any]) -> None:
+    page.say("## Assess")
+    assessment = page.show(
+        "POST",
+        "/assessments",
+        {
+            "category": "EXAM",
+            "subject": place["cohort_subject"]["id"],
+            "name": "Examination, Physics",
+            "abbreviation": "EXAM",
+            "due_date": "2025-12-05",
+            "total_points": 60,
+            "term": place["term"]["id"],
+            "description": "First term",
+            "file_name": "Physics examination.xlsx",
+            "include_in_final": True,
+            "publish_scores": True,
+        },
+    )
+    page.say("Its score sheet is a workbook with a row for everyone who takes the subject:")
+    sheet = page.show_file(f"/assessments/{assessment['id']}/download-sheet")
+    page.say("The teacher fills in the last column:")
+    for row, score in zip(sheet["Scores"].iter_rows(min_row=2), (48.5, 39), strict=True):
+        row[3].value = score
+    page.show_sheet(sheet, "Scores")
+    page.say(
+        "All rows are entered, or none. The same sheet again changes nothing; a blank score changes none."
+    )
+    files = {"scoresheet": ("Physics examination.xlsx", _saved(sheet))}
+    page.show("POST", f"/assessments/{assessment['id']}/scoresheet", files=files)
+    page.say("A row that can't be accepted is named as Excel counts it, and nothing is stored:")
+    sheet["Scores"]["D2"].value = 61
+    files = {"scoresheet": ("Physics examination.xlsx", _saved(sheet))}
+    page.show("POST", f"/assessments/{assessment['id']}/scoresheet", status=422, files=files)
+    page.say("What the class scored (a single score is entered with `POST /gradebooks`):")
+    path = f"/scoresheets/{place['cohort_subject']['id']}/scoresheet?term={place['term']['id']}"
+    first = page.show("GET", path)[0]
+    page.say("Every change of a score is on record, with who made it:")
+    page.show("GET", f"/audit?entity=gradebook&id={first['gradebooks'][0]['id']}")
+
+
+def _record_traits(page: Page, place: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Record traits
+
+        Behaviour is scored from 5 (excellent) to 1 (poor), trait by trait, once a term, for two types: AFFECTIVE
+        and PSYCHOMOTOR. A school may add traits of its own.
+        """
+    )
+    page.show("POST", "/metric-definitions", {"name": "leadership", "metric_type": "AFFECTIVE"})
+    path = f"/metrics/download-sheet?batchId={place['cohort']['id']}&term=FIRST&metric_type=PSYCHOMOTOR"
+    sheet = page.show_file(path)
+    for number, row in enumerate(sheet["Metrics"].iter_rows(min_row=2)):
+        for column, cell in enumerate(row[3:]):
+            cell.value = 3 + (number + column) % 3
+    page.say("Filled in:")
+    page.show_sheet(sheet, "Metrics")
+    files = {"metric_sheet": ("traits.xlsx", _saved(sheet))}
+    page.show("POST", f"/metrics/upload-sheet?batchId={place['cohort']['id']}", files=files)
+    page.show("GET", f"/metrics?batchId={place['cohort']['id']}")
+
+
+def _graduate(page: Page, place: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Graduate
+
+        Graduates are counted from 1, `student` is the student's number. The enrollment ends; scores and history
+        stay.
+        """
+    )
+    page.show("POST", "/graduates", {"student": place["students"][0]})
+    page.show("GET", "/graduates?page=0&size=50")
+    page.show("GET", f"/students/{place['students'][0]}")
+
+
+def _errors(page: Page, place: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## When something is wrong
+
+        Every error has this one shape; `request_id` is also in the header `X-Request-ID` and in the service's
+        logs.
+
+        | status | when |
+        |---|---|
+        | 400 | no JSON, or no school named |
+        | 401 | no token, or one that is not valid |
+        | 403 | the token does not cover the school, or the permission is missing, which the message names |
+        | 404 | no such record in this school |
+        | 409 | a duplicate, or a delete of something in use |
+        | 413, 415 | too large; a media type that is not accepted |
+        | 422 | input that is not valid, by field |
+        | 429, 503 | try again after `Retry-After` seconds |
+        """
+    )
+    page.show("POST", "/graduates", {"student": place["students"][0]}, status=409)
+    page.show("POST", "/classrooms", {"name": " ", "levels": "Senior"}, status=422)
+    page.headers["X-SCHOOL-ID"] = "0b6e6a53-5c5a-4d5c-8d53-9d2b7f9d8a11"
+    page.show("GET", "/classrooms", status=403)
+
+
+def _saved(workbook: Any) -> bytes:
+    made = BytesIO()
+    workbook.save(made)
+    return made.getvalue()
+
+
+def main() -> None:
+    """Write the page."""
+    with (
+        tempfile.TemporaryDirectory(prefix="school-guide-") as folder,
+        data_folder(Path(folder) / "school-data", create=True) as used,
+    ):
+        settings: Settings = used.settings({"LOG_LEVEL": "WARNING"})
+        tenancy = tenancy_of(settings)
+        install(tenancy)
+        PAGE.write_text(write(create_app(settings), tenancy), encoding="utf-8")
+        tenancy.admin.dispose()
+
+
+if __name__ == "__main__":
+    main()

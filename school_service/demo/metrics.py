@@ -1,0 +1,69 @@
+"""What was seen of the students' behaviour in each term of the current session."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select
+
+from school_service.audit.service import Change, entered, record_many
+from school_service.cohorts.models import OPEN, Enrollment
+from school_service.database import now
+from school_service.demo.filling import THIS_SESSION, Filling
+from school_service.extensions import db
+from school_service.metrics.models import BEST, METRIC_TYPES, POOREST, Metric, MetricDefinition, MetricScore
+from school_service.metrics.service import ENTITY
+from school_service.sessions.models import TERMS
+
+
+def make_metrics(filling: Filling) -> None:
+    """Score every student for every trait in every term.
+
+    Inserted a class at a time, not sheet by sheet through the service, like the scores.
+    """
+    traits: dict[str, list[tuple[UUID, str]]] = {metric_type: [] for metric_type in METRIC_TYPES}
+    for trait in db.session.scalars(select(MetricDefinition).order_by(MetricDefinition.position)):
+        traits[trait.metric_type].append((trait.id, trait.name))
+    for classroom in filling.cohorts:
+        for term in TERMS:
+            for metric_type in METRIC_TYPES:
+                _make_class(filling, classroom, term, metric_type, traits[metric_type])
+
+
+def _make_class(
+    filling: Filling, classroom: str, term: str, metric_type: str, traits: list[tuple[UUID, str]]
+) -> None:
+    random, moment = filling.population.random, now()
+    sheet = f"{classroom} {term.title()} Term {metric_type.lower()}.xlsx"
+    common = {
+        "cohort_id": filling.cohorts[classroom],
+        "session_id": filling.sessions[THIS_SESSION],
+        "term_id": filling.terms[THIS_SESSION, term],
+        "metric_type": metric_type,
+        "sheet": sheet,
+        "created_at": moment,
+        "updated_at": moment,
+    }
+    records, scores, changes = [], [], []
+    for student_id, batch_id in _students(filling, classroom):
+        metric_id = uuid4()
+        records.append({"id": metric_id, "student_id": student_id, "batch_id": batch_id, **common})
+        given = {name: min(BEST, max(POOREST, round(random.gauss(3.7, 0.9)))) for _, name in traits}
+        scores += [
+            {"metric_id": metric_id, "definition_id": definition_id, "score": given[name]}
+            for definition_id, name in traits
+        ]
+        changes.append(Change(metric_id, None, entered(given, sheet)))
+    db.session.execute(insert(Metric), records)
+    db.session.execute(insert(MetricScore), scores)
+    record_many(ENTITY, changes)
+
+
+def _students(filling: Filling, classroom: str) -> list[tuple[UUID, UUID]]:
+    """Find who is in a class, each with their arm."""
+    found = db.session.execute(
+        select(Enrollment.student_id, Enrollment.batch_id).where(
+            Enrollment.cohort_id == filling.cohorts[classroom], OPEN
+        )
+    )
+    return [(row.student_id, row.batch_id) for row in found]

@@ -1,0 +1,310 @@
+"""A school's whole year by the real program: from `tenants create` to graduates, over HTTP alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import pytest
+from openpyxl import Workbook, load_workbook
+
+from school_service.usual import TRAITS
+from tests.cli.program import Running, run
+
+PASSWORD = "correct horse battery staple"
+TERMS = ("FIRST", "SECOND", "THIRD")
+SUBJECTS = {"English Language": False, "Physics": False, "Music": True}  # elective?
+POINTS = {"CA1": 40, "EXAM": 60}
+NAMES = (
+    ("Adébísí", "Ògúnlẹ́yẹ"),
+    ("Chidinma", "Okàfor"),
+    ("Zainab", "Ɗanladi"),
+    ("Ẹfe", "Aigbe"),
+    ("Terver", "Iorkyaa"),
+    ("=1+1", "O'Neill-Ṣadé"),
+)
+
+
+@dataclass
+class Caller:
+    """Somebody who calls the service, in a school."""
+
+    service: Running
+    token: str
+    school: str
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        return self.service.ok(method, path, token=self.token, school=self.school, body=body)
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self.ask("POST", path, body)
+
+    def named(self, path: str) -> dict[str, str]:
+        """Ids by name."""
+        return {record["name"]: record["id"] for record in self.ask("GET", path)}
+
+    def download(self, path: str) -> Workbook:
+        answer = self.service.request("GET", path, token=self.token, school=self.school)
+        assert answer.status == 200, answer.data
+        return load_workbook(BytesIO(answer.data))
+
+    def upload(self, path: str, field: str, workbook: Workbook) -> dict[str, int]:
+        content = BytesIO()
+        workbook.save(content)
+        answer = self.service.send(
+            "POST",
+            path,
+            headers={"Authorization": f"Bearer {self.token}", "X-SCHOOL-ID": self.school},
+            fields={field: ("filled in.xlsx", content.getvalue())},
+        )
+        assert answer.status == 200, answer.data
+        return answer.json()
+
+    def sign_in(self, username: str, password: str) -> Caller:
+        body = {"username": username, "password": password}
+        token = self.ask("POST", "/users/login", body)["access_token"]["access_token"]
+        return Caller(self.service, token, self.school)
+
+
+@pytest.fixture
+def administrator(installed: dict[str, str], folder: Any, service: Running) -> Caller:
+    """The administrator of a school that the operator has just created."""
+
+    def operate(*arguments: str, **options: Any) -> Any:
+        done = run(*arguments, "--json", cwd=folder, settings=installed, **options)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return json.loads(done.stdout)
+
+    school = operate("tenants", "create", "Mayflower School, Ikenne", "--password-stdin", stdin=PASSWORD)
+    client = operate("clients", "create", "year", "--school", school["id"], "--permission", "read:users")
+    token = service.client_token(client["client_id"], client["client_secret"])
+    return Caller(service, token, school["id"]).sign_in("admin", PASSWORD)
+
+
+def test_from_the_first_day_to_the_graduates(administrator):
+    teacher = hire_a_teacher(administrator)
+    terms, subjects, classroom, session = set_up(administrator)
+    students = enrol_by_sheet(administrator)
+    cohort = administrator.post("/cohorts", classroom=classroom, session_id=session)
+    arms = (cohort["id"], administrator.post(f"/cohorts/{cohort['id']}/batches", name="B")["id"])
+    for number, arm in enumerate(arms):
+        body = {"students": [student["id"] for student in students[number::2]], "batch": arm}
+        administrator.ask("POST", f"/cohorts/{cohort['id']}/enrollment", body)
+        administrator.ask("PATCH", f"/teachers/{arm}/add_to_batch", {"teacher_id": teacher["id"]})
+    taught = teach(administrator, cohort["id"], subjects, students)
+
+    them = administrator.sign_in(teacher["username"], PASSWORD)
+    for term in TERMS:
+        for subject in taught.values():
+            give_scores(administrator, them, subject, terms[term])
+        for arm, batch_id in zip(arms, (arms[0], 2), strict=True):
+            give_traits(them, arm, batch_id, term)
+
+    assert_the_year_is_on_record(administrator, taught, terms, students, arms)
+    graduate(administrator, students, cohort["id"])
+    assert_the_past_stays(administrator, arms, students)
+
+
+def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
+    """Employ a teacher, who can sign in."""
+    lagos = administrator.named("/states")["Lagos"]
+    employee = administrator.post(
+        "/employees",
+        first_name="Fọlákẹ́",
+        middle_name="",
+        last_name="Sóyínká",
+        title="Dr",
+        gender="FEMALE",
+        dob="1979-06-30",
+        join_date="2009-09-07",
+        marital_status="Married",
+        blood_group="AB-",
+        religion="Christianity",
+        status="ACTIVE",
+        department=administrator.named("/departments")["Sciences"],
+        category=administrator.named("/employee-categories")["Teaching"],
+        position=administrator.named("/positions")["Teacher"],
+        nationality=administrator.named("/nationalities")["Nigeria"],
+        state=lagos,
+        lga=administrator.ask("GET", f"/lgas?state={lagos}")[0]["id"],
+        bank_details={
+            "bank_name": "First Bank",
+            "account_name": "F. Sóyínká",
+            "account_number": "0123456789",
+            "bank_sort_code": "011151003",
+            "account_type": "Current",
+            "employee_no": "MS-001",
+            "employee": 1,
+        },
+        next_of_kin={
+            "full_name": "Akin Sóyínká",
+            "relationship": "Husband",
+            "phone_number": "+2348030000001",
+            "physical_address": "1 School Road, Ikenne",
+            "employee": 1,
+        },
+        contact={
+            "email_address": "folake@example.com",
+            "phone_number": "+2348030000002",
+            "physical_address": "1 School Road, Ikenne",
+        },
+    )
+    (account,) = administrator.ask("GET", f"/users?search={employee['username']}")["data"]
+    administrator.ask(
+        "PUT", f"/users/{account['id']}/roles", {"role": administrator.named("/roles")["Teacher"]}
+    )
+    administrator.ask("PUT", f"/users/{account['id']}/password", {"password": PASSWORD})
+    shown = administrator.ask("GET", f"/employees/{employee['id']}")
+    assert shown["role"] == administrator.named("/roles")["Teacher"]
+    return shown
+
+
+def set_up(administrator: Caller) -> tuple[dict[str, str], dict[str, str], str, str]:
+    """Make a session and its terms, subjects and a classroom; answers their ids."""
+    session = administrator.post(
+        "/sessions", name="2025/2026", start_date="2025-09-08", end_date="2026-07-24", current=True
+    )["id"]
+    terms = {
+        term: administrator.post("/terms", session_id=session, term=term, display_name=f"{term} term")["id"]
+        for term in TERMS
+    }
+    subjects = {
+        name: administrator.post("/templates", name=name, code=name[:3].upper())["id"] for name in SUBJECTS
+    }
+    classroom = administrator.post("/classrooms", name="SSS 3", level="Senior Secondary")["id"]
+    return terms, subjects, classroom, session
+
+
+def enrol_by_sheet(administrator: Caller) -> list[dict[str, Any]]:
+    """Import the students from the template, filled in; answers them by admission number."""
+    sheet = administrator.download("/students/import-template")
+    header = [cell.value for cell in sheet["Students"][1]]
+    for number, (first_name, last_name) in enumerate(NAMES, 1):
+        row = {"first_name": first_name, "last_name": last_name, "admission_number": f"MS/{number:03}"}
+        for column, name in enumerate(header, 1):
+            if name in row:
+                sheet["Students"].cell(number + 1, column).value = row[name]
+                sheet["Students"].cell(number + 1, column).data_type = "s"
+    done = administrator.upload("/students/import-sheet", "sheet", sheet)
+    assert done == {"rows": len(NAMES), "created": len(NAMES), "errors": []}
+    students = administrator.ask("GET", "/students?pageSize=100")["data"]
+    return sorted(students, key=lambda student: student["admission_number"])
+
+
+def teach(
+    administrator: Caller, cohort: str, subjects: dict[str, str], students: list[dict[str, Any]]
+) -> dict[str, str]:
+    """Teach every subject to the cohort; half of the students take the elective one."""
+    taught = {
+        name: administrator.post(
+            "/cohort-subjects", cohort_id=cohort, subject_id=subjects[name], elective=elective
+        )["id"]
+        for name, elective in SUBJECTS.items()
+    }
+    takers = [student["id"] for student in students[:3]]
+    administrator.ask("PATCH", f"/cohort-subjects/{taught['Music']}/students", takers)
+    return taught
+
+
+def give_scores(administrator: Caller, teacher: Caller, subject: str, term: str) -> None:
+    """Make the assessments of a subject in a term, and enter their scores by sheet."""
+    for category, points in POINTS.items():
+        assessment = administrator.post(
+            "/assessments",
+            category=category,
+            subject=subject,
+            name=f"{category} of the term",
+            abbreviation=category,
+            due_date="2025-11-28",
+            total_points=points,
+            term=term,
+            description="As planned",
+            file_name=f"{category}.xlsx",
+            include_in_final=True,
+            publish_scores=True,
+        )["id"]
+        sheet = teacher.download(f"/assessments/{assessment}/download-sheet")
+        rows = list(sheet["Scores"].iter_rows(min_row=2))
+        for row in rows:
+            row[3].value = score_of(row[0].value, points)
+        path = f"/assessments/{assessment}/scoresheet"
+        done = teacher.upload(path, "scoresheet", sheet)
+        assert done == {"rows": len(rows), "created": len(rows), "updated": 0, "unchanged": 0, "blank": 0}
+        assert teacher.upload(path, "scoresheet", sheet)["unchanged"] == len(rows)
+
+
+def score_of(admission_number: str, points: int) -> float:
+    """The score of a student: the better, the later their number; halves are given."""
+    return points / 2 + int(admission_number[-3:]) * 0.5
+
+
+def give_traits(teacher: Caller, arm: str, batch_id: str | int, term: str) -> None:
+    """Score the traits of both types by sheet; the upload knows a batch by its number too."""
+    for metric_type, names in TRAITS.items():
+        path = f"/metrics/download-sheet?batchId={arm}&term={term}&metric_type={metric_type}"
+        sheet = teacher.download(path)
+        header, *rows = list(sheet["Metrics"].iter_rows())
+        assert [cell.value for cell in header[3:]] == list(names)
+        for row in rows:
+            for place, cell in enumerate(row[3:]):
+                cell.value = trait_of(row[0].value, place)
+        done = teacher.upload(f"/metrics/upload-sheet?batchId={batch_id}", "metric_sheet", sheet)
+        assert done == {"rows": 3, "created": 3, "updated": 0, "unchanged": 0, "blank": 0}
+
+
+def trait_of(admission_number: str, place: int) -> int:
+    return 1 + (int(admission_number[-3:]) + place) % 5
+
+
+def assert_the_year_is_on_record(administrator, taught, terms, students, arms):
+    for name, elective in SUBJECTS.items():
+        for term in terms.values():
+            shown = administrator.ask("GET", f"/scoresheets/{taught[name]}/scoresheet?term={term}")
+            assert len(shown) == (3 if elective else len(NAMES))
+            for line in shown:
+                number = line["student"]["admission_number"]
+                scores = {one["assessment_category"]: one["score"] for one in line["gradebooks"]}
+                assert scores == {name: score_of(number, points) for name, points in POINTS.items()}
+    for number, arm in enumerate(arms):
+        records = administrator.ask("GET", f"/metrics?batchId={arm}")
+        mine = {student["admission_number"] for student in students[number::2]}
+        assert {(one["admission_number"], one["term"], one["metric_type"]) for one in records} == {
+            (admission_number, term, metric_type)
+            for admission_number in mine
+            for term in TERMS
+            for metric_type in TRAITS
+        }
+        for one in records:
+            assert one["metric_scores"] == {
+                name: trait_of(one["admission_number"], place)
+                for place, name in enumerate(TRAITS[one["metric_type"]])
+            }
+    entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
+    assert administrator.ask("GET", "/gradebooks?pageSize=1")["total"] == entries
+    assert administrator.ask("GET", "/audit?entity=gradebook&pageSize=1")["total"] == entries
+
+
+def graduate(administrator: Caller, students: list[dict[str, Any]], cohort: str) -> None:
+    made = [administrator.post("/graduates", student=student["id"]) for student in students]
+    assert made == [
+        {
+            "id": number,
+            "student": student["number"],
+            "graduation_class": "SSS 3 2025/2026",
+            "school": "Mayflower School, Ikenne",
+        }
+        for number, student in enumerate(students, 1)
+    ]
+    assert administrator.ask("GET", "/graduates?page=0&size=50") == made
+    assert administrator.ask("GET", f"/cohorts/{cohort}/students") == []
+
+
+def assert_the_past_stays(administrator, arms, students):
+    for student in students:
+        shown = administrator.ask("GET", f"/students/{student['id']}")
+        assert (shown["status"], shown["cohort"]) == ("GRADUATED", None)
+    entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
+    assert administrator.ask("GET", "/gradebooks?pageSize=1")["total"] == entries
+    assert all(len(administrator.ask("GET", f"/metrics?batchId={arm}")) == 18 for arm in arms)

@@ -1,0 +1,18 @@
+"""docs/api.md is what its script writes."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_guide_is_what_the_service_answers(app, tenancy):
+    found = spec_from_file_location("write_api_guide", DOCS / "write_api_guide.py")
+    script = module_from_spec(found)
+    found.loader.exec_module(script)
+
+    written = script.write(app, tenancy)
+
+    assert (DOCS / "api.md").read_text(encoding="utf-8") == written, "run: python docs/write_api_guide.py"

@@ -1,0 +1,1 @@
+"""Arbitrary requests to every operation, by schemathesis: `tox -e fuzz`."""
