@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from flask import Flask
@@ -17,18 +18,24 @@ from school_service.classrooms.views import blp as classrooms
 from school_service.cohort_subjects.views import blp as cohort_subjects
 from school_service.cohorts.views import blp as cohorts
 from school_service.config import ConfigError, Settings
+from school_service.contacts.views import blp as contacts
+from school_service.employees.views import blp as employees
 from school_service.enrollments.views import blp as enrollments
 from school_service.extensions import db, jwt, limiter
 from school_service.geography import service as geography_service
 from school_service.geography.views import blp as geography
 from school_service.gradebooks.views import blp as gradebooks
+from school_service.graduates.views import blp as graduates
 from school_service.health.views import blp as health
+from school_service.metrics.views import blp as metrics
 from school_service.roles.views import blp as roles
 from school_service.scoresheets.views import blp as scoresheets
 from school_service.seeding import seed_school
 from school_service.sessions.views import blp as sessions
+from school_service.settings.views import blp as school_settings
 from school_service.students.views import blp as students
 from school_service.subjects.views import blp as subjects
+from school_service.teachers.views import blp as teachers
 from school_service.users.reads import USER_STATE
 from school_service.users.views import blp as users
 from school_service.web import documents, errors, tracing
@@ -37,7 +44,8 @@ from school_service.web.life import House
 from school_service.web.provider import blp as provider
 from tenants.binding import Rules
 from tenants.database import registry_options, registry_url, school_url, serving_options
-from tenants.migrating import head
+from tenants.migrating import served
+from tenants.placing import Placement
 from tenants.tenancy import Tenancy
 
 # In the order in which the document shows them.
@@ -54,6 +62,12 @@ FEATURES = (
     assessments,
     gradebooks,
     scoresheets,
+    metrics,
+    teachers,
+    employees,
+    school_settings,
+    graduates,
+    contacts,
     audit,
     geography,
     health,
@@ -73,6 +87,8 @@ def create_app(settings: Settings | None = None) -> Flask:
         )
     key = SigningKey.from_pem(settings.signing_key, settings.signing_key_setting)
 
+    placement = Placement(str(settings.database_url.username), settings.serving_logins)
+
     app = Flask("school_service", static_folder=None)
     app.json = OrjsonProvider(app)
     app.url_map.strict_slashes = True
@@ -81,14 +97,15 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.config.update(
         MAX_CONTENT_LENGTH=settings.max_upload_bytes + FORM_OVERHEAD,
         MAX_FORM_PARTS=20,
-        **_database(settings),
+        **_database(settings, placement),
         **_limits(settings),
     )
     tokens.configure(app, settings, key)
+    app.extensions["placement"] = placement
     db.init_app(app)
     jwt.init_app(app)
     limiter.init_app(app)
-    rules = Rules(roles=settings.tenant_roles, serves=(head(),))
+    rules = Rules(roles=settings.tenant_roles, serves=served())
     app.extensions["school-service"] = House(settings, Verifier(settings, key), USER_STATE, rules)
 
     tracing.trace(app)
@@ -107,16 +124,29 @@ def tenancy_of(settings: Settings) -> Tenancy:
         roles=settings.tenant_roles,
         seed=seed_school,
         reference=geography_service.fill,
+        logins=settings.serving_logins,
+        distributed=settings.tenant_distributed,
+        version=__version__,
     )
 
 
-def _database(settings: Settings) -> dict[str, Any]:
+def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
     url = settings.database_url
-    return {
-        "SQLALCHEMY_DATABASE_URI": school_url(url),
-        "SQLALCHEMY_ENGINE_OPTIONS": serving_options(settings.pool_size),
-        "SQLALCHEMY_BINDS": {"registry": {"url": registry_url(url), **registry_options(REGISTRY_POOL)}},
-    }
+    options = partial(serving_options, schools_per_connection=settings.schools_per_connection)
+    binds: dict[str, Any] = {"registry": {"url": registry_url(url), **registry_options(REGISTRY_POOL)}}
+    if not placement.divided:
+        return {
+            "SQLALCHEMY_DATABASE_URI": school_url(url),
+            "SQLALCHEMY_ENGINE_OPTIONS": options(settings.pool_size),
+            "SQLALCHEMY_BINDS": binds,
+        }
+    kept = placement.kept_connections(settings.pool_size)
+    for login in placement.school_logins:
+        binds[login] = {
+            "url": school_url(url.set(username=login)),
+            **options(kept, in_passing=settings.pool_size - kept),
+        }
+    return {"SQLALCHEMY_BINDS": binds}
 
 
 def _limits(settings: Settings) -> dict[str, Any]:

@@ -12,9 +12,13 @@ from urllib.parse import SplitResult, urlsplit
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from tenants.placing import MOST_LOGINS, Placement
+from tenants.pooling import SCHOOLS_PER_CONNECTION
+
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
+LONGEST_NAME = 63  # bytes of a role's name
 _DATABASE = "postgresql://user:password@host/database"
 
 
@@ -36,7 +40,11 @@ class Settings:
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519); `signing_key_setting` names the one that it came from
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
+    `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school; needs TENANT_ROLES=off) or off; default: off
+    `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
+    `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools after which a connection is replaced, 1 to 100,000;
+                        default: 150
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
@@ -53,7 +61,10 @@ class Settings:
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
     tenant_roles: bool
+    tenant_distributed: bool
+    serving_logins: int
     pool_size: int
+    schools_per_connection: int
     max_upload_bytes: int
     rate_limit_storage: str = field(repr=False)
     docs: bool
@@ -77,6 +88,7 @@ class Settings:
             )
         base = (auth_url or "").rstrip("/")
         issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
+        tenant_roles = read.switch("TENANT_ROLES", default=True)
         return cls(
             database_url=database_url,
             admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,
@@ -87,8 +99,13 @@ class Settings:
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
-            tenant_roles=read.switch("TENANT_ROLES", default=True),
+            tenant_roles=tenant_roles,
+            tenant_distributed=read.distributed(tenant_roles),
+            serving_logins=read.serving_logins(tenant_roles, database_url),
             pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
+            schools_per_connection=read.integer(
+                "SCHOOLS_PER_CONNECTION", default=SCHOOLS_PER_CONNECTION, least=1, most=100_000
+            ),
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
             docs=read.switch("DOCS", default=True),
@@ -163,6 +180,30 @@ class _Reader:
         if scheme in {"redis", "rediss"}:
             _split(name, value)
         return value
+
+    def distributed(self, tenant_roles: bool) -> bool:
+        if not self.switch("TENANT_DISTRIBUTED", default=False):
+            return False
+        if tenant_roles:
+            raise ConfigError(
+                "TENANT_DISTRIBUTED is on, and so is TENANT_ROLES: through a Citus coordinator a school has no role "
+                "of its own. Set TENANT_ROLES to off."
+            )
+        return True
+
+    def serving_logins(self, tenant_roles: bool, database_url: URL) -> int:
+        logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MOST_LOGINS)
+        if logins > 1 and not tenant_roles:
+            raise ConfigError(
+                "SERVING_LOGINS divides the memberships in the schools' roles: with TENANT_ROLES off it must be 1."
+            )
+        longest = max(Placement(str(database_url.username), logins).all_logins, key=len)
+        if logins > 1 and len(longest.encode()) > LONGEST_NAME:
+            raise ConfigError(
+                f"DATABASE_URL names a user too long for SERVING_LOGINS: with a number behind it, more than "
+                f"{LONGEST_NAME} bytes."
+            )
+        return logins
 
     def signing_key(self) -> str | None:
         inline, path = self.text("SIGNING_KEY"), self.text("SIGNING_KEY_FILE")

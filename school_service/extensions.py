@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from flask import Flask, current_app
 from flask_jwt_extended import JWTManager
 from flask_sqlalchemy import SQLAlchemy
+from flask_sqlalchemy import session as flask_session
 from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
 from sqlalchemy import MetaData
+from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
 from school_service.config import ConfigError
+from tenants.database import SchoolSession
+from tenants.placing import Placement
 
 STORAGE_PATIENCE = 2.0  # seconds that counting a try may take
 
@@ -28,6 +34,20 @@ class Model(DeclarativeBase):
     """Base of the records of a school. Table names carry no schema: the transaction's search_path gives it."""
 
     metadata = MetaData(naming_convention=NAMING)
+
+
+class RoutedSession(SchoolSession, flask_session.Session):
+    """The session of the application: on the engine of its school's login."""
+
+    def engine_of(self, school_id: UUID) -> Engine:
+        """Find the engine of the current application."""
+        placement: Placement = current_app.extensions["placement"]
+        return self._db.engines[engine_key(placement, school_id)]
+
+
+def engine_key(placement: Placement, school_id: UUID) -> str | None:
+    """Name the engine of a school among `db.engines`: its login, or None where one engine serves them all."""
+    return placement.login_of(school_id) if placement.divided else None
 
 
 class Limiter:
@@ -54,6 +74,6 @@ class Limiter:
         return found
 
 
-db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False})
+db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False, "class_": RoutedSession})
 jwt = JWTManager()
 limiter = Limiter()

@@ -26,6 +26,7 @@ from school_service.extensions import db
 from tenants.errors import NotInstalled
 from tenants.installing import check_installed
 from tenants.migrating import head
+from tenants.placing import Placement
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
@@ -80,6 +81,7 @@ def base_address(listener: socket.socket) -> str:
 
 def check(app: Flask, settings: Settings, threads: int) -> None:
     """See that the database is there and of this version, and warn of what is unwise; raises ServingError."""
+    placement: Placement = app.extensions["placement"]
     try:
         with app.app_context(), db.engines["registry"].connect() as connection:
             check_installed(connection)
@@ -87,16 +89,23 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
                 text(
                     "SELECT rolname, rolsuper OR rolbypassrls AS mighty,"
                     " current_setting('max_connections')::int AS connections,"
+                    " (SELECT count(*) FROM registry.schools) AS schools,"
+                    " (SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)) AS logins,"
                     " (SELECT count(*) FROM registry.schools WHERE revision <> :head) AS behind"
                     " FROM pg_roles WHERE rolname = current_user"
                 ),
-                {"head": head()},
+                {"head": head(), "logins": list(placement.all_logins)},
             ).one()
     except NotInstalled as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise ServingError(f"The database of DATABASE_URL can't be used: {reason}") from None
+    if found.logins < len(placement.all_logins):
+        raise ServingError(
+            f"SERVING_LOGINS is {placement.logins}, and the database has not all of these logins. "
+            "Run: school-service tenants init"
+        )
     if found.mighty:
         _log.warning(
             "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; name "
@@ -108,15 +117,19 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
             "the same login serves and provisions: give DATABASE_URL one of its own",
             extra={"login": found.rolname},
         )
+    advice = placement.advice(found.schools) if settings.tenant_roles else None
+    if advice:
+        _log.warning("%s", advice)
     if settings.pool_size < threads:
         _log.warning(
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
             extra={"pool_size": settings.pool_size, "threads": threads},
         )
-    if settings.pool_size >= found.connections:
+    kept = placement.logins * placement.kept_connections(settings.pool_size)
+    if kept >= found.connections:
         _log.warning(
             "POOL_SIZE asks for more connections than PostgreSQL allows",
-            extra={"pool_size": settings.pool_size, "max_connections": found.connections},
+            extra={"pool_size": settings.pool_size, "kept": kept, "max_connections": found.connections},
         )
     if found.behind:
         _log.warning(

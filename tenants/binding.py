@@ -11,11 +11,12 @@ writing, changing or dropping anything of another school, reading the registry, 
 databases or temporary tables. The catalogues stay readable, so the names of schemas and tables are no secret
 within the database.
 
-What no role can prevent: the login may become each school's role, and PostgreSQL judges `SET ROLE` by the
-login and not by the role of the moment. Whoever can run SQL of their own choice inside a request can say
-`SET ROLE` with another school's role, or `RESET ROLE` and read the registry. Roles guard against wrong
-statements, not against injected ones; against those there are bound parameters alone, and the rule that no
-statement is ever built from input. A login for each school would end this, at the price of a pool for each.
+What no role can prevent: the login may become the role of each of its schools (`tenants.placing`), and
+PostgreSQL judges `SET ROLE` by the login and not by the role of the moment. Whoever can run SQL of their own
+choice inside a request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles
+guard against wrong statements, not against injected ones; against those there are bound parameters alone, and
+the rule that no statement is ever built from input. A login for each school would end this, at the price of a
+pool for each.
 
 With roles off (`Rules.roles`), isolation is by search_path alone: a statement that names another school's
 schema reaches it.
@@ -23,6 +24,7 @@ schema reaches it.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -48,6 +50,11 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC423": (SchoolSuspended, "This school is suspended."),
     "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
 }
+
+_CLOSED = (
+    "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
+)
+_log = logging.getLogger(__name__)
 
 # One row, client or no client: the role is switched while the row is made, so it must be made.
 _CLIENT_STATE = """
@@ -114,7 +121,14 @@ def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[
 
 def refusal(error: DBAPIError) -> TenancyError | None:
     """Translate the registry's refusal of an entry; None where the error is of another kind."""
-    found = _REFUSALS.get(getattr(error.orig, "pgcode", None) or "")
+    state = getattr(error.orig, "pgcode", None) or ""
+    found = _REFUSALS.get(state)
     if found is not None:
         return found[0](found[1])
-    return NotInstalled() if lacks_registry(error) else None
+    if lacks_registry(error):
+        return NotInstalled()
+    if state == "42501":
+        # The registry let the login pass, the school's role did not: the school was made for other logins.
+        _log.warning("%s", _CLOSED, extra={"reason": str(error.orig).strip().splitlines()[0]})
+        return SchoolUpgrading("This school can't be entered just now. Try again shortly.")
+    return None

@@ -11,8 +11,10 @@ import re
 import secrets
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,12 +22,17 @@ import click
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from tenants import registry
+from tenants.backup import back_up
+from tenants.checking import check
 from tenants.clients import create_client, list_clients, revoke_client
+from tenants.deleting import delete_school
 from tenants.errors import NotInstalled, TenancyError
-from tenants.installing import install
-from tenants.migrating import head, history, write_baseline
+from tenants.installing import install, withdraw
+from tenants.migrating import TENANT, head, revisions, write_baseline
 from tenants.provisioning import create_school
+from tenants.restoring import restore
 from tenants.tenancy import Administrator, Tenancy
+from tenants.upgrading import MOST_WORKERS, list_standings, stopped_by_signals, upgrade_schools
 
 LOADER = "tenants.loader"
 LONGEST_PASSWORD = 1000  # characters; the API's own limit
@@ -43,7 +50,7 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             verb(tenancy, *arguments, **options)
         except ProgrammingError as error:
-            if getattr(error.orig, "pgcode", None) in {"42P01", "3F000"}:
+            if getattr(error.orig, "pgcode", None) in {"42P01", "3F000", "42703"}:
                 raise click.ClickException(
                     str(NotInstalled("The database has no registry. Run: school-service tenants init"))
                 ) from None
@@ -136,11 +143,24 @@ def tenants_group() -> None:
 
 
 @tenants_group.command("init")
+@click.option(
+    "--withdraw",
+    "withdrawing",
+    is_flag=True,
+    help="Take away the memberships that this number of SERVING_LOGINS has no use for, once every server runs with it.",
+)
 @with_tenancy
-def init(tenancy: Tenancy) -> None:
-    """Create or upgrade the registry, and the login role that serves."""
+def init(tenancy: Tenancy, withdrawing: bool) -> None:
+    """Create or upgrade the registry, and the logins that serve."""
     install(tenancy)
-    click.echo(f"Registry ready; requests are served by the login {tenancy.serving_login}.")
+    placement = tenancy.placement
+    if placement.divided:
+        first, *_, last = placement.school_logins
+        click.echo(f"Registry ready, served by the login {placement.login}; schools by {first} to {last}.")
+    else:
+        click.echo(f"Registry ready; requests are served by the login {placement.login}.")
+    if withdrawing:
+        click.echo(f"Memberships taken away: {withdraw(tenancy)}.")
     if tenancy.one_login:
         click.echo(
             "Note: the same login provisions and serves. Give DATABASE_URL a login of its own "
@@ -207,23 +227,85 @@ def show_(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 @as_json
 @with_tenancy
 def status(tenancy: Tenancy, as_json: bool) -> None:
-    """Show the revision of each school, and who is behind."""
+    """Show the revision of each school, who is behind, and whose migration failed, and why."""
     with tenancy.admin.connect() as connection:
-        schools = registry.list_schools(connection)
-    records = [
-        {
-            "id": str(school.id),
-            "name": school.name,
-            "status": school.status,
-            "revision": school.revision,
-            "state": "current" if school.revision == head() else "behind",
-        }
-        for school in schools
-    ]
-    show_table(records, ("id", "name", "status", "revision", "state"), as_json)
+        standings = list_standings(connection, tenancy)
+    show_table(
+        [standing.as_record() for standing in standings],
+        ("id", "name", "status", "revision", "state", "error"),
+        as_json,
+    )
     if not as_json:
-        behind = sum(record["state"] == "behind" for record in records)
-        click.echo(f"{len(records)} schools, newest revision {head()}, {behind} behind.")
+        behind = sum(standing.is_behind for standing in standings)
+        failed = sum(standing.state == "failed" for standing in standings)
+        newest = head(tenancy.history)
+        click.echo(f"{len(standings)} schools, newest revision {newest}, {behind} behind ({failed} failed).")
+        advice = tenancy.placement.advice(len(standings)) if tenancy.roles else None
+        if advice:
+            click.echo(f"Note: {advice}.")
+
+
+@tenants_group.command("migrate", short_help="Bring the schools to the newest revision.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST_WORKERS),
+    default=2,
+    show_default=True,
+    help="Schools to migrate at once, each on a connection of its own.",
+)
+@click.option("--school", "school_id", metavar="ID", type=click.UUID, help="Migrate this school alone.")
+@click.option(
+    "--retry-failed", is_flag=True, help="Migrate only schools whose last migration failed, no other."
+)
+@as_json
+@with_tenancy
+def migrate(
+    tenancy: Tenancy, workers: int, school_id: UUID | None, retry_failed: bool, as_json: bool
+) -> None:
+    """Bring every school that is behind to the newest revision, those whose last migration failed too.
+
+    A school that fails stays as it is and does not hold up the others; `tenants status` says why. A second
+    run goes on where the first ended, however it ended. SIGINT and SIGTERM let what is under way end.
+    """
+    with stopped_by_signals() as stop:
+        report = upgrade_schools(
+            tenancy,
+            workers=workers,
+            school_id=school_id,
+            retry_failed=retry_failed,
+            stop=stop,
+            progress=partial(progress_bar, hidden=as_json),
+        )
+    if as_json:
+        click.echo(json.dumps(report.as_record(), ensure_ascii=False))
+    else:
+        click.echo(
+            f"{len(report.migrated)} schools migrated to {report.revision} in {report.seconds:.1f} s, "
+            f"{len(report.failed)} failed, {report.skipped} left as they were."
+        )
+    for school in report.newer:
+        click.echo(
+            f"Newer than this program: {school.id} {school.name}, at {school.revision}; left alone.", err=True
+        )
+    for school, error in report.failed:
+        click.echo(f"Failed: {school.id} {school.name}: {error}", err=True)
+    if report.stopped:
+        click.echo(f"Stopped; {report.remaining} schools were not begun.", err=True)
+    if not report.complete:
+        click.get_current_context().exit(1)
+
+
+@contextmanager
+def progress_bar(length: int, *, hidden: bool = False) -> Iterator[Callable[..., None]]:
+    """Show the progress of long work on standard error, where that is a terminal.
+
+    Yields a function that is called with the number of steps done, one unless it is given.
+    """
+    if hidden or not sys.stderr.isatty():
+        yield lambda _steps=1: None
+        return
+    with click.progressbar(length=length, file=sys.stderr) as bar:
+        yield lambda steps=1: bar.update(steps)
 
 
 def _change(tenancy: Tenancy, school_id: UUID, as_json: bool, **values: Any) -> None:
@@ -245,8 +327,8 @@ def suspend(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 @as_json
 @with_tenancy
 def resume(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
-    """Open a suspended school again."""
-    _change(tenancy, school_id, as_json, status="active")
+    """Open a suspended school again, or one whose deletion ended before anything was dropped."""
+    _change(tenancy, school_id, as_json, status="active", deletion=None)
 
 
 @tenants_group.command("rename")
@@ -259,10 +341,95 @@ def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
     _change(tenancy, school_id, as_json, name=name)
 
 
+@tenants_group.command("check", short_help="Judge the migrations by the rules of schools' schemas.")
+@click.option(
+    "--history",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=TENANT,
+    help="Judge the migrations of this folder.  [default: the program's own]",
+)
+@as_json
+def check_(folder: Path, as_json: bool) -> None:
+    """Judge the migrations: what sharding by schema, or a school's schema, can't take; needs no database."""
+    findings = check(folder)
+    if as_json:
+        click.echo(json.dumps([finding.as_record() for finding in findings], ensure_ascii=False))
+    for finding in [] if as_json else findings:
+        click.echo(f"{finding.revision}  {finding.rule}: {finding.why}\n    {finding.statement}")
+    if findings:
+        click.get_current_context().exit(1)
+    if not as_json:
+        click.echo(f"{len(revisions(folder))} revisions and their baseline keep the rules.")
+
+
+@tenants_group.command("delete", short_help="Delete a school, after a backup.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.option("--yes", is_flag=True, help="Needed: that it is meant.")
+@click.option("--no-backup", is_flag=True, help="Make no backup before.")
+@click.option(
+    "--backup-dir",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="Folder of the backup; default: the current one.",
+)
+@as_json
+@with_tenancy
+def delete(
+    tenancy: Tenancy, school_id: UUID, yes: bool, no_backup: bool, folder: Path | None, as_json: bool
+) -> None:
+    """Delete a school for good, after a backup; prints the backup's file.
+
+    A deletion that was broken off goes on when it is run again.
+    """
+    if not yes:
+        raise click.UsageError("This deletes a school and all its records. Add --yes if that is meant.")
+    if no_backup and folder:
+        raise click.UsageError("--no-backup and --backup-dir exclude each other.")
+    deleted = delete_school(
+        tenancy,
+        school_id,
+        backup_folder=None if no_backup else folder or Path(),
+        progress=partial(progress_bar, hidden=as_json),
+    )
+    if deleted.resumed:
+        made = f"made the backup {deleted.backup}" if deleted.backup else "made no backup"
+        click.echo(f"Note: an earlier run had begun the deletion, and {made}.", err=True)
+    show(deleted.as_record(), as_json)
+
+
+@tenants_group.command("backup", short_help="Write a school into a file.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace the file where it exists.")
+@as_json
+@with_tenancy
+def backup(tenancy: Tenancy, school_id: UUID, path: Path, force: bool, as_json: bool) -> None:
+    """Write a school into a file, all of it as of one moment, while its users go on working."""
+    manifest = back_up(
+        tenancy, school_id, path, replace=force, progress=partial(progress_bar, hidden=as_json)
+    )
+    show({"file": str(path), **manifest.as_record()}, as_json)
+
+
+@tenants_group.command("restore", short_help="Restore a school from its backup.")
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--id", "school_id", type=click.UUID, help="The school's new id; default: its own.")
+@click.option("--name", type=Name(), help="The school's new name; default: its own.")
+@as_json
+@with_tenancy
+def restore_(tenancy: Tenancy, path: Path, school_id: UUID | None, name: str | None, as_json: bool) -> None:
+    """Restore a school from its backup: all of it or nothing; beside the original with an --id of its own."""
+    school = restore(
+        tenancy, path, school_id=school_id, name=name, progress=partial(progress_bar, hidden=as_json)
+    )
+    show(school.as_record(), as_json)
+
+
 @tenants_group.command("baseline", hidden=True)
 def write_baseline_file() -> None:
     """Write baseline.sql anew from the migrations (for developers, after adding a migration)."""
-    path = history("tenant") / "baseline.sql"
+    path = TENANT / "baseline.sql"
     path.write_text(write_baseline(), encoding="utf-8")
     click.echo(f"Wrote {path}.")
 

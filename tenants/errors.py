@@ -50,5 +50,29 @@ class NotInstalled(TenancyError):
         super().__init__(message)
 
 
+class NotDistributed(TenancyError):
+    """Schools are to be placed by Citus, and the database doesn't have it."""
+
+
 class UnfitLogin(TenancyError):
     """The login that is to serve requests has powers that reach around the schools' roles."""
+
+
+class SchoolDeleting(TenancyError):
+    """The school is being deleted: what is asked can't be done any more."""
+
+
+class SchoolBusy(TenancyError):
+    """Others are at work in the school, and did not end in time."""
+
+
+class ProgramMissing(TenancyError):
+    """No program of PostgreSQL of a version that fits the server was found."""
+
+
+class ProgramFailed(TenancyError):
+    """A program of PostgreSQL failed; the message holds its own words."""
+
+
+class BackupRefused(TenancyError):
+    """A backup can't be written or read, or is not what it should be; the message says why."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from alembic import command
@@ -15,7 +17,7 @@ from sqlalchemy.exc import ProgrammingError
 from tenants.database import quoted, send
 from tenants.errors import NotInstalled, UnfitLogin
 from tenants.migrating import history
-from tenants.provisioning import admission
+from tenants.provisioning import admission, check_distributed
 from tenants.registry import list_schools
 from tenants.tenancy import Tenancy
 
@@ -31,31 +33,96 @@ _POWERS = {
 }
 
 
-_CLOSED_ROLES = "SELECT rolname FROM pg_roles WHERE NOT pg_has_role(:login, oid, 'SET')"
-_CLOSED_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE NOT has_schema_privilege(:login, oid, 'USAGE')"
+# Statements of one transaction: each takes locks, on a role or on a school's tables.
+_AT_ONCE = 100
+
+_OPEN_ROLES = """
+SELECT member.rolname, role.rolname FROM pg_auth_members m
+JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
+WHERE m.set_option AND member.rolname = ANY (:logins)
+"""
+_OPEN_SCHEMAS = """
+SELECT login, nspname FROM unnest(CAST(:logins AS text[])) AS login, pg_namespace
+WHERE has_schema_privilege(login, pg_namespace.oid, 'USAGE')
+"""
+# A membership is taken away in the name of who granted it.
+_MEMBERS = """
+SELECT member.rolname, role.rolname, grantor.rolname FROM pg_auth_members m
+JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
+JOIN pg_roles grantor ON grantor.oid = m.grantor
+WHERE starts_with(member.rolname, :login)
+"""
+_LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
 
 
 def install(tenancy: Tenancy) -> None:
-    """Create or upgrade the registry, its reference data and the serving login, in one transaction.
+    """Create or upgrade the registry, its reference data and the serving logins, in one transaction.
 
-    The login can sign in and read the registry; it is a member of every school's role but inherits nothing of
-    it, so that it reaches a school's tables only after switching to that school's role. Run again, it sets
-    the login's password anew, and lets a login of another name into the schools that exist. Where the
-    operator's login owns the database, temporary tables are forbidden to all others: they would outlive a
-    transaction.
+    A login can sign in and read the registry; it is a member of its schools' roles but inherits nothing of
+    them, so that it reaches a school's tables only after switching to that school's role. Run again, it sets
+    the logins' password anew, and then lets them into the schools that exist and are closed to them yet: a login
+    of another name, or more logins than before. Where the operator's login owns the database, temporary tables
+    are forbidden to all others: they would outlive a transaction.
 
-    Raises NotInstalled where the registry is of a later version, UnfitLogin where the login exists and has
-    powers that reach around the schools' roles.
+    Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
+    powers that reach around the schools' roles, NotDistributed where Citus is asked for and missing.
     """
-    with tenancy.admin.begin() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _INSTALLATION_LOCK})
+    if tenancy.one_login and tenancy.placement.divided:
+        raise UnfitLogin(
+            "SERVING_LOGINS divides the schools over logins without powers: "
+            "give DATABASE_URL a login of its own, and this one as ADMIN_DATABASE_URL."
+        )
+    with _turn(tenancy) as connection:
+        if tenancy.distributed:
+            check_distributed(connection)
         send(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
         tenancy.reference(connection)
         _close_to_all(connection)
         if not tenancy.one_login:
-            _provide_login(connection, tenancy)
-            _open_to_login(connection, tenancy)
+            for login in tenancy.placement.all_logins:
+                _provide_login(connection, tenancy, login)
+    if not tenancy.one_login:
+        with _turn(tenancy) as connection:
+            closed = _closed_schools(connection, tenancy)
+        _in_pieces(tenancy, [part for schema in closed for part in admission(tenancy, schema)])
+
+
+def withdraw(tenancy: Tenancy) -> int:
+    """Take away the memberships that the present number of logins has no use for; answer how many.
+
+    For when that number was changed and every process that serves has been started with the new one: until then
+    the old memberships are in use. Logins beyond the number can't sign in any more; raising the number and
+    installing again opens them.
+    """
+    placement = tenancy.placement
+    with _turn(tenancy) as connection:
+        schools = {school.schema: placement.login_of(school.id) for school in list_schools(connection)}
+        unused = [
+            f"REVOKE {quoted(schema)} FROM {quoted(login)} GRANTED BY {quoted(grantor)}"
+            for login, schema, grantor in connection.execute(text(_MEMBERS), {"login": placement.login})
+            if placement.was_login(login) and schools.get(schema, login) != login
+        ]
+        for login in connection.execute(text(_LOGINS), {"login": placement.login}).scalars().all():
+            if placement.was_login(login) and login not in placement.all_logins:
+                send(connection, f"ALTER ROLE {quoted(login)} NOLOGIN")
+    _in_pieces(tenancy, unused)
+    return len(unused)
+
+
+def _in_pieces(tenancy: Tenancy, statements: list[str]) -> None:
+    """Send statements in transactions of a size that the server's table of locks bears."""
+    for first in range(0, len(statements), _AT_ONCE):
+        with _turn(tenancy) as connection:
+            send(connection, ";\n".join(statements[first : first + _AT_ONCE]))
+
+
+@contextmanager
+def _turn(tenancy: Tenancy) -> Iterator[Connection]:
+    """Work in a transaction that no other operator's installing runs beside."""
+    with tenancy.admin.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _INSTALLATION_LOCK})
+        yield connection
 
 
 def check_installed(connection: Connection) -> None:
@@ -88,8 +155,7 @@ def _close_to_all(connection: Connection) -> None:
     )
 
 
-def _provide_login(connection: Connection, tenancy: Tenancy) -> None:
-    name = tenancy.serving_login
+def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
     login = quoted(name)
     found = connection.execute(
         text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
@@ -126,11 +192,16 @@ def _provide_login(connection: Connection, tenancy: Tenancy) -> None:
     )
 
 
-def _open_to_login(connection: Connection, tenancy: Tenancy) -> None:
-    """Let the login into the schools that were created for a login of another name."""
-    closed = _CLOSED_ROLES if tenancy.roles else _CLOSED_SCHEMAS
-    found = set(connection.execute(text(closed), {"login": tenancy.serving_login}).scalars())
-    closed_schools = [school.schema for school in list_schools(connection) if school.schema in found]
-    statements = [statement for schema in closed_schools for statement in admission(tenancy, schema)]
-    if statements:
-        send(connection, ";\n".join(statements))
+def _closed_schools(connection: Connection, tenancy: Tenancy) -> list[str]:
+    """List the schemas of schools that are closed to their login.
+
+    They were created for a login of another name, or for another number of logins.
+    """
+    placement = tenancy.placement
+    query = text(_OPEN_ROLES if tenancy.roles else _OPEN_SCHEMAS)
+    found = {tuple(row) for row in connection.execute(query, {"logins": list(placement.school_logins)})}
+    return [
+        school.schema
+        for school in list_schools(connection)
+        if (placement.login_of(school.id), school.schema) not in found
+    ]

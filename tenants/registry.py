@@ -21,6 +21,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     MetaData,
+    Select,
     String,
     Table,
     Text,
@@ -30,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from tenants.errors import UnknownSchool
+from tenants.errors import SchoolDeleting, UnknownSchool
 
 # No such table, schema, function or column; permission denied.
 _LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
@@ -58,7 +59,10 @@ schools = Table(
     Column("motto", Text),
     Column("logo_url", Text),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("deletion", String(20)),
+    Column("backup", Text),
     CheckConstraint("status IN ('active', 'suspended')", name="status"),
+    CheckConstraint("deletion IN ('closed', 'begun')", name="deletion"),
 )
 
 clients = Table(
@@ -81,10 +85,25 @@ client_schools = Table(
     Index("ix_client_schools_school_id", "school_id"),
 )
 
+# At most one for a school, that of its last attempt; a school that gets to the newest revision has none.
+failed_migrations = Table(
+    "failed_migrations",
+    metadata,
+    Column("school_id", ForeignKey(schools.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("revision", String(40), nullable=False),
+    Column("sqlstate", String(5)),
+    Column("error", Text, nullable=False),
+    Column("failed_at", DateTime(timezone=True), nullable=False),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class School:
-    """A tenant: its identity in the registry and what is shown of it to its users."""
+    """A tenant: its identity in the registry and what is shown of it to its users.
+
+    `deletion` is set while the school is being deleted: `closed`, as long as all of it is there; `begun`, once its
+    tables are being dropped. `backup` names the file that was made of it before.
+    """
 
     id: UUID
     name: str
@@ -96,6 +115,8 @@ class School:
     motto: str | None
     logo_url: str | None
     created_at: datetime
+    deletion: str | None = None
+    backup: str | None = None
 
     @property
     def schema(self) -> str:
@@ -107,6 +128,7 @@ class School:
         return {
             **asdict(self),
             "id": str(self.id),
+            "status": "deleting" if self.deletion else self.status,
             "created_at": self.created_at.isoformat(),
             "schema": self.schema,
         }
@@ -117,12 +139,30 @@ def schema_of(school_id: UUID) -> str:
     return f"school_{school_id.hex}"
 
 
+def school_of(schema: str) -> UUID:
+    """Tell the id of the school that a schema, or a role, is named for."""
+    return UUID(schema.removeprefix("school_"))
+
+
 def find_school(connection: Connection, school_id: UUID) -> School:
     """Find a school by id; raises UnknownSchool."""
-    row = connection.execute(select(schools).where(schools.c.id == school_id)).one_or_none()
+    return _find(connection, school_id, select(schools))
+
+
+def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School:
+    row = connection.execute(query.where(schools.c.id == school_id)).one_or_none()
     if row is None:
         raise UnknownSchool(f"No school has the id {school_id}.")
     return School(**row._mapping)
+
+
+def hold_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
+    """Find a school, and keep it from being changed, migrated or deleted until the transaction ends.
+
+    `shared`: others may hold it so, too. Raises UnknownSchool.
+    """
+    # Grants that refer to the school go on: they need its key alone.
+    return _find(connection, school_id, select(schools).with_for_update(read=shared, key_share=not shared))
 
 
 def list_schools(connection: Connection) -> list[School]:
@@ -132,7 +172,14 @@ def list_schools(connection: Connection) -> list[School]:
 
 
 def change_school(connection: Connection, school_id: UUID, **values: Any) -> School:
-    """Change status or name of a school, within the connection's transaction; raises UnknownSchool."""
+    """Change status or name of a school, within the connection's transaction.
+
+    Raises UnknownSchool, and SchoolDeleting where parts of it are gone already.
+    """
+    if hold_school(connection, school_id).deletion == "begun":
+        raise SchoolDeleting(
+            f"The school {school_id} is being deleted: parts of it are gone. Run delete again."
+        )
     connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
     return find_school(connection, school_id)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection
 from sqlalchemy.engine import Engine
 
 from tenants.database import admin_engine
+from tenants.migrating import TENANT
+from tenants.placing import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ class Tenancy:
 
     `admin_url` is the login that provisions, `serving_url` the one that serves requests. `roles` says whether
     each school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the
-    reference data that the registry keeps for all schools.
+    reference data that the registry keeps for all schools. `history` is the folder of the schools' migrations.
+    `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places
+    each school on a server. `version` is that of the program, for the records that outlive it.
     """
 
     admin_url: URL
@@ -42,6 +47,10 @@ class Tenancy:
     roles: bool
     seed: Seed
     reference: Reference
+    history: Path = field(default=TENANT, kw_only=True)
+    logins: int = field(default=1, kw_only=True)
+    distributed: bool = field(default=False, kw_only=True)
+    version: str = field(default="unknown", kw_only=True)
 
     @cached_property
     def admin(self) -> Engine:
@@ -50,10 +59,15 @@ class Tenancy:
 
     @property
     def serving_login(self) -> str:
-        """The role that serves requests."""
+        """The role that serves requests; where schools are divided over several logins, the registry's."""
         return self.serving_url.username or self.admin_url.username or ""
 
     @property
     def one_login(self) -> bool:
         """Whether the login that serves is the one that provisions."""
         return self.serving_login == self.admin_url.username
+
+    @property
+    def placement(self) -> Placement:
+        """Which login serves which school."""
+        return Placement(self.serving_login, self.logins)

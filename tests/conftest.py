@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -19,10 +22,13 @@ from school_service.auth.keys import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
 from school_service.extensions import db, limiter
+from school_service.web.tracing import JsonFormatter
 from tenants.installing import install
+from tenants.placing import Placement
 from tenants.provisioning import create_school
 from tenants.registry import School
 from tenants.tenancy import Administrator, Tenancy
+from tests.bouncer import bouncer
 from tests.client import ApiClient, Document
 from tests.factories import Factory
 from tests.postgres import test_database, test_server
@@ -51,14 +57,34 @@ def server() -> Iterator[URL]:
         yield url
 
 
+@dataclass(frozen=True)
+class Way:
+    """How the application reaches its schools: over how many logins, and whether through PgBouncer."""
+
+    logins: int = 1
+    bouncer: bool = False
+
+    @contextmanager
+    def reach(self, serving: URL) -> Iterator[URL]:
+        """Yield the address that the application is given."""
+        if not self.bouncer:
+            yield serving
+            return
+        logins = Placement(str(serving.username), self.logins).all_logins
+        with bouncer(serving, logins, pool_size=1) as address:
+            yield address
+
+
 @pytest.fixture(scope="session")
-def settings(server: URL) -> Iterator[Settings]:
-    """Settings of an installation with a database and a serving login of its own."""
-    with test_database(server) as (admin, serving):
+def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """Settings of an installation with a database and a serving login of its own; a test may ask for a Way."""
+    way = getattr(request, "param", None) or Way()
+    with test_database(server) as (admin, serving), way.reach(serving) as address:
         yield Settings.load(
             {
-                "DATABASE_URL": serving.render_as_string(hide_password=False),
+                "DATABASE_URL": address.render_as_string(hide_password=False),
                 "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                "SERVING_LOGINS": str(way.logins),
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
                 "LOG_LEVEL": "ERROR",
             }
@@ -173,3 +199,18 @@ def committing(app: Flask, tenancy: Tenancy, document: Document) -> Factory:
     """Makes records of a school of its own, committed; each thread needs its own client, `api.using()`."""
     place = make_place(app, tenancy, "Mayflower School, Ikenne")
     return Factory(ApiClient(app, document, place.admin_token, place.id))
+
+
+@pytest.fixture
+def logs() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """The log as the service writes it, from DEBUG on: call for the lines so far, each parsed."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    root.removeHandler(handler)
+    root.setLevel(level)

@@ -64,7 +64,11 @@ def _drop(server: URL, admin: URL, name: str) -> None:
         roles = [row[0] for row in schools]
     with _admin(server) as connection:
         connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-        for role in [*roles, f"{name}_serving"]:
+        logins = connection.execute(
+            text("SELECT rolname FROM pg_roles WHERE starts_with(rolname, :name)"),
+            {"name": f"{name}_serving"},
+        )
+        for role in [*roles, *logins.scalars()]:
             connection.execute(text(f'DROP ROLE IF EXISTS "{role}"'))
 
 

@@ -64,7 +64,7 @@ dialects.register("postgresql.rehearsal", __name__, "RehearsalDialect")
 def rehearsal_engine(url: URL) -> Iterator[Engine]:
     """Yield an engine whose every transaction is undone in the end."""
     options = serving_options(1)
-    for name in ("pool_size", "max_overflow", "pool_timeout"):
+    for name in ("poolclass", "pool_size", "max_overflow", "pool_timeout"):
         del options[name]
     options["connect_args"]["cursor_factory"] = CountingCursor
     engine = create_engine(url.set(drivername="postgresql+rehearsal"), poolclass=StaticPool, **options)

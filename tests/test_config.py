@@ -58,6 +58,8 @@ def test_the_defaults():
     assert (settings.auth_audience, settings.auth_school_claim) == ("school-service", "school_id")
     assert (settings.signing_key, settings.tenant_roles, settings.docs) == (None, True, True)
     assert (settings.pool_size, settings.max_upload_bytes) == (10, 10 * 2**20)
+    assert (settings.serving_logins, settings.schools_per_connection) == (1, 150)
+    assert settings.tenant_distributed is False
     assert (settings.rate_limit_storage, settings.log_level) == ("memory://", "INFO")
 
 
@@ -73,7 +75,10 @@ def test_the_defaults():
         "SIGNING_KEY",
         "SIGNING_KEY_FILE",
         "TENANT_ROLES",
+        "TENANT_DISTRIBUTED",
+        "SERVING_LOGINS",
         "POOL_SIZE",
+        "SCHOOLS_PER_CONNECTION",
         "MAX_UPLOAD_BYTES",
         "RATE_LIMIT_STORAGE",
         "DOCS",
@@ -319,7 +324,12 @@ def test_a_file_that_is_no_text(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "member", "least", "most"),
-    [("POOL_SIZE", "pool_size", 1, 500), ("MAX_UPLOAD_BYTES", "max_upload_bytes", 1000, 2**30)],
+    [
+        ("POOL_SIZE", "pool_size", 1, 500),
+        ("MAX_UPLOAD_BYTES", "max_upload_bytes", 1000, 2**30),
+        ("SERVING_LOGINS", "serving_logins", 1, 99),
+        ("SCHOOLS_PER_CONNECTION", "schools_per_connection", 1, 100_000),
+    ],
 )
 def test_a_number_within_its_bounds(name, member, least, most):
     for value in (least, most):
@@ -331,7 +341,9 @@ def test_a_number_within_its_bounds(name, member, least, most):
         )
 
 
-@pytest.mark.parametrize("name", ["POOL_SIZE", "MAX_UPLOAD_BYTES"])
+@pytest.mark.parametrize(
+    "name", ["POOL_SIZE", "MAX_UPLOAD_BYTES", "SERVING_LOGINS", "SCHOOLS_PER_CONNECTION"]
+)
 @pytest.mark.parametrize(
     "value", ["-5", "+5", "1.5", "1e3", "5_000", "ten", "0x10", "\u0665", "10 MB", "9" * 5000]
 )
@@ -345,6 +357,23 @@ def test_a_switch_is_on_or_off(name, member):
         assert getattr(load(**{name: value}), member) is meant
     for value in ("true", "false", "1", "0", "yes", "no", "onn"):
         assert refusal(**{name: value}) == f"{name} must be on or off, not '{value}'."
+
+
+def test_citus_places_schools_without_roles_of_their_own():
+    assert load(TENANT_DISTRIBUTED="on", TENANT_ROLES="off").tenant_distributed is True
+    for roles in ("on", None):
+        assert "Set TENANT_ROLES to off" in refusal(TENANT_DISTRIBUTED="on", TENANT_ROLES=roles)
+    assert refusal(TENANT_DISTRIBUTED="yes") == "TENANT_DISTRIBUTED must be on or off, not 'yes'."
+
+
+def test_several_logins_need_roles_and_a_name_that_bears_a_number():
+    assert "must be 1" in refusal(SERVING_LOGINS="2", TENANT_ROLES="off")
+    assert load(SERVING_LOGINS="1", TENANT_ROLES="off").serving_logins == 1
+
+    longest, longer = ("é" * 30, "é" * 31)
+    assert load(SERVING_LOGINS="2", DATABASE_URL=f"postgresql://{longest}@db/schools").serving_logins == 2
+    assert "63 bytes" in refusal(SERVING_LOGINS="2", DATABASE_URL=f"postgresql://{longer}@db/schools")
+    assert load(DATABASE_URL=f"postgresql://{longer}@db/schools").serving_logins == 1
 
 
 def test_a_level_of_logs_is_one_that_there_is():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from cachetools import TTLCache
 from flask import current_app, g, request
+from sqlalchemy.exc import DBAPIError
 
 from school_service.auth.principal import Caller, Principal
 from school_service.auth.tokens import Verifier
@@ -19,10 +21,13 @@ from school_service.config import Settings
 from school_service.errors import NotAuthenticated
 from school_service.extensions import db
 from school_service.web.tracing import request_id
-from tenants.binding import Entry, Rules
+from tenants.binding import Entry, Rules, refusal
 from tenants.database import enter, guard
 from tenants.errors import ClientUnknown
 from tenants.registry import School, find_school
+
+# What a statement fails with where the tables are not those that it was written for.
+_OTHER_TABLES = re.compile(r"42...|23502|0A000")
 
 SCHOOLS_REMEMBERED = 10_000
 # Seconds that a school's public details are remembered; its state is asked in every request.
@@ -107,6 +112,27 @@ def live(view: Callable[..., Any], *, school_required: bool, check: Callable[[Pr
     except ClientUnknown:
         if caller.own:
             raise NotAuthenticated("The token's client has no grant any more.") from None
+        raise
+    except DBAPIError as error:
+        if _OTHER_TABLES.fullmatch(getattr(error.orig, "pgcode", None) or ""):
+            _ask_again(school_id)
+        raise
+
+
+def _ask_again(school_id: UUID) -> None:
+    """Ask the registry whether a school is still open, at a revision that is served; raises its refusal.
+
+    Between the beginning of a transaction and its statements a migration may have been committed.
+    """
+    try:
+        with db.engines["registry"].connect() as connection:
+            connection.exec_driver_sql(
+                "SELECT registry.enter(%s, %s::text[], NULL)", (str(school_id), list(house().rules.serves))
+            )
+    except DBAPIError as error:
+        refused = refusal(error)
+        if refused is not None:
+            raise refused from None
         raise
 
 

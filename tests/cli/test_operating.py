@@ -1,10 +1,12 @@
 """What an operator does, by the real program, and what the service makes of it."""
 
 import json
+import re
 from uuid import uuid4
 
 import pytest
 
+from tenants import placing
 from tests.cli.program import run
 
 
@@ -169,3 +171,26 @@ def test_installing_again_changes_nothing(cli):
 
     assert cli("tenants", "init").exit_code == 0
     assert cli("tenants", "list").stdout == before
+
+
+def test_dividing_the_schools_over_logins_and_back(cli):
+    done = cli("tenants", "init", SERVING_LOGINS="2")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert re.fullmatch(
+        r"Registry ready, served by the login (\w+); schools by \1_01 to \1_02\.\n", done.stdout
+    )
+
+    done = cli("tenants", "init", "--withdraw")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "Memberships taken away: " in done.stdout
+
+
+def test_status_says_when_the_logins_are_too_few(cli, monkeypatch):
+    assert cli("tenants", "create", "Somewhere").exit_code == 0
+    assert "SERVING_LOGINS" not in cli("tenants", "status").stdout
+
+    monkeypatch.setattr(placing, "SCHOOLS_OF_A_LOGIN", 0.01)
+
+    said = cli("tenants", "status").stdout
+    assert "Note: " in said
+    assert "set SERVING_LOGINS to 99 and run: school-service tenants init." in said

@@ -42,6 +42,15 @@ def test_a_database_that_is_away_or_lacks_the_registry_is_said_in_one_line(insta
     assert "school-service tenants init" in failed(done)
 
 
+def test_logins_that_were_not_made_yet_are_said_in_one_line(installed, folder):
+    done = run("serve", "--port", "0", cwd=folder, settings={**installed, "SERVING_LOGINS": "3"})
+
+    assert failed(done).startswith(
+        "Error: SERVING_LOGINS is 3, and the database has not all of these logins."
+    )
+    assert "school-service tenants init" in done.stderr
+
+
 def test_a_superuser_that_serves_is_warned_of_and_too_few_connections(installed, folder):
     settings = {**installed, "DATABASE_URL": installed["ADMIN_DATABASE_URL"], "POOL_SIZE": "2"}
 

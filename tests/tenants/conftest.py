@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -20,9 +20,19 @@ from tests.rehearsal import CountingCursor
 from tests.tenants.installations import ADMINISTRATOR, execute, guarded, rules_of
 
 
-def tagged_school(tenancy: Tenancy, rows: int = 2) -> School:
-    """Create a school with classrooms that are named with the school's id, and a number."""
-    school = create_school(tenancy, name="Tagged", administrator=ADMINISTRATOR)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a module's tests in each of its WAYS to reach schools, as far as they use the installation."""
+    ways = getattr(metafunc.module, "WAYS", None)
+    if ways and "settings" in metafunc.fixturenames:
+        metafunc.parametrize("settings", ways, indirect=True, scope="session")
+
+
+def tagged_school(tenancy: Tenancy, rows: int = 2, *, login: str | None = None) -> School:
+    """Create a school, of any login or the named one; classrooms bear the school's id and a number."""
+    school_id = uuid4()
+    while login is not None and tenancy.placement.login_of(school_id) != login:
+        school_id = uuid4()
+    school = create_school(tenancy, name="Tagged", administrator=ADMINISTRATOR, school_id=school_id)
     for number in range(rows):
         execute(
             tenancy.admin_url,
@@ -39,8 +49,9 @@ def tag_of(name: str) -> UUID:
 
 @pytest.fixture(scope="session")
 def schools(tenancy: Tenancy) -> tuple[School, School]:
-    """The two schools."""
-    return tagged_school(tenancy), tagged_school(tenancy)
+    """The two schools, both of the first login."""
+    login = tenancy.placement.school_logins[0]
+    return tagged_school(tenancy, login=login), tagged_school(tenancy, login=login)
 
 
 @pytest.fixture(scope="session")
@@ -50,19 +61,44 @@ def rules(tenancy: Tenancy) -> Rules:
 
 
 @pytest.fixture
-def make_engine(tenancy: Tenancy) -> Iterator[Callable[..., Engine]]:
-    """Makes engines like the application's, which count their messages; options override."""
-    made = []
+def connection(tenancy: Tenancy) -> Iterator[Connection]:
+    """The operator's connection, whose work is undone after the test."""
+    with tenancy.admin.connect() as connection:
+        yield connection
+        connection.rollback()
 
-    def make(url: URL | None = None, pool_size: int = 1, **options: Any) -> Engine:
-        wanted = {**serving_options(pool_size), **options}
+
+@pytest.fixture
+def make_engine(tenancy: Tenancy) -> Iterator[Callable[..., Engine]]:
+    """Makes engines like the application's, of the first login, which count their messages; options override."""
+    made = []
+    first_login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
+
+    def make(
+        url: URL | None = None, pool_size: int = 1, schools_per_connection: int = 100, **options: Any
+    ) -> Engine:
+        wanted = {**serving_options(pool_size, schools_per_connection=schools_per_connection), **options}
         wanted["connect_args"]["cursor_factory"] = CountingCursor
-        made.append(create_engine(url or school_url(tenancy.serving_url), **wanted))
+        made.append(create_engine(url or school_url(first_login), **wanted))
         return made[-1]
 
     yield make
     for engine in made:
         engine.dispose()
+
+
+@pytest.fixture
+def make_engines(tenancy: Tenancy, make_engine: Callable[..., Engine]) -> Callable[..., dict[str, Engine]]:
+    """Makes an engine for each login that enters schools."""
+
+    def make(drivername: str = "postgresql+school", **options: Any) -> dict[str, Engine]:
+        url = tenancy.serving_url.set(drivername=drivername)
+        return {
+            login: make_engine(url.set(username=login), **options)
+            for login in tenancy.placement.school_logins
+        }
+
+    return make
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg2
 from sqlalchemy import URL
@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from school_service.app import tenancy_of
 from school_service.config import Settings
 from tenants.binding import Entry, Rules
-from tenants.database import enter, guard
+from tenants.database import SchoolSession, enter, guard
 from tenants.installing import install
 from tenants.migrating import head
 from tenants.tenancy import Administrator, Tenancy
@@ -32,6 +32,7 @@ def installation(
     one_login: bool = False,
     superuser: bool = True,
     installed: bool = True,
+    logins: int = 1,
 ) -> Iterator[Tenancy]:
     """Make a database with a registry; `superuser`: whether the login that provisions is one."""
     with creator(server) as login, test_database(server) as (admin, serving):
@@ -44,6 +45,7 @@ def installation(
                     "DATABASE_URL": (admin if one_login else serving).render_as_string(hide_password=False),
                     "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
                     "TENANT_ROLES": "on" if roles else "off",
+                    "SERVING_LOGINS": str(logins),
                 }
             )
         )
@@ -87,6 +89,18 @@ def guarded(engine: Engine, rules: Rules) -> sessionmaker[Session]:
     """Make sessions that are bound to schools, as the application's are."""
     sessions = sessionmaker(engine)
     guard(sessions, lambda: rules)
+    return sessions
+
+
+def routed(engines: Mapping[str, Engine], tenancy: Tenancy) -> sessionmaker[Session]:
+    """Make such sessions for schools of all logins, each with its engine."""
+
+    class Routed(SchoolSession):
+        def engine_of(self, school_id: UUID) -> Engine:
+            return engines[tenancy.placement.login_of(school_id)]
+
+    sessions = sessionmaker(class_=Routed)
+    guard(sessions, lambda: rules_of(tenancy))
     return sessions
 
 

@@ -7,14 +7,13 @@ from uuid import uuid4
 
 import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service.app import create_app
 from school_service.extensions import db
 from school_service.web.blueprint import Blueprint
-from tenants import database
 from tenants.binding import Entry
 from tenants.database import enter
 from tenants.errors import UnknownSchool
@@ -253,34 +252,96 @@ def test_a_pool_that_is_used_up_says_so(make_engine, rules, school):
         assert backend(session)
 
 
-def test_a_connection_is_replaced_after_so_many_schools(sessions, tenancy, school, schools, monkeypatch):
-    monkeypatch.setattr(database, "SCHOOLS_OF_A_CONNECTION", 3)
+def served_by(sessions, one):
+    with working(sessions, Entry(one.id)) as session:
+        return backend(session)
+
+
+def test_a_connection_is_replaced_after_so_many_schools(make_engine, rules, school, schools):
+    sessions = guarded(make_engine(schools_per_connection=3), rules)
     first, second, third = school, *schools
 
-    def served_by(one):
-        with working(sessions, Entry(one.id)) as session:
-            return backend(session)
-
     # The third school is the last of the first connection, however often the others were served by it.
-    served = [served_by(one) for one in (first, second, first, second, third, first, second)]
+    served = [served_by(sessions, one) for one in (first, second, first, second, third, first, second)]
 
     assert len(set(served[:5])) == 1
     assert len(set(served[5:])) == 1
     assert served[4] != served[5]
 
 
-def test_a_replaced_connection_is_closed(make_engine, rules, tenancy, schools, monkeypatch):
-    monkeypatch.setattr(database, "SCHOOLS_OF_A_CONNECTION", 1)
-    sessions = guarded(make_engine(connect_args={"application_name": "retiring"}), rules)
+def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, rules, schools):
+    engine = make_engine(schools_per_connection=1)
+    closed = []
+    event.listen(engine, "close", lambda *_: closed.append(1))
+    sessions = guarded(engine, rules)
 
-    for school in schools * 5:
-        with working(sessions, Entry(school.id)) as session:
-            backend(session)
+    for number, one in enumerate(schools * 3):
+        with working(sessions, Entry(one.id)) as session:
+            write(session)
+            with session.begin_nested():
+                write(session)
+            assert len(closed) == number
+        assert len(closed) == number + 1
 
-    alive = execute(
-        tenancy.admin_url, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'retiring'"
-    )
-    assert alive == [(1,)]
+
+def test_a_pool_fills_up_before_a_connection_meets_another_school(make_engine, rules, school, schools):
+    sessions = guarded(make_engine(pool_size=3), rules)
+    ones = school, *schools
+
+    first_round = [served_by(sessions, one) for one in ones]
+    second_round = [served_by(sessions, one) for one in reversed(ones)]
+
+    assert len(set(first_round)) == 3
+    assert second_round == first_round[::-1]
+
+
+def test_a_school_takes_another_connection_where_the_one_that_knows_it_is_busy(
+    make_engine, rules, school, schools
+):
+    sessions = guarded(make_engine(pool_size=2, pool_timeout=0.05), rules)
+    other = schools[0]
+    known = served_by(sessions, school)
+
+    with working(sessions, Entry(school.id)) as session:
+        assert backend(session) == known
+        stand_in = served_by(sessions, school)
+        assert served_by(sessions, other) == stand_in
+
+    assert stand_in != known
+
+
+def test_a_stranger_goes_to_the_connection_that_knows_the_fewest_schools(
+    make_engine, rules, tenancy, school, schools
+):
+    sessions = guarded(make_engine(pool_size=2), rules)
+    one, other = schools
+    with working(sessions, Entry(school.id)) as session:
+        knows_one = backend(session)
+        knows_two = {served_by(sessions, one), served_by(sessions, other)}
+
+    stranger = tagged_school(tenancy, rows=0)
+
+    assert served_by(sessions, stranger) == knows_one
+    assert len(knows_two - {knows_one}) == 1
+
+
+def test_where_postgresql_takes_no_more_connections_those_that_there_are_do(
+    make_engine, rules, tenancy, school, schools
+):
+    sessions = guarded(make_engine(pool_size=3), rules)
+    known = served_by(sessions, school)
+    login = f'"{tenancy.serving_login}"'
+    execute(tenancy.admin_url, f"ALTER ROLE {login} NOLOGIN")
+
+    try:
+        assert served_by(sessions, schools[0]) == known
+        with working(sessions, Entry(school.id)), sessions() as session, pytest.raises(DBAPIError):
+            enter(session, Entry(school.id))
+    finally:
+        execute(tenancy.admin_url, f"ALTER ROLE {login} LOGIN")
+
+    with working(sessions, Entry(school.id)):
+        assert served_by(sessions, schools[0]) != known
 
 
 # Round trips.

@@ -35,14 +35,6 @@ def revisions(name):
 
 
 @pytest.fixture
-def connection(tenancy):
-    """The operator's connection, whose work is undone after the test."""
-    with tenancy.admin.connect() as connection:
-        yield connection
-        connection.rollback()
-
-
-@pytest.fixture
 def fill(connection):
     """Makes a scratch schema, fills it, and answers its catalogue."""
 

@@ -239,7 +239,16 @@ def rights_of(tenancy):
     )
 
 
-TABLES = ("client_schools", "clients", "lgas", "nationalities", "revision", "schools", "states")
+TABLES = (
+    "client_schools",
+    "clients",
+    "failed_migrations",
+    "lgas",
+    "nationalities",
+    "revision",
+    "schools",
+    "states",
+)
 RIGHTS = [
     ("function", "enter", "EXECUTE"),
     ("schema", "registry", "USAGE"),

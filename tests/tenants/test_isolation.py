@@ -19,10 +19,18 @@ from school_service.web.blueprint import Blueprint
 from tenants.binding import Entry
 from tenants.database import SchoolDialect, ask, enter, serving_engine
 from tenants.errors import NoSchool, SchoolChosen
+from tests.bouncer import is_bouncer, reconnect
 from tests.client import ApiClient
+from tests.conftest import Way
 from tests.rehearsal import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import execute, guarded, installation, rules_of, working
+
+WAYS = [
+    pytest.param(None, id="one login"),
+    pytest.param(Way(logins=2), id="two logins"),
+    pytest.param(Way(logins=2, bouncer=True), id="pgbouncer"),
+]
 
 TAGS = "SELECT name FROM classrooms WHERE level = 'tag' ORDER BY name"
 
@@ -145,11 +153,22 @@ for broken in (WrongSchool, WithoutRole, WithoutPath, ForTheSession, Once, Trust
     dialects.register(f"postgresql.{broken.__name__.lower()}", __name__, broken.__name__)
 
 
+@pytest.fixture(autouse=True)
+def clean_bouncer(request):
+    """Lets PgBouncer throw away what a test left on the server's connections, as a broken binding does."""
+    yield
+    settings = request.getfixturevalue("settings") if "settings" in request.fixturenames else None
+    if settings is not None and is_bouncer(settings.database_url):
+        reconnect(settings.database_url)
+
+
 @pytest.fixture
 def broken_engine(make_engine, tenancy):
     """Makes engines of a broken dialect, as the serving login or as one that may do everything."""
 
-    def make(dialect, url=tenancy.serving_url):
+    first_login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
+
+    def make(dialect, url=first_login):
         return make_engine(url.set(drivername=f"postgresql+{dialect.__name__.lower()}"))
 
     return make
@@ -441,14 +460,35 @@ def test_a_get_writes_nothing(run_sql, statement):
     assert state in ({"sqlstate": "25006"}, {"sqlstate": "25001"})
 
 
-def test_what_no_role_prevents(run_sql, other_place):
-    # The limit that the module `tenants.binding` names: the login may become each school's role, and SQL of a
-    # caller's own choice could say so. Should PostgreSQL ever refuse it, that page can promise more.
-    role = f"school_{other_place.id.hex}"
+def test_what_no_role_prevents(run_sql, tenancy, place):
+    # The limit that the module `tenants.binding` names: the login may become the role of each of its schools,
+    # and SQL of a caller's own choice could say so. Should PostgreSQL ever refuse it, that page can promise more.
+    role = tagged_school(tenancy, rows=0, login=tenancy.placement.login_of(place.id)).schema
 
     assert run_sql(f'SET LOCAL ROLE "{role}"') == {"rows": []}
     assert run_sql(f"SELECT set_config('role', '{role}', true)") == {"rows": [[role]]}
     assert run_sql("RESET ROLE") == {"rows": []}
+
+
+def test_a_login_becomes_no_role_of_another_logins_school(run_sql, tenancy, place):
+    strange = [
+        login for login in tenancy.placement.school_logins if login != tenancy.placement.login_of(place.id)
+    ]
+    for login in strange:
+        role = tagged_school(tenancy, rows=0, login=login).schema
+
+        assert run_sql(f'SET LOCAL ROLE "{role}"') == {"sqlstate": "42501"}
+    assert len(strange) == tenancy.logins - 1
+
+
+def test_the_registrys_login_enters_no_school_of_the_others(tenancy, schools):
+    states = {
+        state_of(tenancy.serving_url, f'SET ROLE "{school.schema}"')
+        for school in schools
+        if tenancy.logins > 1
+    }
+
+    assert states == ({"42501"} if tenancy.logins > 1 else set())
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,21 @@ from school_service.extensions import db
 from tenants.binding import Entry
 from tenants.clients import create_client
 from tenants.database import SchoolDialect
+from tests.conftest import Way
 from tests.tenants.conftest import tag_of, tagged_school
-from tests.tenants.installations import guarded, working
+from tests.tenants.installations import routed, working
 
 THREADS = 32
 SCHOOLS = 20
 # Requests of each thread, 20,160 of all of them together.
 REQUESTS = {1: 250, 8: 280}  # by size of the pool
 OVER_HTTP = 100
+
+WAYS = [
+    pytest.param(None, id="one login"),
+    pytest.param(Way(logins=2), id="two logins"),
+    pytest.param(Way(logins=2, bouncer=True), id="pgbouncer"),
+]
 
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'tag')")
@@ -148,14 +155,15 @@ def http_ways(app, token):
 
 
 @pytest.mark.parametrize("pool_size", REQUESTS)
-def test_no_session_sees_a_row_of_another_school(make_engine, rules, many, pool_size):
-    engine = make_engine(pool_size=pool_size, pool_timeout=60)
-    crowd = Crowd(many, session_ways(guarded(engine, rules), many))
+def test_no_session_sees_a_row_of_another_school(make_engines, tenancy, many, pool_size):
+    engines = make_engines(pool_size=pool_size, pool_timeout=60)
+    crowd = Crowd(many, session_ways(routed(engines, tenancy), many))
+    requests = REQUESTS[pool_size] // tenancy.logins**2
 
-    crowd.run(REQUESTS[pool_size], seed=pool_size)
+    crowd.run(requests, seed=pool_size)
 
     assert crowd.strangers == []
-    assert crowd.done.total() == REQUESTS[pool_size] * THREADS
+    assert crowd.done.total() == requests * THREADS
     assert len(crowd.done) == len(crowd.ways)
 
 
@@ -180,13 +188,15 @@ def token(busy_app, tenancy):
         ]
 
 
-def test_no_request_sees_a_row_of_another_school(busy_app, token, many):
+def test_no_request_sees_a_row_of_another_school(busy_app, tenancy, token, many):
     crowd = Crowd(many, http_ways(busy_app, token))
 
-    crowd.run(OVER_HTTP, seed=0)
+    requests = OVER_HTTP // tenancy.logins
+
+    crowd.run(requests, seed=0)
 
     assert crowd.strangers == []
-    assert crowd.done.total() == OVER_HTTP * THREADS
+    assert crowd.done.total() == requests * THREADS
     assert len(crowd.done) == len(crowd.ways)
 
 
@@ -209,13 +219,13 @@ dialects.register("postgresql.nowandthenwrong", __name__, "NowAndThenWrong")
 
 
 @pytest.fixture
-def wrong_engine(make_engine, tenancy):
-    """An engine that now and then binds to a wrong school."""
-    return make_engine(tenancy.serving_url.set(drivername="postgresql+nowandthenwrong"), 8, pool_timeout=60)
+def wrong_engines(make_engines):
+    """Engines that now and then bind to a wrong school."""
+    return make_engines("postgresql+nowandthenwrong", pool_size=8, pool_timeout=60)
 
 
-def test_the_crowd_sees_a_session_in_a_wrong_school(wrong_engine, rules, many):
-    read = session_ways(guarded(wrong_engine, rules), many)[0]
+def test_the_crowd_sees_a_session_in_a_wrong_school(wrong_engines, tenancy, many):
+    read = session_ways(routed(wrong_engines, tenancy), many)[0]
     crowd = Crowd(many, [read])
 
     crowd.run(50, seed=0)
@@ -223,15 +233,17 @@ def test_the_crowd_sees_a_session_in_a_wrong_school(wrong_engine, rules, many):
     assert crowd.strangers
 
 
-def test_the_crowd_sees_a_request_in_a_wrong_school(busy_app, wrong_engine, token, many):
+def test_the_crowd_sees_a_request_in_a_wrong_school(busy_app, wrong_engines, tenancy, token, many):
     crowd = Crowd(many, http_ways(busy_app, token)[:1])
     with busy_app.app_context():
         engines = db.engines
-    real, engines[None] = engines[None], wrong_engine
+    real = dict(engines)
+    for login, wrong in wrong_engines.items():
+        engines[login if tenancy.placement.divided else None] = wrong
 
     try:
         crowd.run(25, seed=0)
     finally:
-        engines[None] = real
+        engines.update(real)
 
     assert crowd.strangers

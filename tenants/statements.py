@@ -1,0 +1,107 @@
+"""Reading SQL text as PostgreSQL's scanner does: tokens, and the statements they form.
+
+Enough to tell a keyword from the same word within a literal, a quoted name or a comment, and the end of a
+statement from a semicolon there. `standard_conforming_strings` is taken to be on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+    |(?P<comment>--[^\n]*)
+    |(?P<block>/\*)
+    |(?P<literal>[eE]'(?:[^'\\]|\\.|'')*'
+        |(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*'
+        |\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$
+        |\d[\w.]*)
+    |(?P<name>(?:[uU]&)?"(?:[^"]|"")+")
+    |(?P<word>[^\W\d][\w$]*)
+    |(?P<symbol>::|[^'"])
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_LINE_END = re.compile(r"[^\S\n]+(?=\n)")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word (folded to upper case), a name (quoted, so taken as it is), a literal or a symbol."""
+
+    kind: str
+    text: str
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it can name something; a keyword can, as far as a scanner knows."""
+        return self.kind in {"word", "name"}
+
+    @property
+    def name(self) -> str:
+        """What it names: words are folded to lower case."""
+        return self.text.lower() if self.kind == "word" else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement: its text without what stands before and after it, nor blanks at its lines' ends; its tokens."""
+
+    text: str
+    tokens: tuple[Token, ...]
+
+
+def statements(sql: str) -> list[Statement]:
+    """Read SQL text; raises ValueError where a literal, name or comment has no end."""
+    found: list[Statement] = []
+    text, between, depth = "", "", 0
+    tokens: list[Token] = []
+    for kind, piece in [*_pieces(sql), ("symbol", ";")]:
+        if kind in {"space", "comment"}:
+            between += _LINE_END.sub("", piece)
+            continue
+        depth += (piece == "(") - (piece == ")")
+        if piece == ";" and depth <= 0:
+            found += [Statement(text, tuple(tokens))] if tokens else []
+            text, between, depth, tokens = "", "", 0, []
+            continue
+        # What stands before the first token, or after the last, is none of the statement's.
+        text += between + piece if tokens else piece
+        between = ""
+        tokens.append(_token(kind, piece))
+    return found
+
+
+def _token(kind: str, piece: str) -> Token:
+    if kind == "name":
+        return Token("name", piece[piece.index('"') + 1 : -1].replace('""', '"'))
+    return Token(kind, piece.upper() if kind == "word" else piece)
+
+
+def _pieces(sql: str) -> Iterator[tuple[str, str]]:
+    place = 0
+    while place < len(sql):
+        match = _TOKEN.match(sql, place)
+        if match is None:
+            raise ValueError(f"No end of: {sql[place : place + 40]}")
+        kind, start = str(match.lastgroup), place
+        if kind == "tag":
+            kind = "literal"
+        place = match.end()
+        if kind == "block":
+            kind, place = "comment", _comment_end(sql, place)
+        yield kind, sql[start:place]
+
+
+def _comment_end(sql: str, place: int) -> int:
+    """Find the end of a comment, which may hold others."""
+    depth = 1
+    for edge in _COMMENT_EDGE.finditer(sql, place):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    raise ValueError(f"No end of: /*{sql[place : place + 40]}")
