@@ -32,6 +32,9 @@ from tenants.tenancy import Tenancy
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 
 _DUMPED = "dumping contents of table"
+# One of pg_dump's questions about the catalogue (which materialized views depend on which) is answered by a merge
+# join that, among a thousand schools, reads 70 million rows: 20 seconds in place of 5 milliseconds.
+_SETTINGS = "-c enable_mergejoin=off"
 
 
 @contextmanager
@@ -92,7 +95,7 @@ class _Dump:
     @contextmanager
     def output(self, progress: Progress) -> Iterator[IO[bytes]]:
         """Yield what pg_dump writes."""
-        database, secrets = connection_argument(registry_url(self._tenancy.admin_url))
+        database, secrets = connection_argument(registry_url(self._tenancy.admin_url), settings=_SETTINGS)
         arguments = [
             *("--format=custom", f"--schema={self._school.schema}", "--strict-names", "--encoding=UTF8"),
             *("--no-owner", "--no-privileges", "--no-comments", "--no-security-labels", "--no-publications"),

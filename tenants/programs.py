@@ -94,14 +94,16 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def connection_argument(url: URL) -> tuple[str, dict[str, str]]:
+def connection_argument(url: URL, *, settings: str = "") -> tuple[str, dict[str, str]]:
     """Write a database's address for a program: an argument, and what has to be in its environment.
 
-    The password goes by the environment, where other users of the machine can't read it.
+    `settings` are added to those that the connection begins with, such as "-c work_mem=64MB". The password goes
+    by the environment, where other users of the machine can't read it.
     """
     options: Mapping[str, Any] = url.get_dialect()().create_connect_args(url)[1]
     shown = {name: value for name, value in options.items() if name not in {"password", "sslpassword"}}
     password = options.get("password")
+    shown["options"] = f"{shown.get('options') or os.environ.get('PGOPTIONS', '')} {settings}".strip()
     return f"--dbname={make_dsn(**shown)}", {"PGPASSWORD": str(password)} if password else {}
 
 

@@ -26,6 +26,7 @@ _ROWS = re.compile(r"COPY \S+ \. \S+ \( \) FROM STDIN")
 _ACCEPTED = re.compile(
     r"CREATE TABLE \S+ \. \S+ \( \)( WITH \( \))?"
     r"|ALTER TABLE (ONLY )?\S+ \. \S+ ADD CONSTRAINT \S+ (CHECK|UNIQUE|PRIMARY KEY|FOREIGN KEY|EXCLUDE) [^,]*"
+    r"|ALTER TABLE (ONLY )?\S+ \. \S+ ALTER COLUMN \S+ SET (STATISTICS|STORAGE|COMPRESSION) \S+"
     r"|CREATE (UNIQUE )?INDEX \S+ ON \S+ \. \S+ USING \S+ \( \)[^,]*"
 )
 _ODD = tuple(map(re.compile, ("--", r"/\*", r"[^ -~\n]", r"[$\\\\]")))

@@ -12,7 +12,6 @@ import psycopg2
 import pytest
 from sqlalchemy import event, text
 
-from tenants import deleting
 from tenants.backup import back_up
 from tenants.binding import Entry
 from tenants.clients import create_client, list_clients
@@ -228,25 +227,21 @@ def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(tenan
 
 
 def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path):
-    @contextmanager
-    def progress(_tables):
-        yield lambda _steps: None
-        # The backup is nearly done.
-        execute(
-            tenancy.admin_url, "UPDATE registry.schools SET deletion = NULL WHERE id = %s", (str(school.id),)
-        )
+    opening = "UPDATE registry.schools SET deletion = NULL WHERE id = %s"
+    waiting = "SELECT FROM pg_stat_activity WHERE query = %s AND wait_event_type = 'Lock'"
 
-    real = deleting.back_up
+    with ThreadPoolExecutor(1) as pool:
 
-    def back_up_and_open(*arguments, **options):
-        real(*arguments, **options)
-        with progress(0):
-            pass
+        @contextmanager
+        def progress(_tables):
+            # The backup holds the school: whoever would open it is next.
+            pool.submit(execute, tenancy.admin_url, opening, (str(school.id),))
+            sent = opening.replace("%s", f"'{school.id}'")
+            wait_for(lambda: execute(tenancy.admin_url, waiting, (sent,)), "the opening")
+            yield lambda _steps: None
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deleting, "back_up", back_up_and_open)
         with pytest.raises(SchoolDeleting, match="opened again meanwhile: it stays"):
-            delete_school(tenancy, school.id, backup_folder=tmp_path)
+            delete_school(tenancy, school.id, backup_folder=tmp_path, progress=progress)
     assert found(tenancy, school) == school
 
 

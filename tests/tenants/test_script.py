@@ -34,6 +34,7 @@ def rows_of(step):
         f"ALTER TABLE ONLY {OLD}.t\n    ADD CONSTRAINT pk_t PRIMARY KEY (id);",
         f"ALTER TABLE ONLY {OLD}.t\n    ADD CONSTRAINT uq_t UNIQUE NULLS NOT DISTINCT (a, b);",
         f"ALTER TABLE ONLY {OLD}.t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES {OLD}.u(id) ON DELETE CASCADE;",
+        f"ALTER TABLE ONLY {OLD}.t ALTER COLUMN a SET STORAGE EXTERNAL;",
         f"CREATE UNIQUE INDEX i ON {OLD}.t USING btree (lower((name)::text)) WHERE (ended_at IS NULL);",
     ],
 )
