@@ -467,7 +467,7 @@ def test_an_id_that_is_taken_is_refused_and_nothing_changes(server, tenancy, sch
         # Roles belong to the server.
         with pytest.raises(AlreadyExists, match=r"in another database of this server.* --id"):
             restore(elsewhere, file)
-        assert execute(elsewhere.admin_url, "SELECT FROM registry.schools") == []
+        assert execute(elsewhere.admin_url, "SELECT id FROM registry.schools") == []
     with installation(server, installed=False) as bare, pytest.raises(NotInstalled, match="tenants init"):
         restore(bare, file)
 

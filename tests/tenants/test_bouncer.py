@@ -16,7 +16,7 @@ from tenants.database import enter
 from tenants.errors import UnknownSchool
 from tests.client import ApiClient
 from tests.conftest import Way
-from tests.tenants.conftest import tag_of
+from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import execute, guarded, working
 from tests.threads import at_once
 
@@ -26,6 +26,13 @@ WAYS = [pytest.param(Way(logins=2, bouncer=True), id="pgbouncer")]
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
 SETTINGS = ("search_path", "timezone", "statement_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.fixture
+def schools(tenancy):
+    """Two schools of the first login that no other test sees: rows are written here."""
+    login = tenancy.placement.school_logins[0]
+    return tagged_school(tenancy, login=login), tagged_school(tenancy, login=login)
 
 
 @pytest.fixture

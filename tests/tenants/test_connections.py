@@ -269,13 +269,13 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, rules, scho
     assert served[4] != served[5]
 
 
-def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, rules, schools):
+def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, rules, tenancy, school):
     engine = make_engine(schools_per_connection=1)
     closed = []
     event.listen(engine, "close", lambda *_: closed.append(1))
     sessions = guarded(engine, rules)
 
-    for number, one in enumerate(schools * 3):
+    for number, one in enumerate((school, tagged_school(tenancy, rows=0)) * 3):
         with working(sessions, Entry(one.id)) as session:
             write(session)
             with session.begin_nested():

@@ -228,7 +228,7 @@ def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(tenan
 
 def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path):
     opening = "UPDATE registry.schools SET deletion = NULL WHERE id = %s"
-    waiting = "SELECT FROM pg_stat_activity WHERE query = %s AND wait_event_type = 'Lock'"
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE query = %s AND wait_event_type = 'Lock'"
 
     with ThreadPoolExecutor(1) as pool:
 
