@@ -29,7 +29,7 @@ from school_service.sessions.models import Session, Term
 from school_service.sheets.columns import Between, Column, Kind, compared
 from school_service.sheets.package import Workbook, open_workbook
 from school_service.sheets.problems import INVALID, Problem
-from school_service.sheets.reading import DETAILS, Row, check_details, read_details, read_sheet
+from school_service.sheets.reading import DETAILS, Row, another, read_details, read_sheet
 from school_service.sheets.writing import Table, write_workbook
 from school_service.students.rosters import STUDENT, Tally, match
 
@@ -124,6 +124,7 @@ def _find_batch(batch: UUID | int) -> Any:
     found = db.session.execute(
         select(
             Batch.id,
+            Batch.number,
             Batch.name,
             Batch.cohort_id,
             Cohort.session_id,
@@ -169,7 +170,8 @@ def _details(place: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
         ("Class", place.classroom),
         (BATCH, place.name),
         ("Session", place.session),
-        (TERM, term.display_name),
+        (TERM, term.term),
+        ("Term name", term.display_name),
         (METRIC_TYPE, metric_type),
         ("Scores", f"{BEST} (excellent) to {POOREST} (poor)"),
         (f"{BATCH} ID", str(place.id)),
@@ -178,18 +180,25 @@ def _details(place: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
 
 
 def _read_details(workbook: Workbook, place: Any) -> tuple[Term, str]:
-    """Find the term and the metric type that a sheet is of. Raises Invalid, for that of another batch too."""
+    """Find the term and the metric type that a sheet is of. Raises Invalid, for that of another batch too.
+
+    A sheet that was not downloaded may name batch and term without their ids: the batch by its number, the
+    term as FIRST, SECOND or THIRD.
+    """
     details = read_details(workbook) or {}
-    for label in (f"{BATCH} ID", f"{TERM} ID", METRIC_TYPE):
-        if not details.get(compared(label)):
-            raise Invalid(f"The sheet {DETAILS} lacks {label}: download the sheet, and fill that one in.")
-    check_details(details, BATCH, place.id)
-    metric_type = details[compared(METRIC_TYPE)].upper()
-    if metric_type not in METRIC_TYPES:
+    batch, term, metric_type = (
+        details.get(compared(f"{label} ID")) or details.get(compared(label))
+        for label in (BATCH, TERM, METRIC_TYPE)
+    )
+    if not batch or not term or not metric_type:
+        lacking = f"{BATCH} ID" if not batch else METRIC_TYPE if term else f"{TERM} ID"
+        raise Invalid(f"The sheet {DETAILS} lacks {lacking}: download the sheet, and fill that one in.")
+    if batch.casefold() not in {str(place.id), str(place.number)}:
+        raise another(details, BATCH, batch)
+    if metric_type.upper() not in METRIC_TYPES:
         raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
-    named = details[compared(f"{TERM} ID")]
-    term = _find_term(named, place, lambda reason: Invalid(f"{TERM} ID on the sheet {DETAILS}: {reason}."))
-    return term, metric_type
+    found = _find_term(term, place, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
+    return found, metric_type.upper()
 
 
 def _refusal(name: str, traits: Iterable[Any]) -> str:

@@ -83,13 +83,13 @@ def read_sheet(
 def read_details(workbook: Workbook) -> dict[str, str] | None:
     """Read the pairs of the sheet Details: what stands in its second column by the label in its first.
 
-    Labels are as names are `compared`. None where the workbook has no such sheet. Raises Invalid.
+    Labels are as names are `compared`, and `_` is a space. None where the workbook has no such sheet. Raises Invalid.
     """
     title = _find(workbook, DETAILS)
     if title is None:
         return None
     return {
-        compared(_shown(cells[1])): _shown(cells.get(2, ""))
+        compared(_shown(cells[1])).replace("_", " "): _shown(cells.get(2, ""))
         for _, cells in workbook.rows(title)
         if 1 in cells
     }
@@ -102,7 +102,12 @@ def check_details(details: Mapping[str, str], kind: str, record_id: UUID) -> Non
     """
     named = details.get(compared(f"{kind} ID"))
     if named is not None and named.casefold() != str(record_id):
-        raise Invalid(f"The sheet is that of another {kind.lower()}: {details.get(compared(kind), named)}.")
+        raise another(details, kind, named)
+
+
+def another(details: Mapping[str, str], kind: str, named: str) -> Invalid:
+    """Say that a sheet is that of another record, by the name that its Details give it or else as it is `named`."""
+    return Invalid(f"The sheet is that of another {kind.lower()}: {details.get(compared(kind), named)}.")
 
 
 def _lines(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:

@@ -12,7 +12,7 @@ from openpyxl import Workbook
 
 from school_service.app import create_app
 from tests.client import ApiClient, Document
-from tests.metrics.sheets import AFFECTIVE, STUDENT, TRAITS, Observed, by_sheet, fill
+from tests.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, STUDENT, TRAITS, Observed, by_sheet, fill
 from tests.scoresheets.sheets import bad_rows, counts, sheet_of
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, saved
 from tests.threads import at_once
@@ -205,6 +205,16 @@ def test_details_are_compared_whatever_their_case(seen):
     assert counts(seen.upload(seen.sheet({"A/1": {"painting": 4}}, details))) == (1, 1, 0, 0, 0)
 
 
+@pytest.mark.parametrize("batch", ["id", "number"])
+def test_details_may_name_batch_and_term_without_their_ids(api, seen, batch):
+    first = api.ok(api.get(f"/cohorts/{seen.cohort['id']}/batches"))[0]
+    named = [("batch", first[batch]), ("term", "FIRST"), ("metric_type", PSYCHOMOTOR)]
+    other = [("batch", first["number"] + 1), *named[1:]]
+
+    assert "another batch" in wrong(seen.upload(seen.sheet({"A/1": {"painting": 4}}, other)))
+    assert counts(seen.upload(seen.sheet({"A/1": {"painting": 4}}, named))) == (1, 1, 0, 0, 0)
+
+
 def test_the_term_decides_where_the_scores_go(make, seen):
     second = make.term({"id": seen.cohort["session"]}, term="SECOND")
     counts(seen.send({"A/1": {"painting": 4}}))
@@ -219,9 +229,9 @@ def test_the_term_decides_where_the_scores_go(make, seen):
 def test_an_unknown_term_is_refused(make, make_other, seen):
     for term in (uuid4(), make_other.term()["id"], "FOURTH", "x" * 1000):
         content = seen.sheet({"A/1": {"painting": 4}}, seen.details(term=str(term)))
-        assert wrong(seen.upload(content)) == "Term ID on the sheet Details: no such term."
+        assert wrong(seen.upload(content)) == "Term on the sheet Details: no such term."
     other = seen.sheet({"A/1": {"painting": 4}}, seen.details(term=make.term()["id"]))
-    assert wrong(seen.upload(other)) == "Term ID on the sheet Details: is not of the batch's session."
+    assert wrong(seen.upload(other)) == "Term on the sheet Details: is not of the batch's session."
 
 
 def test_an_unknown_metric_type_is_refused(seen):
