@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,16 +14,14 @@ from flask import Flask
 from flask.testing import FlaskClient
 from urllib3 import encode_multipart_formdata
 
-from school_service.app import create_app, tenancy_of
+from benchmarks.installation import installation
+from school_service.app import create_app
 from school_service.assessments.models import Assessment
 from school_service.assessments.service import create_assessment
-from school_service.auth.keys import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.classrooms.service import create_classroom
 from school_service.cohort_subjects.service import create_cohort_subject
 from school_service.cohorts.service import create_cohort
-from school_service.config import Settings
-from school_service.embedded import data_folder
 from school_service.enrollments.service import enroll
 from school_service.extensions import db
 from school_service.gradebooks.service import Score, enter_sheet
@@ -34,7 +30,6 @@ from school_service.students.service import create_student
 from school_service.subjects.service import create_subject
 from school_service.web.life import in_school
 from tenants.binding import Entry
-from tenants.installing import install
 from tenants.provisioning import create_school
 from tenants.tenancy import Administrator, Tenancy
 
@@ -165,22 +160,9 @@ class Place:
 @contextmanager
 def place() -> Iterator[Place]:
     """Start PostgreSQL and make the application; nothing of it is left at the end."""
-    with (
-        tempfile.TemporaryDirectory(prefix="school-benchmark-") as folder,
-        data_folder(Path(folder) / "school-data", create=True) as used,
-    ):
-        settings = Settings.load(
-            {
-                "DATABASE_URL": used.database_url,
-                "ADMIN_DATABASE_URL": used.admin_database_url,
-                "SIGNING_KEY": SigningKey.generate().to_pem(),
-            }
-        )
-        tenancy = tenancy_of(settings)
-        install(tenancy)
-        app = create_app(settings)
+    with installation() as here:
+        app = create_app(here.settings)
         with app.app_context():
-            yield Place(app, tenancy)
+            yield Place(app, here.tenancy)
             for engine in db.engines.values():
                 engine.dispose()
-        tenancy.admin.dispose()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# In place of a script's own folder, where `http.py` would hide the standard library's `http`.
+# In place of a script's own folder: so that what the benchmarks share is found.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse

@@ -21,7 +21,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# In place of a script's own folder, where `http.py` would hide the standard library's `http`.
+# In place of a script's own folder: so that what the benchmarks share is found.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
@@ -29,7 +29,6 @@ import json
 import os
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,10 +37,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from school_service.app import tenancy_of
-from school_service.config import Settings
-from school_service.embedded import data_folder
-from tenants.installing import install
+from benchmarks.installation import installation
 from tenants.migrating import TENANT, head
 from tenants.provisioning import create_school
 from tenants.registry import School
@@ -246,18 +242,11 @@ SECTIONS: Sequence[Callable[[Bench], None]] = (creating, nothing, column, broken
 
 @contextmanager
 def installed(size: int, workers: int) -> Iterator[Bench]:
-    """Start PostgreSQL, with a registry and no schools; nothing of it is left at the end."""
-    with (
-        tempfile.TemporaryDirectory(prefix="school-benchmark-") as folder,
-        data_folder(Path(folder) / "school-data", create=True) as used,
-    ):
-        settings = {"DATABASE_URL": used.database_url, "ADMIN_DATABASE_URL": used.admin_database_url}
-        releases = Path(folder) / "releases"
+    """Install a registry without schools; nothing of it is left at the end."""
+    with installation() as here:
+        releases = here.folder / "releases"
         releases.mkdir()
-        tenancy = tenancy_of(Settings.load(settings))
-        install(tenancy)
-        yield Bench(tenancy, releases, {"PATH": os.environ["PATH"], **settings}, size, workers)
-        tenancy.admin.dispose()
+        yield Bench(here.tenancy, releases, {"PATH": os.environ["PATH"], **here.environment}, size, workers)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """How near the service comes to a bare floor, in requests per second.
 
-    python benchmarks/http.py [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
+    python benchmarks/throughput.py [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
 
 Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, and two servers on it, each
 under waitress with the same number of threads: ours, with its default settings, and the floor, a bare WSGI callable
@@ -11,12 +11,6 @@ Prints for each path the median requests per second of either and their ratio.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-# A script's own folder comes first on the path, where this file's name would hide the standard library's `http`.
-sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent]
-
 import argparse
 import json
 import os
@@ -25,6 +19,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
