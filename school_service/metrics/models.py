@@ -44,7 +44,7 @@ class MetricDefinition(db.Model):
 
 
 class Metric(db.Model):
-    """What was seen of a student in a term, of one type, and the batch they were in when it was entered.
+    """What was seen of a student in a term, of one type, and the batch on whose sheet it came last.
 
     Cohort and session are the batch's own. They are here so that the term is always one of that session, and
     the cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that it

@@ -52,7 +52,8 @@ def metrics(batch_id: UUID) -> Query:
 def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
     """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
 
-    Ids are texts, as PostgreSQL writes them; `metric_id`, `sheet` and `scores` are None without a record.
+    `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
+    are None without a record.
     """
     of_term = and_(
         Metric.student_id == Student.id, Metric.term_id == term_id, Metric.metric_type == metric_type
@@ -64,6 +65,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
             User.last_name,
             cast(Student.id, Text).label("student_id"),
             cast(Metric.id, Text).label("metric_id"),
+            Metric.batch_id,
             Metric.sheet,
             _SCORES.label("scores"),
         )

@@ -43,7 +43,7 @@ class MetricRecordSchema(Schema):
     student_name = fields.String(required=True)
     admission_number = fields.String(required=True)
     term = fields.String(required=True, validate=validate.OneOf(TERMS))
-    batch = fields.UUID(required=True, metadata={"description": "Where the student was when it was entered."})
+    batch = fields.UUID(required=True, metadata={"description": "The batch on whose sheet it came last."})
     metric_type = fields.String(required=True, validate=validate.OneOf(METRIC_TYPES))
     metric_scores = fields.Dict(
         keys=fields.String(),

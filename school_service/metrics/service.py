@@ -221,6 +221,7 @@ def _enter(given: Iterable[tuple[Any, Scores]], ids: Mapping[str, UUID], common:
     """
     created: dict[UUID, str] = {}
     updated: list[UUID] = []
+    moved: list[UUID] = []
     unchanged = 0
     scores: list[tuple[UUID, UUID, int]] = []
     changes = []
@@ -229,6 +230,8 @@ def _enter(given: Iterable[tuple[Any, Scores]], ids: Mapping[str, UUID], common:
         fresh = {name: score for name, score in wanted.items() if before.get(name) != score}
         if not fresh:
             unchanged += bool(wanted)
+            if wanted and student.batch_id != common["batch_id"]:
+                moved.append(UUID(student.metric_id))
             continue
         if student.metric_id is None:
             created[metric_id := uuid4()] = student.student_id
@@ -238,7 +241,7 @@ def _enter(given: Iterable[tuple[Any, Scores]], ids: Mapping[str, UUID], common:
             old = entered(before, student.sheet)
         scores.extend((metric_id, ids[name], score) for name, score in fresh.items())
         changes.append(Change(metric_id, old, entered(before | fresh, common["sheet"])))
-    _store(created, updated, scores, common, now())
+    _store(created, [*updated, *moved], scores, common, now())
     record_many(ENTITY, changes)
     return Tally(len(created), len(updated), unchanged)
 
@@ -258,7 +261,12 @@ def _store(
         db.session.execute(
             update(Metric)
             .where(Metric.id == changed.c.id)
-            .values(sheet=common["sheet"], updated_at=moment)
+            .values(
+                batch_id=common["batch_id"],
+                cohort_id=common["cohort_id"],
+                sheet=common["sheet"],
+                updated_at=moment,
+            )
             .execution_options(synchronize_session=False)
         )
     if scores:

@@ -58,18 +58,20 @@ def affective(api):
     return [one["name"] for one in api.ok(api.get("/metric-definitions")) if one["metric_type"] == AFFECTIVE]
 
 
-def test_a_record_stays_with_the_batch_that_it_was_entered_in(make):
+@pytest.mark.parametrize(("again", "done"), [(3, (1, 0, 1, 0, 0)), (2, (1, 0, 0, 1, 0))])
+def test_a_record_goes_with_the_student_when_the_new_arms_sheet_is_entered(make, again, done):
     seen = Observed(make)
     arm = make.batch(seen.cohort)["id"]
-    counts(seen.send({"A/1": {"painting": 2}}))
-    (before,) = seen.records()
+    counts(seen.send({"A/1": {"painting": 2}, "A/2": {"painting": 5}}))
+    before = {record["admission_number"]: record for record in seen.records()}
 
     make.enrolled(seen.cohort, {"id": seen.students["A/1"]}, batch=arm)
-    moved = seen.sheet({"A/1": {"painting": 3}}, seen.details(batch=arm))
-    assert counts(seen.upload(moved, batch=arm)) == (1, 0, 1, 0, 0)
+    assert len(seen.records()) == 2
+    of_arm = seen.sheet({"A/1": {"painting": again}}, seen.details(batch=arm))
+    assert counts(seen.upload(of_arm, batch=arm)) == done
 
-    assert seen.records() == [{**before, "metric_scores": {"painting": 3}}]
-    assert seen.records(arm) == []
+    assert seen.records() == [before["A/2"]]
+    assert seen.records(arm) == [{**before["A/1"], "batch": arm, "metric_scores": {"painting": again}}]
 
 
 def test_who_left_keeps_theirs(api, make):
