@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# In place of a script's own folder: so that what the benchmarks share is found.
+# In place of a script's own folder, where `tenants.py` would hide the package of that name.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse

@@ -11,6 +11,12 @@ Prints for each path the median requests per second of either and their ratio.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+# In place of a script's own folder, where `tenants.py` would hide the package of that name.
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
 import argparse
 import json
 import os
