@@ -21,7 +21,8 @@ from school_service.config import Settings
 from school_service.database import singular
 from school_service.web.errors import HouseApi
 
-DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff and graduates.
+DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
+and graduates.
 
 **A school for each request.** Each school is a tenant, chosen by the header `X-SCHOOL-ID`. Where that
 header is not required, a token that names exactly one school chooses it.
