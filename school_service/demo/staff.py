@@ -47,12 +47,15 @@ _BLOOD_GROUPS = ("O+", "O+", "O+", "A+", "A+", "B+", "AB+", "O-", "A-")
 
 def make_staff(filling: Filling) -> None:
     """Make the staff, and give each their role."""
-    roles = _by_name(Role)
+    roles, settings = _by_name(Role), _Settings()
     places = _Places(filling.school.state)
     for number, post in enumerate(POSTS, 1):
         person = filling.population.person()
         employee = create_employee(
-            **_named(person, post), **_ids(post), **places.one(filling), **_papers(filling, person, number)
+            **_named(person, post),
+            **settings.ids(post),
+            **places.one(filling),
+            **_papers(filling, person, number),
         )
         give_role(user_id=employee.user_id, role=roles[post.role], principal=filling.principal)
         if post in TEACHING:
@@ -84,12 +87,21 @@ def _by_name(model: Any) -> dict[str, UUID]:
     return {record.name: record.id for record in db.session.scalars(select(model))}
 
 
-def _ids(post: Post) -> dict[str, Any]:
-    return {
-        "department": _by_name(Department)[post.department],
-        "category": _by_name(EmployeeCategory)[post.category],
-        "position": _by_name(Position)[post.position],
-    }
+class _Settings:
+    """What the school has to employ people as."""
+
+    def __init__(self) -> None:
+        self._departments = _by_name(Department)
+        self._categories = _by_name(EmployeeCategory)
+        self._positions = _by_name(Position)
+
+    def ids(self, post: Post) -> dict[str, Any]:
+        """Find those of a post."""
+        return {
+            "department": self._departments[post.department],
+            "category": self._categories[post.category],
+            "position": self._positions[post.position],
+        }
 
 
 def _named(person: Person, post: Post) -> dict[str, Any]:

@@ -186,19 +186,23 @@ def _read_details(workbook: Workbook, place: Any) -> tuple[Term, str]:
     term as FIRST, SECOND or THIRD.
     """
     details = read_details(workbook) or {}
-    batch, term, metric_type = (
-        details.get(compared(f"{label} ID")) or details.get(compared(label))
-        for label in (BATCH, TERM, METRIC_TYPE)
-    )
-    if not batch or not term or not metric_type:
-        lacking = f"{BATCH} ID" if not batch else METRIC_TYPE if term else f"{TERM} ID"
-        raise Invalid(f"The sheet {DETAILS} lacks {lacking}: download the sheet, and fill that one in.")
+    batch = _named(details, f"{BATCH} ID", BATCH)
+    term = _named(details, f"{TERM} ID", TERM)
+    metric_type = _named(details, METRIC_TYPE)
     if batch.casefold() not in {str(place.id), str(place.number)}:
         raise another(details, BATCH, batch)
     if metric_type.upper() not in METRIC_TYPES:
         raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
     found = _find_term(term, place, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
     return found, metric_type.upper()
+
+
+def _named(details: Mapping[str, str], *labels: str) -> str:
+    """Read what a sheet says of itself by the first of the labels that has something. Raises Invalid."""
+    for label in labels:
+        if found := details.get(compared(label)):
+            return found
+    raise Invalid(f"The sheet {DETAILS} lacks {labels[0]}: download the sheet, and fill that one in.")
 
 
 def _refusal(name: str, traits: Iterable[Any]) -> str:
