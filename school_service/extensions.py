@@ -18,16 +18,9 @@ from sqlalchemy.orm import DeclarativeBase
 from school_service.config import ConfigError
 from tenants.database import SchoolSession
 from tenants.placing import Placement
+from tenants.registry import NAMING
 
 STORAGE_PATIENCE = 2.0  # seconds that counting a try may take
-
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
 
 
 class Model(DeclarativeBase):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, MetaData, String, Table, UniqueConstraint, Uuid
 
-from school_service.extensions import NAMING
+from tenants.registry import NAMING
 
 metadata = MetaData(schema="registry", naming_convention=NAMING)
 
