@@ -23,7 +23,7 @@ from waitress.channel import HTTPChannel
 
 from school_service.config import Settings
 from school_service.extensions import db
-from tenants.errors import NotInstalled
+from tenants.errors import NotInstalled, first_line
 from tenants.installing import check_installed
 from tenants.migrating import head
 from tenants.placing import Placement
@@ -99,7 +99,7 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
     except NotInstalled as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0]
+        reason = first_line(error.orig)
         raise ServingError(f"The database of DATABASE_URL can't be used: {reason}") from None
     if found.logins < len(placement.all_logins):
         raise ServingError(

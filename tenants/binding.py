@@ -39,6 +39,8 @@ from tenants.errors import (
     SchoolUpgrading,
     TenancyError,
     UnknownSchool,
+    first_line,
+    sqlstate,
 )
 from tenants.registry import lacks_registry, schema_of
 
@@ -121,7 +123,7 @@ def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[
 
 def refusal(error: DBAPIError) -> TenancyError | None:
     """Translate the registry's refusal of an entry; None where the error is of another kind."""
-    state = getattr(error.orig, "pgcode", None) or ""
+    state = sqlstate(error) or ""
     found = _REFUSALS.get(state)
     if found is not None:
         return found[0](found[1])
@@ -129,6 +131,6 @@ def refusal(error: DBAPIError) -> TenancyError | None:
         return NotInstalled()
     if state == "42501":
         # The registry let the login pass, the school's role did not: the school was made for other logins.
-        _log.warning("%s", _CLOSED, extra={"reason": str(error.orig).strip().splitlines()[0]})
+        _log.warning("%s", _CLOSED, extra={"reason": first_line(error.orig)})
         return SchoolUpgrading("This school can't be entered just now. Try again shortly.")
     return None

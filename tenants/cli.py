@@ -26,7 +26,7 @@ from tenants.backup import back_up
 from tenants.checking import check
 from tenants.clients import create_client, list_clients, revoke_client
 from tenants.deleting import delete_school
-from tenants.errors import NotInstalled, TenancyError
+from tenants.errors import NotInstalled, TenancyError, first_line, sqlstate
 from tenants.installing import install, withdraw
 from tenants.migrating import TENANT, head, revisions, write_baseline
 from tenants.provisioning import create_school
@@ -50,25 +50,21 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             verb(tenancy, *arguments, **options)
         except ProgrammingError as error:
-            if getattr(error.orig, "pgcode", None) in {"42P01", "3F000", "42703"}:
+            if sqlstate(error) in {"42P01", "3F000", "42703"}:
                 raise click.ClickException(
                     str(NotInstalled("The database has no registry. Run: school-service tenants init"))
                 ) from None
-            raise click.ClickException(_one_line(error)) from None
+            raise click.ClickException(first_line(error.orig)) from None
         except OperationalError as error:
-            raise click.ClickException(f"The database can't be reached: {_one_line(error)}") from None
+            raise click.ClickException(f"The database can't be reached: {first_line(error.orig)}") from None
         except DBAPIError as error:
-            raise click.ClickException(_one_line(error)) from None
+            raise click.ClickException(first_line(error.orig)) from None
         except TenancyError as error:
             raise click.ClickException(str(error)) from None
         finally:
             tenancy.admin.dispose()
 
     return run
-
-
-def _one_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0]
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]

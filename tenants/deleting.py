@@ -21,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 
 from tenants.backup import Progress, back_up, unseen
 from tenants.database import quoted, send
-from tenants.errors import SchoolBusy, SchoolDeleting, UnknownSchool
+from tenants.errors import SchoolBusy, SchoolDeleting, UnknownSchool, sqlstate
 from tenants.registry import School, find_school, hold_school, now, schools
 from tenants.tenancy import Tenancy
 
@@ -220,7 +220,7 @@ def _dropping(tenancy: Tenancy, school: School, patience: float) -> Iterator[Con
                 send(connection, f"SET LOCAL ROLE {quoted(school.schema)}")
             yield connection
     except OperationalError as error:
-        if getattr(error.orig, "pgcode", None) != LOCK_NOT_AVAILABLE:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
             raise
         raise SchoolBusy(
             f"Something else holds the school {school.id}; its deletion goes on when delete is run again."

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from tenants.database import quoted, send
-from tenants.errors import AlreadyExists, NotDistributed, NotInstalled, TenancyError
+from tenants.errors import AlreadyExists, NotDistributed, NotInstalled, TenancyError, sqlstate
 from tenants.migrating import baseline
 from tenants.pooling import note_school
 from tenants.registry import School, find_school, lacks_registry, now, schema_of, school_of
@@ -129,7 +129,7 @@ def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
 
 def founding_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
     """Translate what PostgreSQL refuses of a school's founding; None where the error is of another kind."""
-    state = getattr(error.orig, "pgcode", None)
+    state = sqlstate(error)
     violated = error.orig.diag.constraint_name if state == "23505" else None  # type: ignore[union-attr]
     if violated == "pk_schools":
         return AlreadyExists(f"A school with the id {school_id} exists already.")

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from tenants.errors import SchoolDeleting, UnknownSchool
+from tenants.errors import SchoolDeleting, UnknownSchool, sqlstate
 
 # No such table, schema, function or column; permission denied.
 _LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
@@ -186,7 +186,7 @@ def change_school(connection: Connection, school_id: UUID, **values: Any) -> Sch
 
 def lacks_registry(error: DBAPIError) -> bool:
     """Tell whether a statement failed because the registry is missing, too old, or closed to this login."""
-    return getattr(error.orig, "pgcode", None) in _LACKING and "registry" in str(error.orig)
+    return sqlstate(error) in _LACKING and "registry" in str(error.orig)
 
 
 def now() -> datetime:

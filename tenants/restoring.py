@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from tenants.archive import DETAILS, Manifest, open_archive
 from tenants.backup import Progress, script_of, unseen
 from tenants.database import send
-from tenants.errors import AlreadyExists, BackupRefused
+from tenants.errors import AlreadyExists, BackupRefused, first_line
 from tenants.fingerprints import differences, fingerprints
 from tenants.migrating import head, revisions, upgrade_statements
 from tenants.provisioning import (
@@ -111,7 +111,7 @@ def _take(connection: Connection, step: Step) -> None:
         except psycopg2.Error as error:
             if step.rows is not None and step.rows.error is not None:
                 raise step.rows.error from None
-            words = (str(error).strip().splitlines() or ["no message"])[0]
+            words = first_line(error)
             raise BackupRefused(f"The backup can't be restored here: {words}") from None
 
 

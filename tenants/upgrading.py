@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
 from tenants.database import send
-from tenants.errors import UnknownSchool
+from tenants.errors import UnknownSchool, first_line, sqlstate
 from tenants.migrating import head, revisions, upgrade_statements
 from tenants.pooling import note_school
 from tenants.provisioning import admission
@@ -267,7 +267,7 @@ class _Run:
             try:
                 return school, self._attempt(school, wait), ""
             except DBAPIError as error:
-                pause = next(pauses, None) if _sqlstate(error) in _TRANSIENT else None
+                pause = next(pauses, None) if sqlstate(error) in _TRANSIENT else None
                 if pause is None:
                     return school, *self._fail(school, error)
                 self.stop.wait(pause)
@@ -318,17 +318,17 @@ class _Run:
     def _fail(self, school: Standing, error: DBAPIError) -> tuple[Outcome, str]:
         words = _words(error)
         try:
-            kept = self._keep(school, _sqlstate(error), words)
+            kept = self._keep(school, sqlstate(error), words)
         except DBAPIError as why:
-            if _sqlstate(why) is None:
+            if sqlstate(why) is None:
                 # The database has gone, and would be for the next school.
                 self.stop.set()
             return Outcome.FAILED, f"{words} (not kept in the registry: {_words(why)})"
         # Deleted meanwhile, or migrated by another run: that is no failure.
         return (Outcome.FAILED, words) if kept else (Outcome.NOTHING_TO_DO, "")
 
-    def _keep(self, school: Standing, sqlstate: str | None, words: str) -> bool:
-        failure = {"revision": self._newest, "sqlstate": sqlstate, "error": words, "failed_at": now()}
+    def _keep(self, school: Standing, state: str | None, words: str) -> bool:
+        failure = {"revision": self._newest, "sqlstate": state, "error": words, "failed_at": now()}
         columns = failed_migrations.c
         kept = (
             insert(failed_migrations)
@@ -345,14 +345,9 @@ class _Run:
             return connection.execute(kept).rowcount == 1
 
 
-def _sqlstate(error: DBAPIError) -> str | None:
-    found: str | None = getattr(error.orig, "pgcode", None)
-    return found
-
-
 def _words(error: DBAPIError) -> str:
-    line = (str(error.orig).strip().splitlines() or ["no message"])[0]
-    state = _sqlstate(error)
+    line = first_line(error.orig)
+    state = sqlstate(error)
     return f"{state}: {line}" if state else line
 
 

@@ -221,7 +221,7 @@ def _database_error(error: DBAPIError) -> Response:
 
 
 def _sqlstate(error: DBAPIError) -> str:
-    state = getattr(error.orig, "pgcode", None) or ""
+    state = tenancy.sqlstate(error) or ""
     if state == "XX000":
         return next((meant for words, meant in _VIOLATIONS.items() if words in str(error.orig)), state)
     return state

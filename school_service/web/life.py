@@ -23,7 +23,7 @@ from school_service.extensions import db
 from school_service.web.tracing import request_id
 from tenants.binding import Entry, Rules, refusal
 from tenants.database import enter, guard
-from tenants.errors import ClientUnknown
+from tenants.errors import ClientUnknown, sqlstate
 from tenants.registry import School, find_school
 
 # What a statement fails with where the tables are not those that it was written for.
@@ -114,7 +114,7 @@ def live(view: Callable[..., Any], *, school_required: bool, check: Callable[[Pr
             raise NotAuthenticated("The token's client has no grant any more.") from None
         raise
     except DBAPIError as error:
-        if _OTHER_TABLES.fullmatch(getattr(error.orig, "pgcode", None) or ""):
+        if _OTHER_TABLES.fullmatch(sqlstate(error) or ""):
             _ask_again(school_id)
         raise
 
