@@ -37,13 +37,13 @@ from sqlalchemy import text
 
 from benchmarks.installation import installation
 from school_service.app import create_app
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.config import Settings
-from school_service.extensions import db
-from tenants.clients import create_client
-from tenants.placing import Placement
-from tenants.provisioning import create_school
+from school_service.core.database import db
+from tenants.placement import Placement
+from tenants.provisioning.create import create_school
+from tenants.registry.clients import create_client
 from tenants.tenancy import Administrator, Tenancy
 
 FEW = 10

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from school_service.app import tenancy_of
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
-from school_service.embedded import data_folder
-from tenants.installing import install
+from school_service.data_folder import data_folder
+from tenants.registry.installation import install
 from tenants.tenancy import Tenancy
 
 

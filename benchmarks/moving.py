@@ -27,9 +27,9 @@ from threading import Event, Thread
 from uuid import UUID
 
 from benchmarks.installation import installation
-from tenants.backup import back_up
-from tenants.deleting import delete_school
-from tenants.provisioning import create_school
+from tenants.backups.backup import back_up
+from tenants.provisioning.create import create_school
+from tenants.provisioning.delete import delete_school
 from tenants.tenancy import Administrator, Tenancy
 
 WINDOW = 100  # schools at the beginning, and at the end

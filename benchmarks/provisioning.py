@@ -23,8 +23,8 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from benchmarks.installation import installation
-from tenants.database import send
-from tenants.provisioning import create_school, creation_statements
+from tenants.connections.engines import send
+from tenants.provisioning.create import create_school, creation_statements
 from tenants.tenancy import Administrator, Tenancy
 
 ADMINISTRATOR = Administrator("admin", "correct horse battery staple")

@@ -16,21 +16,21 @@ from urllib3 import encode_multipart_formdata
 
 from benchmarks.installation import installation
 from school_service.app import create_app
-from school_service.assessments.models import Assessment
-from school_service.assessments.service import create_assessment
 from school_service.auth.tokens import issue_user_token
-from school_service.classrooms.service import create_classroom
-from school_service.cohort_subjects.service import create_cohort_subject
-from school_service.cohorts.service import create_cohort
-from school_service.enrollments.service import enroll
-from school_service.extensions import db
-from school_service.gradebooks.service import Score, enter_sheet
-from school_service.sessions.service import create_session, create_term
-from school_service.students.service import create_student
-from school_service.subjects.service import create_subject
-from school_service.web.life import in_school
-from tenants.binding import Entry
-from tenants.provisioning import create_school
+from school_service.core.database import db
+from school_service.features.assessments.models import Assessment
+from school_service.features.assessments.service import create_assessment
+from school_service.features.classrooms.service import create_classroom
+from school_service.features.cohort_subjects.service import create_cohort_subject
+from school_service.features.cohorts.service import create_cohort
+from school_service.features.enrollments.service import enroll
+from school_service.features.gradebooks.service import Score, enter_sheet
+from school_service.features.sessions.service import create_session, create_term
+from school_service.features.students.service import create_student
+from school_service.features.subjects.service import create_subject
+from school_service.web.request_scope import in_school
+from tenants.connections.binding import Entry
+from tenants.provisioning.create import create_school
 from tenants.tenancy import Administrator, Tenancy
 
 CATEGORIES = ("CA1", "CA2", "CA3", "EXAM")

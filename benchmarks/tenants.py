@@ -38,11 +38,11 @@ from typing import Any
 from sqlalchemy import text
 
 from benchmarks.installation import installation
-from tenants.migrating import TENANT, head
-from tenants.provisioning import create_school
-from tenants.registry import School
+from tenants.migrations.migration_sql import TENANT, head
+from tenants.provisioning.create import create_school
+from tenants.registry.schools import School
 from tenants.tenancy import Administrator, Tenancy
-from tests.tenants.histories import later_history, path_of_program
+from tests.tenants.migrations.histories import later_history, path_of_program
 
 ADMINISTRATOR = Administrator("admin", "correct horse battery staple")
 # Counts itself up in every school.

@@ -37,15 +37,15 @@ import psycopg2
 from sqlalchemy import make_url
 
 from school_service.app import create_app, tenancy_of
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.extensions import db
-from school_service.users.service import create_user
-from school_service.web.life import in_school
-from tenants.binding import Entry
-from tenants.installing import install
-from tenants.provisioning import create_school
+from school_service.core.database import db
+from school_service.features.users.service import create_user
+from school_service.web.request_scope import in_school
+from tenants.connections.binding import Entry
+from tenants.provisioning.create import create_school
+from tenants.registry.installation import install
 from tenants.tenancy import Administrator
 
 PATHS = ("/classrooms", "/users?pageNumber=0&pageSize=50")
@@ -144,7 +144,7 @@ def serve(kind: str, port: int, threads: int) -> None:
 
     import waitress
 
-    from school_service.web.tracing import configure_logs
+    from school_service.web.request_log import configure_logs
 
     settings = Settings.load(os.environ)
     if kind == "ours":
@@ -175,7 +175,7 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
         tenancy, name="Benchmark School", administrator=Administrator("admin", "a password")
     )
     app = create_app(settings)
-    from school_service.classrooms.service import create_classroom
+    from school_service.features.classrooms.service import create_classroom
 
     with app.app_context():
         with in_school(Entry(school.id)):

@@ -24,10 +24,10 @@ from openpyxl import load_workbook
 
 from school_service.app import create_app, tenancy_of
 from school_service.config import Settings
-from school_service.embedded import data_folder
-from tenants.clients import create_client
-from tenants.installing import install
-from tenants.provisioning import create_school
+from school_service.data_folder import data_folder
+from tenants.provisioning.create import create_school
+from tenants.registry.clients import create_client
+from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
 
 PAGE = Path(__file__).with_name("api.md")

@@ -9,43 +9,45 @@ from typing import Any
 from flask import Flask
 
 from school_service import __version__
-from school_service.assessments.views import blp as assessments
-from school_service.audit.views import blp as audit
 from school_service.auth import tokens
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import Verifier
-from school_service.classrooms.views import blp as classrooms
-from school_service.cohort_subjects.views import blp as cohort_subjects
-from school_service.cohorts.views import blp as cohorts
 from school_service.config import ConfigError, Settings
-from school_service.contacts.views import blp as contacts
-from school_service.employees.views import blp as employees
-from school_service.enrollments.views import blp as enrollments
-from school_service.extensions import db, jwt, limiter
-from school_service.geography import service as geography_service
-from school_service.geography.views import blp as geography
-from school_service.gradebooks.views import blp as gradebooks
-from school_service.graduates.views import blp as graduates
-from school_service.health.views import blp as health
-from school_service.metrics.views import blp as metrics
-from school_service.roles.views import blp as roles
-from school_service.scoresheets.views import blp as scoresheets
-from school_service.seeding import seed_school
-from school_service.sessions.views import blp as sessions
-from school_service.settings.views import blp as school_settings
-from school_service.students.views import blp as students
-from school_service.subjects.views import blp as subjects
-from school_service.teachers.views import blp as teachers
-from school_service.users.reads import USER_STATE
-from school_service.users.views import blp as users
-from school_service.web import documents, errors, tracing
+from school_service.core.database import db, jwt, limiter
+from school_service.features.assessments.views import blp as assessments
+from school_service.features.audit.views import blp as audit
+from school_service.features.auth_provider.views import blp as provider
+from school_service.features.classrooms.views import blp as classrooms
+from school_service.features.cohort_subjects.views import blp as cohort_subjects
+from school_service.features.cohorts.views import blp as cohorts
+from school_service.features.contacts.views import blp as contacts
+from school_service.features.employees.views import blp as employees
+from school_service.features.enrollments.views import blp as enrollments
+from school_service.features.geography import service as geography_service
+from school_service.features.geography.views import blp as geography
+from school_service.features.gradebooks.views import blp as gradebooks
+from school_service.features.graduates.views import blp as graduates
+from school_service.features.health.views import blp as health
+from school_service.features.metrics.views import blp as metrics
+from school_service.features.roles.views import blp as roles
+from school_service.features.scoresheets.views import blp as scoresheets
+from school_service.features.sessions.views import blp as sessions
+from school_service.features.settings.views import blp as school_settings
+from school_service.features.students.views import blp as students
+from school_service.features.subjects.views import blp as subjects
+from school_service.features.teachers.views import blp as teachers
+from school_service.features.users.reads import USER_STATE
+from school_service.features.users.views import blp as users
+from school_service.seed.school import seed_school
+from school_service.web import docs_page as documents
+from school_service.web import error_responses as errors
+from school_service.web import request_log as tracing
 from school_service.web.json_provider import OrjsonProvider
-from school_service.web.life import House
-from school_service.web.provider import blp as provider
-from tenants.binding import Rules
-from tenants.database import registry_options, registry_url, school_url, serving_options
-from tenants.migrating import served
-from tenants.placing import Placement
+from school_service.web.request_scope import House
+from tenants.connections.binding import Rules
+from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
+from tenants.migrations.migration_sql import served
+from tenants.placement import Placement
 from tenants.tenancy import Tenancy
 
 # In the order in which the document shows them.

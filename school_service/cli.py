@@ -1,4 +1,4 @@
-"""The command `school-service`: serving, the demo, and the operator's verbs of `tenants.cli`."""
+"""The command `school-service`: serving, the demo, and the operator's verbs of `tenants.commands`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ import click
 from flask.cli import FlaskGroup, routes_command, shell_command
 from flask_smorest.spec import openapi_cli
 
-from school_service import __version__, serving
+from school_service import __version__
+from school_service import server as serving
 from school_service.config import ConfigError, Settings
-from school_service.embedded import EmbeddedError, data_folder
-from school_service.serving import ServingError
-from school_service.web.tracing import configure_logs
-from tenants.cli import LOADER, clients_group, tenants_group
-from tenants.errors import TenancyError
-from tenants.installing import install
+from school_service.data_folder import EmbeddedError, data_folder
+from school_service.server import ServingError
+from school_service.web.request_log import configure_logs
+from tenants.commands import LOADER, clients_group, tenants_group
+from tenants.exceptions import TenancyError
+from tenants.registry.installation import install
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -156,7 +157,7 @@ def demo(ctx: click.Context, host: str, port: int) -> None:
     Prints everything that is needed to try the service, and writes it to demo.json in the data folder.
     Nothing outside of that folder is touched; a second start finds everything again.
     """
-    from school_service.demo.running import run
+    from school_service.demo.command import run
 
     run(ctx.meta.get(_CHOSEN_FOLDER) or DEFAULT_FOLDER, host, port)
 

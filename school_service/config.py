@@ -12,8 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from tenants.placing import MOST_LOGINS, Placement
-from tenants.pooling import SCHOOLS_PER_CONNECTION
+from tenants.connections.pool import SCHOOLS_PER_CONNECTION
+from tenants.placement import MOST_LOGINS, Placement
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import URL, Connection
 from sqlalchemy.engine import Engine
 
-from tenants.database import admin_engine
-from tenants.migrating import TENANT
-from tenants.placing import Placement
+from tenants.connections.engines import admin_engine
+from tenants.migrations.migration_sql import TENANT
+from tenants.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,21 +18,21 @@ from sqlalchemy import URL
 
 from school_service.app import create_app, tenancy_of
 from school_service.auth import passwords
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.extensions import db, limiter
-from school_service.web.tracing import JsonFormatter
-from tenants.installing import install
-from tenants.placing import Placement
-from tenants.provisioning import create_school
-from tenants.registry import School
+from school_service.core.database import db, limiter
+from school_service.web.request_log import JsonFormatter
+from tenants.placement import Placement
+from tenants.provisioning.create import create_school
+from tenants.registry.installation import install
+from tenants.registry.schools import School
 from tenants.tenancy import Administrator, Tenancy
-from tests.bouncer import bouncer
 from tests.client import ApiClient, Document
 from tests.factories import Factory
+from tests.pgbouncer import bouncer
 from tests.postgres import test_database, test_server
-from tests.rehearsal import CountingCursor, rehearsal_engine
+from tests.savepoint_engine import CountingCursor, rehearsal_engine
 
 PASSWORD = "correct horse battery staple"
 

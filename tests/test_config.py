@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from school_service.app import create_app
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.config import ConfigError, Settings
 
 SECRET = "hunter2"

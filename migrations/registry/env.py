@@ -1,4 +1,4 @@
-"""Alembic's environment of the registry: runs on the connection that `tenants.installing` hands it."""
+"""Alembic's environment of the registry: runs on the connection that `tenants.registry.installation` hands it."""
 
 from __future__ import annotations
 

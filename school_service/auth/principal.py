@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from school_service.errors import Forbidden, Invalid, NotAuthenticated
-from tenants.binding import Entry
+from school_service.core.errors import Forbidden, Invalid, NotAuthenticated
+from tenants.connections.binding import Entry
 
 LONGEST_NAME = 255  # characters of a client's name (OpenID Connect Core, section 2, `sub`)
 
@@ -77,7 +77,7 @@ class Caller:
         )
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
-        """Join the caller with its state in the school, the row that `tenants.database.enter` returns.
+        """Join the caller with its state in the school, the row that `tenants.connections.engines.enter` returns.
 
         Raises NotAuthenticated where the user is deleted.
         """

@@ -17,10 +17,10 @@ from flask_jwt_extended import create_access_token, decode_token
 from flask_jwt_extended.exceptions import JWTExtendedException
 
 from school_service.auth.jwks import KeySet
-from school_service.auth.keys import SigningKey
 from school_service.auth.principal import Caller, client_of, permissions_of, schools_of
+from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
-from school_service.errors import NotAuthenticated
+from school_service.core.errors import NotAuthenticated
 
 OWN_ISSUER = "school-service"
 ALGORITHMS = ("RS256", "ES256", "EdDSA")

@@ -6,14 +6,21 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import insert, select
 
-from school_service.audit.service import Change, entered, record_many
-from school_service.cohorts.models import OPEN, Enrollment
-from school_service.database import now
-from school_service.demo.filling import THIS_SESSION, Filling
-from school_service.extensions import db
-from school_service.metrics.models import BEST, METRIC_TYPES, POOREST, Metric, MetricDefinition, MetricScore
-from school_service.metrics.service import ENTITY
-from school_service.sessions.models import TERMS
+from school_service.core.database import db
+from school_service.core.records import now
+from school_service.demo.context import THIS_SESSION, Filling
+from school_service.features.audit.service import Change, entered, record_many
+from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.features.metrics.models import (
+    BEST,
+    METRIC_TYPES,
+    POOREST,
+    Metric,
+    MetricDefinition,
+    MetricScore,
+)
+from school_service.features.metrics.service import ENTITY
+from school_service.features.sessions.models import TERMS
 
 
 def make_metrics(filling: Filling) -> None:

@@ -10,16 +10,16 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import insert, select
 
-from school_service.assessments.models import Assessment
-from school_service.audit.service import Change, record_many
-from school_service.cohort_subjects.models import SubjectEnrollment
-from school_service.cohorts.models import OPEN, Enrollment
-from school_service.database import now
-from school_service.demo.filling import THIS_SESSION, THIS_YEAR, Filling, first_day
-from school_service.extensions import db
-from school_service.gradebooks.models import GradebookEntry
-from school_service.gradebooks.service import ENTITY
-from school_service.sessions.models import TERMS
+from school_service.core.database import db
+from school_service.core.records import now
+from school_service.demo.context import THIS_SESSION, THIS_YEAR, Filling, first_day
+from school_service.features.assessments.models import Assessment
+from school_service.features.audit.service import Change, record_many
+from school_service.features.cohort_subjects.models import SubjectEnrollment
+from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.gradebooks.service import ENTITY
+from school_service.features.sessions.models import TERMS
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from school_service.demo.filling import THIS_YEAR, Filling, first_day
+from school_service.core.database import db
+from school_service.demo.context import THIS_YEAR, Filling, first_day
 from school_service.demo.people import FEMALE, Person
-from school_service.employees.service import create_employee
-from school_service.extensions import db
-from school_service.geography.service import list_lgas, list_nationalities, list_states
-from school_service.roles.models import Role
-from school_service.settings.models import Department, EmployeeCategory, Position
-from school_service.teachers.service import add_to_batch
-from school_service.users.service import give_role
+from school_service.features.employees.service import create_employee
+from school_service.features.geography.service import list_lgas, list_nationalities, list_states
+from school_service.features.roles.models import Role
+from school_service.features.settings.models import Department, EmployeeCategory, Position
+from school_service.features.teachers.service import add_to_batch
+from school_service.features.users.service import give_role
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.demo.filling import THIS_YEAR, Filling
+from school_service.demo.context import THIS_YEAR, Filling
 from school_service.demo.people import FEMALE
-from school_service.students.service import create_student
+from school_service.features.students.service import create_student
 
 IN_A_CLASS = (10, 13)  # the fewest and the most
 AGE_OF_ADMISSION = 11  # years, in the first class

@@ -17,12 +17,12 @@ from flask import Response
 from marshmallow import fields
 
 from school_service.auth.principal import Principal
-from school_service.errors import NotFound, TooLarge
-from school_service.permissions import Permission
-from school_service.reading import Reading
-from school_service.web.answers import component
-from school_service.web.life import house, live
-from school_service.web.parsing import BodyParser
+from school_service.core.errors import NotFound, TooLarge
+from school_service.core.permissions import Permission
+from school_service.core.read_models import Reading
+from school_service.web.body_parser import BodyParser
+from school_service.web.fields import DeletedSchema, File, IdArray, QueryWhole, Schema, plain_file_name
+from school_service.web.openapi import component
 from school_service.web.rendering import (
     NO_ROWS,
     READS,
@@ -33,7 +33,7 @@ from school_service.web.rendering import (
     render_page,
     render_part_of_list,
 )
-from school_service.web.schema import DeletedSchema, File, IdArray, QueryWhole, Schema, plain_file_name
+from school_service.web.request_scope import house, live
 
 View = TypeVar("View", bound=Callable[..., Any])
 

@@ -13,9 +13,9 @@ from flask import Response, current_app
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.extensions import db
-from school_service.reading import Query, Reading, Statement
-from tenants.database import ask
+from school_service.core.database import db
+from school_service.core.read_models import Query, Reading, Statement
+from tenants.connections.engines import ask
 
 READS = (Select, Reading)
 NO_ROWS = "[]"

@@ -17,11 +17,11 @@ from sqlalchemy import delete
 from school_service.app import create_app
 from school_service.auth.tokens import Verifier
 from school_service.config import Settings
-from school_service.extensions import db
-from tenants.clients import create_client
-from tenants.registry import clients
+from school_service.core.database import db
+from tenants.registry.clients import create_client
+from tenants.registry.schools import clients
 from tenants.tenancy import Tenancy
-from tests.auth.outside import OutsideProvider
+from tests.auth.outside_provider import OutsideProvider
 from tests.client import ApiClient, Document
 from tests.conftest import Place
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import jwt
 import pytest
 
-from tenants.clients import revoke_client
+from tenants.registry.clients import revoke_client
 
 AUDIENCE = "school-service"
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from school_service.auth import jwks
 from school_service.auth.jwks import COOL_DOWN, FIRST_COOL_DOWN, FRESH, KeySet, ProviderAway
 from tests.auth.conftest import Clock
-from tests.auth.outside import ALGORITHMS, private_key, public_jwk
+from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
 
 
 @pytest.fixture

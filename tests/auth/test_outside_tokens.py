@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from school_service.auth.jwks import KeySet
-from tenants.clients import revoke_client
+from tenants.registry.clients import revoke_client
 from tests.auth.conftest import Clock, written
-from tests.auth.outside import ALGORITHMS, private_key, public_jwk
+from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
 from tests.client import ApiClient, Document
 
 READ_ROLES = {"permissions": ["read:roles"]}

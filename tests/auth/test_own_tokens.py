@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from school_service.auth import tokens
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import Verifier, issue_user_token
 from tests.auth.conftest import Clock, written
 from tests.client import ApiClient, Document

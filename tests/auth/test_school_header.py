@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenants.registry import change_school
+from tenants.registry.schools import change_school
 from tests.client import ApiClient
 from tests.conftest import make_place
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import URL
 
-from school_service.auth.keys import SigningKey
+from school_service.auth.signing_key import SigningKey
 from school_service.cli import program
 from tests.cli.program import Running, run, serving
 from tests.postgres import test_database

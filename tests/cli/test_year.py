@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from openpyxl import Workbook, load_workbook
 
-from school_service.usual import TRAITS
+from school_service.seed.defaults import TRAITS
 from tests.cli.program import Running, run
 
 PASSWORD = "correct horse battery staple"

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from school_service.embedded import data_folder
+from school_service.data_folder import data_folder
 from tests.cli.program import ROOT, postgres_of, run, running, wait_for
 
 

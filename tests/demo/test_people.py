@@ -4,7 +4,7 @@ import unicodedata
 from random import Random
 
 from school_service.demo.people import EDO, EFIK, FEMALE, GENDERS, HAUSA, IGBO, MALE, TIV, YORUBA, Population
-from school_service.demo.schools import SCHOOLS
+from school_service.demo.sample_schools import SCHOOLS
 
 PEOPLES = (YORUBA, IGBO, HAUSA, TIV, EFIK, EDO)
 

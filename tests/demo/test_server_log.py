@@ -7,7 +7,7 @@ from contextlib import closing
 import psycopg2
 import pytest
 
-from school_service.embedded import data_folder
+from school_service.data_folder import data_folder
 from tests.demo.test_demo import folder_to_stand_in
 
 

@@ -11,12 +11,12 @@ from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from tenants.binding import Rules
-from tenants.database import school_url, serving_options
-from tenants.provisioning import create_school
-from tenants.registry import School
+from tenants.connections.binding import Rules
+from tenants.connections.engines import school_url, serving_options
+from tenants.provisioning.create import create_school
+from tenants.registry.schools import School
 from tenants.tenancy import Tenancy
-from tests.rehearsal import CountingCursor
+from tests.savepoint_engine import CountingCursor
 from tests.tenants.installations import ADMINISTRATOR, execute, guarded, rules_of
 
 

@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from school_service.app import tenancy_of
 from school_service.config import Settings
-from tenants.binding import Entry, Rules
-from tenants.database import SchoolSession, enter, guard
-from tenants.installing import install
-from tenants.migrating import head
+from tenants.connections.binding import Entry, Rules
+from tenants.connections.engines import SchoolSession, enter, guard
+from tenants.migrations.migration_sql import head
+from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
 from tests.postgres import test_database
 

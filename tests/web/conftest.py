@@ -15,9 +15,9 @@ from werkzeug.test import TestResponse
 
 from school_service.app import create_app
 from school_service.config import Settings
-from school_service.extensions import db
+from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
-from school_service.web.schema import (
+from school_service.web.fields import (
     Choice,
     Day,
     Email,

@@ -1,0 +1,1 @@
+"""What models, reads and services are made of; free of HTTP."""

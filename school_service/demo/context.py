@@ -1,0 +1,59 @@
+"""What the steps of filling a school share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from random import Random
+from uuid import UUID
+
+from school_service.auth.principal import Caller, Principal
+from school_service.demo.people import Population
+from school_service.demo.sample_schools import SampleSchool
+
+# Who did it, in the records that keep it.
+CLIENT_ID = "demo"
+# The year in which the current session began.
+THIS_YEAR = 2025
+THIS_SESSION = f"{THIS_YEAR}/{THIS_YEAR + 1}"
+LAST_SESSION = f"{THIS_YEAR - 1}/{THIS_YEAR}"
+
+
+def everything_allowed() -> Principal:
+    """The demo itself, which may do everything."""
+    caller = Caller(None, CLIENT_ID, own=True, schools=None, granted=True, permissions=None)
+    return Principal(caller, frozenset(), everything=True)
+
+
+@dataclass
+class Filling:
+    """A sample school while it is being filled: its people, and the ids of what has been made.
+
+    Those of `terms` are by session and term, of `students`, `cohorts` and `arms` by classroom, of
+    `cohort_subjects` by classroom and subject; `teachers` are in order of employment, the others by their own
+    name.
+    """
+
+    school: SampleSchool
+    population: Population
+    principal: Principal = field(default_factory=everything_allowed)
+    sessions: dict[str, UUID] = field(default_factory=dict)
+    terms: dict[tuple[str, str], UUID] = field(default_factory=dict)
+    classrooms: dict[str, UUID] = field(default_factory=dict)
+    subjects: dict[str, UUID] = field(default_factory=dict)
+    teachers: list[UUID] = field(default_factory=list)
+    students: dict[str, list[UUID]] = field(default_factory=dict)
+    cohorts: dict[str, UUID] = field(default_factory=dict)
+    arms: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
+    cohort_subjects: dict[tuple[str, str], UUID] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, school: SampleSchool) -> Filling:
+        """Begin to fill a school; the same people come to it every time."""
+        return cls(school, Population(Random(school.code), school.peoples))  # noqa: S311
+
+
+def first_day(year: int) -> date:
+    """The first day of the session that begins in a year: the second Monday of September."""
+    september = date(year, 9, 8)
+    return september.replace(day=8 + (7 - september.weekday()) % 7)

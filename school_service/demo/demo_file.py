@@ -1,0 +1,65 @@
+"""demo.json: all that is needed to use the demo, and the secrets that a second start finds again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from school_service.data_folder import write_private
+
+FILE = "demo.json"
+
+
+@dataclass(frozen=True)
+class Login:
+    """The username and the password of a school's administrator."""
+
+    username: str
+    password: str
+
+
+@dataclass(frozen=True)
+class KeptSchool:
+    """A school of the demo, and its administrator."""
+
+    id: str
+    name: str
+    admin: Login
+
+
+@dataclass
+class Kept:
+    """What demo.json holds, member for member (decisions.md, "What an operator types")."""
+
+    base_url: str | None = None
+    auth_url: str | None = None
+    audience: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = None
+    schools: list[KeptSchool] = field(default_factory=list)
+
+    def login(self, school_id: str) -> Login | None:
+        """Find the administrator of a school."""
+        return next((school.admin for school in self.schools if school.id == school_id), None)
+
+
+def read(folder: Path) -> Kept:
+    """Read what an earlier start wrote; nothing where there is no such file, or no sense in it."""
+    try:
+        found: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        schools = [
+            KeptSchool(school["id"], school["name"], Login(**school["admin"]))
+            for school in found.pop("schools")
+        ]
+        return Kept(**found, schools=schools)
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return Kept()
+
+
+def write(folder: Path, kept: Kept) -> Path:
+    """Write the file, for its owner's eyes alone."""
+    path = folder / FILE
+    write_private(path, json.dumps(asdict(kept), ensure_ascii=False, indent=2) + "\n")
+    return path

@@ -1,0 +1,23 @@
+"""Last year's leavers of a sample school: the last class of the session before, who graduated from it."""
+
+from __future__ import annotations
+
+from school_service.demo.context import LAST_SESSION, THIS_YEAR, Filling
+from school_service.demo.students import IN_A_CLASS, make_student
+from school_service.features.cohorts.service import create_cohort
+from school_service.features.enrollments.service import enroll
+from school_service.features.graduates.service import create_graduate
+
+LAST_CLASS = "SSS 3"
+_YEARS_AT_SCHOOL = 6
+
+
+def make_alumni(filling: Filling) -> None:
+    """Make the students who were in the last class a year ago, and let them graduate."""
+    cohort_id = create_cohort(classroom=filling.classrooms[LAST_CLASS], session_id=LAST_SESSION).id
+    count = filling.population.random.randint(*IN_A_CLASS)
+    admitted = THIS_YEAR - _YEARS_AT_SCHOOL
+    alumni = [make_student(filling, admitted=admitted, place=place) for place in range(1, count + 1)]
+    enroll(cohort_id=cohort_id, batch=cohort_id, students=alumni)
+    for student_id in alumni:
+        create_graduate(student=student_id)

@@ -1,0 +1,57 @@
+"""Read models of assessments."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import or_, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.cohort_subjects.models import CohortSubject
+from school_service.features.cohorts.models import Batch
+
+
+def _assessments() -> Query:
+    """Read model of AssessmentSchema, by due date, without the deleted."""
+    return (
+        select(
+            Assessment.id,
+            Assessment.cohort_subject_id.label("subject"),
+            Assessment.name,
+            Assessment.abbreviation,
+            Assessment.due_date,
+            Assessment.total_points,
+            Assessment.term_id.label("term"),
+            Assessment.include_in_final,
+            Assessment.publish_scores,
+            Assessment.category,
+            Assessment.file_name,
+        )
+        .where(LIVE)
+        .order_by(Assessment.due_date, Assessment.created_at, Assessment.id)
+    )
+
+
+@read_model
+def assessments(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
+    """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
+
+    The subject is the cohort subject or the base subject.
+    """
+    return (
+        _assessments()
+        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
+        .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
+        .where(
+            Batch.id == batch_id,
+            or_(CohortSubject.id == subject_id, CohortSubject.subject_id == subject_id),
+            Assessment.term_id == term_id,
+        )
+    )
+
+
+@read_model
+def assessment(assessment_id: UUID) -> Query:
+    """Read model of AssessmentSchema, for one."""
+    return _assessments().where(Assessment.id == assessment_id)

@@ -1,0 +1,43 @@
+"""Entries of the audit log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, String
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from school_service.core.database import db
+from school_service.core.records import NAME_LENGTH, created_at, primary_key
+
+CREATE, UPDATE, DELETE = ACTIONS = ("create", "update", "delete")
+LONGEST_ACTOR = 255
+LONGEST_ENTITY = 40
+
+
+class AuditEntry(db.Model):
+    """A change: who made it, when, in which request, what of, and the values before and after."""
+
+    __tablename__ = "audit_entries"
+    # The log is read newest first, all of it or one filter's part: each order is an index.
+    __table_args__ = (
+        CheckConstraint("action IN ('create', 'update', 'delete')", name="action"),
+        Index(None, "at", "id"),
+        Index(None, "entity", "at", "id"),
+        Index(None, "entity_id", "at", "id"),
+        Index(None, "actor", "at", "id"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    at: Mapped[datetime] = created_at()
+    actor: Mapped[str] = mapped_column(String(LONGEST_ACTOR))
+    actor_name: Mapped[str] = mapped_column(String(2 * NAME_LENGTH + 15))
+    action: Mapped[str] = mapped_column(String(20))
+    entity: Mapped[str] = mapped_column(String(LONGEST_ENTITY))
+    entity_id: Mapped[UUID]
+    old: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    new: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    request_id: Mapped[str | None] = mapped_column(String(64))

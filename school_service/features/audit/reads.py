@@ -1,0 +1,37 @@
+"""Read model of the audit log."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.audit.models import AuditEntry
+
+
+@read_model
+def entries(entity: str | None = None, id: UUID | None = None, actor: str | None = None) -> Query:
+    """Read model of AuditEntrySchema, the newest first.
+
+    All, or those of a kind of record, of one record, by an actor.
+    """
+    found = select(
+        AuditEntry.id,
+        AuditEntry.at,
+        AuditEntry.actor,
+        AuditEntry.actor_name,
+        AuditEntry.action,
+        AuditEntry.entity,
+        AuditEntry.entity_id,
+        AuditEntry.old,
+        AuditEntry.new,
+        AuditEntry.request_id,
+    ).order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
+    if entity is not None:
+        found = found.where(AuditEntry.entity == entity)
+    if id is not None:
+        found = found.where(AuditEntry.entity_id == id)
+    if actor is not None:
+        found = found.where(AuditEntry.actor == actor)
+    return found

@@ -1,0 +1,1 @@
+"""The built-in identity provider: tokens for machine clients, where no outside provider is configured."""

@@ -1,0 +1,33 @@
+"""The built-in identity provider: tokens for machine clients, where no outside provider is configured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
+from school_service.auth.signing_key import SigningKey
+from school_service.auth.tokens import issue_client_token
+from school_service.core.errors import Forbidden, WrongPassword
+from tenants.registry.clients import check_secret, named_schools
+
+
+def client_token(
+    registry: Engine,
+    key: SigningKey,
+    *,
+    client_id: str,
+    client_secret: str,
+    audience: str,
+    expected_audience: str,
+) -> dict[str, Any]:
+    """Issue a token to a client that knows its secret (OAuth 2.0 client credentials, RFC 6749 section 4.4).
+
+    Raises WrongPassword for a wrong client or secret, Forbidden for another audience.
+    """
+    with registry.connect() as connection:
+        if not check_secret(connection, client_id, client_secret):
+            raise WrongPassword("The client or its secret is wrong.")
+        if audience != expected_audience:
+            raise Forbidden("The client may not have tokens for this audience.")
+        return issue_client_token(key, client_id, named_schools(connection, client_id))

@@ -1,0 +1,11 @@
+"""Classrooms."""
+
+from __future__ import annotations
+
+from school_service.core.records import add
+from school_service.features.classrooms.models import Classroom
+
+
+def create_classroom(*, name: str, level: str) -> Classroom:
+    """Add a classroom; a name already taken is a conflict."""
+    return add(Classroom(name=name, level=level))

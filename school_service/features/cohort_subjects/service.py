@@ -1,0 +1,118 @@
+"""Cohort subjects: what is taught to a cohort, and who takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, literal, select
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.read_models import Query
+from school_service.core.records import add, get, hold, now, referred
+from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
+from school_service.features.cohorts.models import OPEN, Batch, Cohort, Enrollment
+from school_service.features.cohorts.service import find_session
+from school_service.features.students.models import Student
+from school_service.features.subjects.models import Subject
+
+
+def check_filter(*, batch: UUID | None = None, base: UUID | None = None, session: str | None = None) -> None:
+    """Tell whether there is what a filter of cohort subjects names. Raises Invalid."""
+    if batch is not None:
+        referred(Batch, batch, "batch")
+    if base is not None:
+        referred(Subject, base, "base")
+    if session is not None:
+        find_session(session, "session")
+
+
+def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> CohortSubject:
+    """Teach a subject to a cohort; unless it is an elective, all its students take it at once.
+
+    A second time is a conflict. Raises Invalid for an unknown cohort or subject.
+    """
+    # Held, so that whoever is being enrolled meanwhile is either seen here, or sees this subject.
+    cohort = referred(Cohort, cohort_id, "cohort_id", lock=True)
+    subject = referred(Subject, subject_id, "subject_id")
+    made = add(CohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=elective))
+    if not elective:
+        # Shared, so that nobody's enrollment ends between being found and taking the subject.
+        _take(_takers(CohortSubject.id == made.id).with_for_update(read=True, of=Enrollment))
+    return made
+
+
+def take_compulsory(*, cohort_id: UUID, student_ids: Collection[UUID]) -> None:
+    """Let students of a cohort, whom the caller holds, take all of its subjects but the electives."""
+    _take(
+        _takers(
+            CohortSubject.cohort_id == cohort_id,
+            CohortSubject.elective.is_(False),
+            Enrollment.student_id.in_(student_ids),
+        )
+    )
+
+
+def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:
+    """Let students of the cohort take a subject of it; who takes it already goes on with it.
+
+    Raises NotFound, and Invalid naming those who are not in the cohort.
+    """
+    subject = get(CohortSubject, cohort_subject_id)
+    held = hold(Student, student_ids)
+    present = set(
+        db.session.scalars(
+            select(Enrollment.student_id).where(
+                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(held), OPEN
+            )
+        )
+    )
+    absent = [
+        str(held.get(student_id, student_id)) for student_id in student_ids if student_id not in present
+    ]
+    if absent:
+        raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
+    _take(_takers(CohortSubject.id == subject.id, Enrollment.student_id.in_(present)))
+    return subject
+
+
+def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
+    """Let a student drop an elective, keeping the scores; returns the student's id.
+
+    Raises NotFound where the student does not take it, Conflict where all of the cohort have to.
+    """
+    subject = get(CohortSubject, cohort_subject_id)
+    taken = db.session.get(SubjectEnrollment, (subject.id, student_id), with_for_update=True)
+    if taken is None:
+        raise NotFound("The student does not take this subject.")
+    if not subject.elective:
+        raise Conflict("This subject is no elective: every student of the cohort takes it.")
+    db.session.delete(taken)
+    return student_id
+
+
+def drop_subjects(*, cohort_ids: Collection[UUID], student_ids: Collection[UUID]) -> None:
+    """Let students drop all subjects of cohorts that they leave, keeping the scores."""
+    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id.in_(cohort_ids))
+    db.session.execute(
+        delete(SubjectEnrollment).where(
+            SubjectEnrollment.student_id.in_(student_ids), SubjectEnrollment.cohort_subject_id.in_(subjects)
+        )
+    )
+
+
+def _takers(*conditions: Any) -> Query:
+    """Pair cohort subjects with the students who are in their cohorts."""
+    return (
+        select(CohortSubject.id, Enrollment.student_id, literal(now()))
+        .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
+        .where(OPEN, *conditions)
+    )
+
+
+def _take(takers: Query) -> None:
+    columns = ["cohort_subject_id", "student_id", "created_at"]
+    db.session.execute(insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing())

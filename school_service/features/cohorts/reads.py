@@ -1,0 +1,52 @@
+"""Read models of cohorts and batches."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, cast, func, or_, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.sessions.models import Session
+
+
+@read_model
+def cohorts() -> Query:
+    """Read model of CohortSchema, the newest session first, then by classroom."""
+    return (
+        select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(Session, Session.id == Cohort.session_id)
+        .order_by(Session.start_date.desc(), Session.id, Classroom.name, Cohort.id)
+    )
+
+
+@read_model
+def cohort(cohort_id: UUID) -> Query:
+    """Read model of CohortSchema, for one."""
+    return cohorts.query().where(Cohort.id == cohort_id)
+
+
+_BATCH = (Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort"))
+
+
+@read_model
+def batches(cohort: UUID) -> Query:
+    """Read model of BatchSchema, the arms of a cohort by name."""
+    return select(*_BATCH).where(Batch.cohort_id == cohort).order_by(Batch.name, Batch.id)
+
+
+def session_meant(text: Any) -> Query:
+    """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
+    is_id = cast(Session.id, Text) == func.lower(text)
+    # A name may look like anything, like the id of another session too.
+    return select(Session.id).where(or_(is_id, Session.name == text)).order_by(is_id.desc()).limit(1)
+
+
+@read_model
+def batch(batch_id: UUID) -> Query:
+    """Read model of BatchSchema, for one."""
+    return select(*_BATCH).where(Batch.id == batch_id)

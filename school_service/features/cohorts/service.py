@@ -1,0 +1,64 @@
+"""Cohorts and their batches."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from school_service.core.counters import BATCHES, next_numbers
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.records import add, get, referred
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohorts.models import FIRST_BATCH, Batch, Cohort
+from school_service.features.cohorts.reads import session_meant
+
+
+def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
+    """Make a cohort of a classroom in a session, with its first batch, whose id is the cohort's.
+
+    A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
+    """
+    room = referred(Classroom, classroom, "classroom")
+    cohort = add(Cohort(classroom_id=room.id, session_id=find_session(session_id, "session_id")))
+    _add_batch(cohort.id, FIRST_BATCH, batch_id=cohort.id)
+    return cohort
+
+
+def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohort:
+    """Give a cohort another classroom or session.
+
+    One that has, or ever had, students, or that has assessments or metrics, keeps its session: what refers
+    to both holds it there, and the change is a conflict. Raises NotFound, and Invalid for an unknown
+    classroom or session.
+    """
+    cohort = get(Cohort, cohort_id, lock=True)
+    cohort.classroom_id = referred(Classroom, classroom, "classroom").id
+    cohort.session_id = find_session(session_id, "session_id")
+    db.session.flush()
+    return cohort
+
+
+def create_batch(*, cohort_id: UUID, name: str) -> Batch:
+    """Add an arm to a cohort; a name that the cohort has already is a conflict. Raises NotFound."""
+    return _add_batch(get(Cohort, cohort_id).id, name)
+
+
+def check_cohort(*, cohort: UUID) -> None:
+    """Tell whether there is such a cohort. Raises NotFound."""
+    get(Cohort, cohort)
+
+
+def find_session(text: str, field: str) -> UUID:
+    """Find the session that a field of the input means, by id or name, and answer its id.
+
+    Raises Invalid, naming the field.
+    """
+    found: UUID | None = db.session.scalar(session_meant(text))
+    if found is None:
+        raise Invalid.field(field, "no such session")
+    return found
+
+
+def _add_batch(cohort_id: UUID, name: str, batch_id: UUID | None = None) -> Batch:
+    (number,) = next_numbers(BATCHES)
+    return add(Batch(id=batch_id or uuid4(), number=number, cohort_id=cohort_id, name=name))

@@ -1,0 +1,36 @@
+"""Contacts of users."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from school_service.core.errors import Invalid
+from school_service.core.records import add, referred
+from school_service.features.contacts.models import Contact
+from school_service.features.users.models import User
+
+
+def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> Contact:
+    """Add a contact of a user, who may have one for each e-mail address; a second is a conflict.
+
+    Raises Invalid for an unknown or deleted owner.
+    """
+    _check_owner(owner, "owner", lock=True)
+    return add(
+        Contact(
+            owner_id=owner,
+            email_address=email_address,
+            phone_number=phone_number,
+            physical_address=physical_address,
+        )
+    )
+
+
+def check_filter(*, user_id: UUID, **_others: str | None) -> None:
+    """Tell whether there is the user whose contact is asked for. Raises Invalid."""
+    _check_owner(user_id, "user_id")
+
+
+def _check_owner(user_id: UUID, field: str, *, lock: bool = False) -> None:
+    if referred(User, user_id, field, lock=lock).deleted_at is not None:
+        raise Invalid.field(field, "no such user")

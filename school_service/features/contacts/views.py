@@ -1,0 +1,33 @@
+"""Contacts over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.contacts import reads, service
+from school_service.features.contacts.schemas import ContactFilterSchema, ContactSchema, NewContactSchema
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("contacts", __name__, description="How users can be reached.")
+
+
+@blp.route("/contacts")
+class Contacts(MethodView):
+    """The contacts of users."""
+
+    @blp.requires(Permission.CONTACTS_READ)
+    @blp.arguments(ContactFilterSchema, location="query")
+    @blp.returns(ContactSchema, if_empty=service.check_filter)
+    def get(self, wanted: dict[str, Any]) -> Any:
+        """Show the newest contact of a user that has this e-mail address and phone number, where given."""
+        return reads.newest_contact(**wanted)
+
+    @blp.requires(Permission.CONTACTS_WRITE, school_required=False)
+    @blp.arguments(NewContactSchema)
+    @blp.returns(ContactSchema)
+    def post(self, contact: dict[str, Any]) -> Any:
+        """Create a contact of a user, who has at most one for an e-mail address."""
+        return reads.contact(service.create_contact(**contact).id)

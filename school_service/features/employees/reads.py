@@ -1,0 +1,98 @@
+"""Read models of employees, their bank accounts and next of kin."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.employees.models import LIVE, BankAccount, Employee, NextOfKin
+from school_service.features.users.models import User, UserRole
+
+_first_role = (
+    select(UserRole.role_id)
+    .where(UserRole.user_id == User.id)
+    .order_by(UserRole.created_at, UserRole.role_id)
+    .limit(1)
+    .correlate(User)
+    .scalar_subquery()
+)
+
+
+@read_model
+def employees() -> Query:
+    """Read model of EmployeeSchema, by name, without the deleted."""
+    return (
+        select(
+            Employee.id,
+            User.first_name,
+            Employee.middle_name,
+            User.last_name,
+            Employee.title,
+            Employee.dob,
+            Employee.join_date,
+            User.gender,
+            Employee.marital_status,
+            Employee.department_id.label("department"),
+            Employee.blood_group,
+            Employee.lga_id.label("lga"),
+            Employee.state_id.label("state"),
+            Employee.nationality_id.label("nationality"),
+            Employee.religion,
+            Employee.position_id.label("position"),
+            Employee.category_id.label("category"),
+            Employee.status,
+            BankAccount.id.label("bank_details"),
+            NextOfKin.id.label("next_of_kin"),
+            Employee.contact_id.label("contact"),
+            User.username,
+            _first_role.label("role"),
+        )
+        .join(User, User.id == Employee.user_id)
+        .join(BankAccount, BankAccount.employee_id == Employee.id)
+        .join(NextOfKin, NextOfKin.employee_id == Employee.id)
+        .where(LIVE)
+        .order_by(User.last_name, User.first_name, Employee.id)
+    )
+
+
+@read_model
+def employee(employee_id: UUID) -> Query:
+    """Read model of EmployeeSchema, for one."""
+    return employees.query().where(Employee.id == employee_id)
+
+
+@read_model
+def bank_account(employee_id: UUID) -> Query:
+    """Read model of BankAccountSchema, for the employee's."""
+    return (
+        select(
+            BankAccount.id,
+            BankAccount.bank_name,
+            BankAccount.account_number,
+            BankAccount.account_name,
+            BankAccount.bank_sort_code,
+            BankAccount.employee_id.label("employee"),
+            BankAccount.account_type,
+        )
+        .join(Employee, Employee.id == BankAccount.employee_id)
+        .where(Employee.id == employee_id, LIVE)
+    )
+
+
+@read_model
+def next_of_kin(employee_id: UUID) -> Query:
+    """Read model of NextOfKinSchema, for the employee's."""
+    return (
+        select(
+            NextOfKin.id,
+            NextOfKin.full_name,
+            NextOfKin.relationship,
+            NextOfKin.phone_number,
+            NextOfKin.physical_address,
+            NextOfKin.created_at,
+        )
+        .join(Employee, Employee.id == NextOfKin.employee_id)
+        .where(Employee.id == employee_id, LIVE)
+    )

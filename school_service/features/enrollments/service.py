@@ -1,0 +1,109 @@
+"""Enrolling students into cohorts, and taking them out again.
+
+Whoever changes where students are shares the cohort (who adds a compulsory subject to it holds it alone),
+then holds the students: so requests for the same student come one after the other, and none wait for each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select, update
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.records import get, hold, now, referred
+from school_service.features.cohort_subjects.service import drop_subjects, take_compulsory
+from school_service.features.cohorts.models import OPEN, Batch, Cohort, Enrollment
+from school_service.features.students.models import ACTIVE, Student
+
+
+def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
+    """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
+
+    Who is in another batch of the cohort moves, who is in this one stays as they are; all or nothing. Raises
+    NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, and
+    Conflict naming those who are in another cohort of the session.
+    """
+    cohort = get(Cohort, cohort_id, share=True)
+    if referred(Batch, batch, "batch").cohort_id != cohort.id:
+        raise Invalid.field("batch", "is not of this cohort")
+    wanted = list(dict.fromkeys(students))
+    held = _hold_active(wanted)
+    current = _current(cohort.session_id, wanted)
+    elsewhere = [str(held[one]) for one, enrollment in current.items() if enrollment.cohort_id != cohort.id]
+    if elsewhere:
+        reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
+        raise Conflict(f"Students are {reason}.", {"students": [reason]})
+    starting = [one for one in wanted if one not in current or current[one].batch_id != batch]
+    if starting:
+        _start(cohort, batch, starting, moving=[current[one].id for one in starting if one in current])
+    take_compulsory(cohort_id=cohort.id, student_ids=wanted)
+    return wanted
+
+
+def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
+    """Take students out of a cohort and its subjects, all or none; scores stay. Returns the cohort's id.
+
+    Raises NotFound, and Invalid naming those who are not in the cohort.
+    """
+    cohort = get(Cohort, cohort_id, share=True)
+    held = hold(Student, student_ids)
+    ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(held))
+    absent = [str(held.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
+    if absent:
+        raise Invalid.field("student_ids", f"not in this cohort: {', '.join(absent)}")
+    return cohort.id
+
+
+def end_enrollments(*, student_id: UUID) -> None:
+    """Take a student, whom the caller holds, out of every cohort they are in, keeping history and scores."""
+    _leave(Enrollment.student_id == student_id)
+
+
+def _hold_active(student_ids: Sequence[UUID]) -> dict[UUID, Student]:
+    held = hold(Student, student_ids)
+    unknown = [str(one) for one in student_ids if one not in held]
+    if unknown:
+        raise Invalid.field("students", f"no such students: {', '.join(unknown)}")
+    gone = [f"{held[one]} is {held[one].status}" for one in student_ids if held[one].status != ACTIVE]
+    if gone:
+        raise Invalid.field("students", f"can't be enrolled: {', '.join(gone)}")
+    return held
+
+
+def _current(session_id: UUID, student_ids: Collection[UUID]) -> dict[UUID, Any]:
+    """Find where students are in a session, by student."""
+    found = db.session.execute(
+        select(Enrollment.id, Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id).where(
+            Enrollment.session_id == session_id, Enrollment.student_id.in_(student_ids), OPEN
+        )
+    )
+    return {row.student_id: row for row in found}
+
+
+def _start(cohort: Cohort, batch_id: UUID, student_ids: Iterable[UUID], *, moving: Collection[UUID]) -> None:
+    """Start enrollments in a batch, ending those that the students move from."""
+    moment = now()
+    if moving:
+        _end(moment, Enrollment.id.in_(moving))
+    place = {"batch_id": batch_id, "cohort_id": cohort.id, "session_id": cohort.session_id}
+    rows = [{"id": uuid4(), "student_id": one, **place, "started_at": moment} for one in student_ids]
+    db.session.execute(insert(Enrollment), rows)
+
+
+def _leave(*conditions: Any) -> set[UUID]:
+    """End open enrollments and the subjects taken with them; returns whose."""
+    ended = _end(now(), *conditions)
+    students, cohorts = {row.student_id for row in ended}, {row.cohort_id for row in ended}
+    drop_subjects(cohort_ids=cohorts, student_ids=students)
+    return students
+
+
+def _end(moment: datetime, *conditions: Any) -> Sequence[Any]:
+    ending = update(Enrollment).where(OPEN, *conditions).values(ended_at=moment)
+    return db.session.execute(ending.returning(Enrollment.student_id, Enrollment.cohort_id)).all()

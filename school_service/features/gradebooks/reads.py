@@ -1,0 +1,45 @@
+"""Read models of gradebook entries."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.cohorts.models import Batch
+from school_service.features.gradebooks.models import GradebookEntry
+
+ENTRY = (
+    GradebookEntry.id,
+    GradebookEntry.assessment_id.label("assessment"),
+    Assessment.category.label("assessment_category"),
+    GradebookEntry.score,
+    GradebookEntry.student_id.label("student"),
+    GradebookEntry.batch_id.label("batch"),
+    Assessment.cohort_subject_id.label("subject"),
+)
+"""The columns of GradebookEntrySchema, of an entry joined with its assessment."""
+
+
+@read_model
+def entries(batch_id: UUID | None = None) -> Query:
+    """Read model of GradebookEntrySchema, in order of creation: all, or those of a batch."""
+    found = (
+        select(*ENTRY)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(LIVE)
+        .order_by(GradebookEntry.created_at, GradebookEntry.id)
+    )
+    if batch_id is None:
+        return found
+    # An entry's batch is of its assessment's cohort. Said here, because it leads straight to the assessments.
+    cohort = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    return found.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
+
+
+@read_model
+def entry(entry_id: UUID) -> Query:
+    """Read model of GradebookEntrySchema, for one."""
+    return entries.query().where(GradebookEntry.id == entry_id)

@@ -1,0 +1,148 @@
+"""Scores of students in assessments: entered by hand or by sheet, and every change of one in the audit log.
+
+Whoever enters or removes a score by hand shares the assessment; whoever uploads a sheet, or deletes the
+assessment, holds it alone. So the entries of an assessment stand still while a sheet is compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+from sqlalchemy import Text, Uuid, cast, select, update
+
+from school_service.core.columns import POINTS
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.records import add, get, insert_rows, missing, now, referred, unnested
+from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.assessments.service import find_assessment
+from school_service.features.audit.service import Change, entered, record, record_many
+from school_service.features.cohort_subjects.models import SubjectEnrollment
+from school_service.features.cohorts.models import OPEN, Batch, Enrollment
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.students.models import Student
+from school_service.features.students.sheet_rows import Tally
+
+ENTITY = "gradebook"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score to enter for a student who is in this batch.
+
+    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than to ask for them.
+    """
+
+    student_id: str
+    batch_id: str
+    score: Decimal
+
+
+def check_filter(*, batch_id: UUID | None) -> None:
+    """Tell whether there is the batch that a filter names. Raises Invalid."""
+    if batch_id is not None:
+        referred(Batch, batch_id, "batch")
+
+
+def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> GradebookEntry:
+    """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
+
+    Raises Invalid for an unknown id, a score beyond the total points, a batch of another cohort, and a
+    student who is not in the batch or does not take the subject.
+    """
+    assessed = find_assessment(assessment, share=True)
+    if assessed is None:
+        raise Invalid.field("assessment", "no such assessment")
+    if score > assessed.total_points:
+        raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
+    if referred(Batch, batch, "batch").cohort_id != assessed.cohort_id:
+        raise Invalid.field("batch", "is not of the assessment's cohort")
+    _check_student(referred(Student, student, "student").id, batch, assessed.cohort_subject_id)
+    entry = add(GradebookEntry(assessment_id=assessed.id, student_id=student, batch_id=batch, score=score))
+    record(ENTITY, entry.id, new=entered(entry.score))
+    return entry
+
+
+def delete_entry(*, entry_id: UUID) -> UUID:
+    """Remove an entry; the audit log keeps its score. Raises NotFound."""
+    assessed = (
+        select(Assessment.id)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .where(GradebookEntry.id == entry_id, LIVE)
+        .with_for_update(read=True, of=Assessment)
+    )
+    if db.session.scalar(assessed) is None:
+        raise missing(GradebookEntry)
+    entry = get(GradebookEntry, entry_id, lock=True)
+    record(ENTITY, entry.id, old=entered(entry.score, entry.sheet))
+    db.session.delete(entry)
+    return entry.id
+
+
+def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> Tally:
+    """Enter the scores of a sheet, each student once, in at most four statements however many there are.
+
+    For whoever holds the assessment and has checked the scores. `sheet` is the file's name.
+    """
+    found = db.session.execute(
+        select(
+            cast(GradebookEntry.student_id, Text).label("student_id"),
+            cast(GradebookEntry.id, Text).label("id"),
+            GradebookEntry.score,
+            GradebookEntry.sheet,
+        ).where(GradebookEntry.assessment_id == assessment.id)
+    )
+    entries = {row.student_id: row for row in found}
+    created, updated = {}, {}
+    changes = []
+    for one in scores:
+        entry = entries.get(one.student_id)
+        new = entered(one.score, sheet)
+        if entry is None:
+            created[entry_id := uuid4()] = one
+            changes.append(Change(entry_id, None, new))
+        elif entry.score != one.score:
+            updated[entry_id := UUID(entry.id)] = one
+            changes.append(Change(entry_id, entered(entry.score, entry.sheet), new))
+    moment = now()
+    if created:
+        _insert(assessment.id, created, sheet, moment)
+    if updated:
+        _update(updated, sheet, moment)
+    record_many(ENTITY, changes)
+    return Tally(len(created), len(updated), len(scores) - len(changes))
+
+
+def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) -> None:
+    in_batch = select(Enrollment.id).where(
+        Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, OPEN
+    )
+    if db.session.scalar(in_batch) is None:
+        raise Invalid.field("student", "is not in the batch")
+    if db.session.get(SubjectEnrollment, (cohort_subject_id, student_id)) is None:
+        raise Invalid.field("student", "does not take the subject")
+
+
+def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
+    rows = unnested(
+        id=(Uuid(), list(created)),
+        student_id=(Uuid(as_uuid=False), [one.student_id for one in created.values()]),
+        batch_id=(Uuid(as_uuid=False), [one.batch_id for one in created.values()]),
+        score=(POINTS, [one.score for one in created.values()]),
+    )
+    common = {"assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment}
+    insert_rows(GradebookEntry, rows, **common)
+
+
+def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
+    rows = unnested(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
+    db.session.execute(
+        update(GradebookEntry)
+        .where(GradebookEntry.id == rows.c.id)
+        .values(score=rows.c.score, sheet=sheet, updated_at=moment)
+        .execution_options(synchronize_session=False)
+    )

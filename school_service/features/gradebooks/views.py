@@ -1,0 +1,55 @@
+"""Gradebook entries over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.gradebooks import reads, service
+from school_service.features.gradebooks.schemas import (
+    GradebookEntrySchema,
+    GradebookFilterSchema,
+    NewGradebookEntrySchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("gradebooks", __name__, description="The scores of students in assessments.")
+
+
+@blp.route("/gradebooks")
+class GradebookEntries(MethodView):
+    """The scores that have been entered."""
+
+    @blp.requires(Permission.GRADEBOOKS_READ)
+    @blp.returns_page(GradebookEntrySchema, if_empty=service.check_filter)
+    @blp.arguments(GradebookFilterSchema, location="query")
+    def get(self, wanted: dict[str, Any]) -> Any:
+        """List gradebook entries in order of creation, all or those of a batch."""
+        return reads.entries(wanted.get("batch"))
+
+    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.arguments(NewGradebookEntrySchema)
+    @blp.returns(GradebookEntrySchema)
+    def post(self, entry: dict[str, Any]) -> Any:
+        """Enter the score of a student in an assessment, who has none there yet."""
+        return reads.entry(service.create_entry(**entry).id)
+
+
+@blp.route("/gradebooks/<uuid:id>")
+class OneGradebookEntry(MethodView):
+    """The score of a student in an assessment."""
+
+    @blp.requires(Permission.GRADEBOOKS_READ)
+    @blp.returns(GradebookEntrySchema)
+    def get(self, id: UUID) -> Any:
+        """Show a gradebook entry."""
+        return reads.entry(id)
+
+    @blp.requires(Permission.GRADEBOOKS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Remove a gradebook entry; the audit log keeps its score."""
+        return service.delete_entry(entry_id=id)

@@ -1,0 +1,63 @@
+"""Read models of roles and permissions."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, literal_column, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.roles.models import Permission, Role, RolePermission
+
+_PERMISSION = (Permission.id, Permission.section, Permission.access)
+
+
+@read_model
+def permissions() -> Query:
+    """Read model of PermissionSchema, by section and access."""
+    return select(*_PERMISSION).order_by(Permission.section, Permission.access, Permission.id)
+
+
+@read_model
+def permission(permission_id: UUID) -> Query:
+    """Read model of PermissionSchema, for one."""
+    return select(*_PERMISSION).where(Permission.id == permission_id)
+
+
+def permissions_as_json(query: Query) -> Any:
+    """The permissions that a select() of Permission's columns finds, as a JSON array in its order."""
+    found = query.subquery("permission")
+    return (
+        select(
+            func.coalesce(
+                func.json_agg(func.row_to_json(literal_column("permission"))), literal_column("'[]'::json")
+            )
+        )
+        .select_from(found)
+        .scalar_subquery()
+    )
+
+
+@read_model
+def roles() -> Query:
+    """Read model of RoleSchema, by name."""
+    held = (
+        select(*_PERMISSION)
+        .join(RolePermission, RolePermission.permission_id == Permission.id)
+        .where(RolePermission.role_id == Role.id)
+        .order_by(Permission.section, Permission.access, Permission.id)
+        .correlate(Role)
+    )
+    return select(
+        Role.id,
+        Role.name,
+        Role.avatar_number.label("avatarNumber"),
+        permissions_as_json(held).label("permissions"),
+    ).order_by(Role.name, Role.id)
+
+
+@read_model
+def role(role_id: UUID) -> Query:
+    """Read model of RoleSchema, for one."""
+    return roles.query().where(Role.id == role_id)

@@ -1,0 +1,92 @@
+"""Roles and permissions: nobody gives away what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, insert, select
+
+from school_service.auth.principal import Principal
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.records import add, get
+from school_service.features.audit.service import record
+from school_service.features.roles.models import ADMINISTRATOR, Permission, Role, RolePermission
+
+ENTITY = "role"
+
+
+def create_permission(*, section: str, access: str) -> Permission:
+    """Add a permission of the school's own, which the role Administrator has at once.
+
+    One that exists is a conflict.
+    """
+    permission = add(Permission(section=section, access=access))
+    record("permission", permission.id, new={"section": section, "access": access})
+    administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
+    if administrator is not None:
+        add(RolePermission(role_id=administrator.id, permission_id=permission.id))
+    return permission
+
+
+def create_role(*, name: str, avatar: int) -> Role:
+    """Add a role without permissions; a name already taken is a conflict."""
+    role = add(Role(name=name, avatar_number=avatar))
+    record(ENTITY, role.id, new={"name": name, "avatar": avatar})
+    return role
+
+
+def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
+    """Set a role's permissions to exactly these; returns the role's id.
+
+    Whoever adds to a role must hold every permission in it. Raises NotFound, Invalid for an unknown
+    permission, Forbidden.
+    """
+    role = get(Role, role_id, lock=True)
+    wanted = _find_permissions(permission_ids)
+    held = _permissions_of(role.id)
+    added = wanted.keys() - held.keys()
+    if added:
+        principal.demand(wanted.values(), f"Giving permissions to the role {role.name}")
+        db.session.execute(
+            insert(RolePermission),
+            [{"role_id": role.id, "permission_id": permission} for permission in added],
+        )
+    db.session.execute(
+        delete(RolePermission).where(
+            RolePermission.role_id == role.id, RolePermission.permission_id.in_(held.keys() - wanted.keys())
+        )
+    )
+    if held.keys() != wanted.keys():
+        before, after = ({"permissions": sorted(names.values())} for names in (held, wanted))
+        record(ENTITY, role.id, old=before, new=after)
+    return role.id
+
+
+def permissions_of_role(role_id: UUID) -> set[str]:
+    """Name the permissions of a role, as `access:section`."""
+    return set(_permissions_of(role_id).values())
+
+
+def _permissions_of(role_id: UUID) -> dict[UUID, str]:
+    found = db.session.scalars(
+        select(Permission)
+        .join(RolePermission, RolePermission.permission_id == Permission.id)
+        .where(RolePermission.role_id == role_id)
+    )
+    return {permission.id: str(permission) for permission in found}
+
+
+def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
+    ids = []
+    for text in texts:
+        try:
+            ids.append(UUID(text))
+        except ValueError:
+            raise Invalid.field("permissionIds", f"no such permission: {text}") from None
+    found = {row.id: str(row) for row in db.session.scalars(select(Permission).where(Permission.id.in_(ids)))}
+    for permission_id in ids:
+        if permission_id not in found:
+            raise Invalid.field("permissionIds", f"no such permission: {permission_id}")
+    return found

@@ -1,0 +1,54 @@
+"""Score sheets over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+from werkzeug.datastructures import FileStorage
+
+from school_service.core.permissions import Permission
+from school_service.features.scoresheets import reads, service
+from school_service.features.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema
+from school_service.web.blueprint import Blueprint
+from school_service.web.fields import UploadedRowsSchema
+
+blp = Blueprint(
+    "scoresheets", __name__, description="The scores of a cohort subject, and sheets to enter them with."
+)
+
+
+@blp.route("/scoresheets/<uuid:id>/scoresheet")
+class Scoresheet(MethodView):
+    """The scores of a cohort subject."""
+
+    @blp.requires(Permission.SCORESHEETS_READ)
+    @blp.arguments(ScoresheetFilterSchema, location="query")
+    @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
+    def get(self, wanted: dict[str, Any], id: UUID) -> Any:
+        """Show who takes a cohort subject, by name, each with their scores."""
+        return reads.scoresheet(id, wanted.get("term"))
+
+
+@blp.route("/assessments/<uuid:id>/download-sheet")
+class SheetToFillIn(MethodView):
+    """The score sheet of an assessment, to be filled in."""
+
+    @blp.requires(Permission.ASSESSMENTS_READ, school_required=False)
+    @blp.returns_file()
+    def get(self, id: UUID) -> Any:
+        """Download an assessment's score sheet: an Excel workbook with everyone who takes the subject."""
+        return service.write_sheet(assessment_id=id)
+
+
+@blp.route("/assessments/<uuid:id>/scoresheet")
+class FilledInSheet(MethodView):
+    """The score sheet of an assessment, filled in."""
+
+    @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
+    @blp.takes_file("scoresheet")
+    @blp.returns(UploadedRowsSchema)
+    def post(self, sheet: FileStorage, id: UUID) -> Any:
+        """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone."""
+        return service.upload_sheet(assessment_id=id, file=sheet.stream, file_name=sheet.filename or "")

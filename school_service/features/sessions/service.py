@@ -1,0 +1,67 @@
+"""Academic sessions, of which one is current, and their terms."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import update
+
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.records import add, get, hold_all, referred
+from school_service.features.sessions.models import Session, Term
+
+
+def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> Session:
+    """Add an academic session; a current one ends the currency of the other.
+
+    A name already taken is a conflict. Raises Invalid where the session ends before it starts.
+    """
+    _check_dates(start_date, end_date)
+    hold_all(Session)  # Which is current concerns them all.
+    if current:
+        _end_current()
+    return add(Session(name=name, start_date=start_date, end_date=end_date, current=current))
+
+
+def change_session(*, session_id: UUID, **changes: Any) -> UUID:
+    """Change any of `name`, `start_date`, `end_date` and `current` of an academic session.
+
+    To make it current ends the currency of the other. A name already taken is a conflict. Raises NotFound,
+    Invalid where it would end before it starts.
+    """
+    hold_all(Session)
+    session = get(Session, session_id)
+    _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
+    if changes.get("current") and not session.current:
+        _end_current()
+    for name, value in changes.items():
+        setattr(session, name, value)
+    db.session.flush()
+    return session.id
+
+
+def check_filter(*, session_id: UUID | None = None) -> None:
+    """Tell whether there is the session that a filter of terms names. Raises Invalid."""
+    if session_id is not None:
+        referred(Session, session_id, "session_id")
+
+
+def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:
+    """Add a term (FIRST, SECOND or THIRD) to a session, which may have each once; a second is a conflict.
+
+    Raises Invalid for an unknown session.
+    """
+    session = referred(Session, session_id, "session_id")
+    return add(Term(session_id=session.id, term=term, display_name=display_name))
+
+
+def _check_dates(start_date: date, end_date: date) -> None:
+    if end_date < start_date:
+        raise Invalid.field("end_date", "must not be before start_date")
+
+
+def _end_current() -> None:
+    db.session.execute(update(Session).where(Session.current).values(current=False))

@@ -1,0 +1,138 @@
+"""Settings: departments, employee categories, positions and grade configurations."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, exists, select
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.records import add, get, hold_all, remove
+from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.audit.service import record
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.settings.models import GradeConfiguration, NamedSetting
+
+ENTITY = "grade-config"
+ON_RECORD = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
+"""What the audit log holds of a grade configuration."""
+
+
+def create_named(model: type[NamedSetting], *, name: str) -> NamedSetting:
+    """Add a department, employee category or position; a name that its kind has already is a conflict."""
+    return add(model(name=name))
+
+
+def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
+    """Remove a department, employee category or position.
+
+    One that an employee has, even a deleted one, whose record is kept, is a conflict. Raises NotFound.
+    """
+    return remove(model, setting_id)
+
+
+def create_grade_configuration(
+    *, lower_threshold: Decimal, upper_threshold: Decimal, letter_grade: str, remarks: str
+) -> GradeConfiguration:
+    """Add a band of percentages, both thresholds within it, and its letter.
+
+    Raises Invalid where the thresholds are the wrong way round, Conflict naming a band that it overlaps.
+    """
+    hold_all(GradeConfiguration)
+    _check_thresholds(lower_threshold, upper_threshold)
+    band = add(
+        GradeConfiguration(
+            lower_threshold=lower_threshold,
+            upper_threshold=upper_threshold,
+            letter_grade=letter_grade,
+            remarks=remarks,
+        )
+    )
+    record(ENTITY, band.id, new=_shown(band))
+    return band
+
+
+def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) -> UUID:
+    """Change any member of a band, even of one in use: scores have no grade of their own that would be lost.
+
+    Raises NotFound, and as `create_grade_configuration`.
+    """
+    hold_all(GradeConfiguration)
+    band = get(GradeConfiguration, grade_configuration_id)
+    old = _shown(band)
+    new = {**old, **changes}
+    _check_thresholds(new["lower_threshold"], new["upper_threshold"], apart_from=band)
+    for name, value in changes.items():
+        setattr(band, name, value)
+    db.session.flush()
+    if new != old:
+        record(ENTITY, band.id, old=old, new=new)
+    return band.id
+
+
+def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
+    """Remove a band; one that is the grade of a score is a conflict. Raises NotFound."""
+    hold_all(GradeConfiguration)
+    band = get(GradeConfiguration, grade_configuration_id)
+    if _grades_a_score(band):
+        raise Conflict(f"The grade configuration {band} is in use: it is the grade of gradebook entries.")
+    record(ENTITY, band.id, old=_shown(band))
+    return remove(GradeConfiguration, band.id)
+
+
+def grade_of(percentage: Decimal) -> GradeConfiguration | None:
+    """Find the band of a percentage: the one with the highest lower threshold that is not above it.
+
+    So nothing falls between two bands: 69.5 is in the band from 65 to 69. None below the lowest band.
+    """
+    band: GradeConfiguration | None = db.session.scalar(_grade(percentage))
+    return band
+
+
+def _grade(percentage: Any) -> Select[Any]:
+    return (
+        select(GradeConfiguration)
+        .where(GradeConfiguration.lower_threshold <= percentage)
+        .order_by(GradeConfiguration.lower_threshold.desc())
+        .limit(1)
+    )
+
+
+def _grades_a_score(band: GradeConfiguration) -> bool:
+    # A school has many scores and few percentages: each is graded once.
+    scored = (
+        select((GradebookEntry.score * 100 / Assessment.total_points).label("percentage"))
+        .select_from(GradebookEntry)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(LIVE)
+        .distinct()
+        .subquery("scored")
+    )
+    grade = _grade(scored.c.percentage).with_only_columns(GradeConfiguration.id).scalar_subquery()
+    return bool(db.session.scalar(select(exists().select_from(scored).where(grade == band.id))))
+
+
+def _check_thresholds(lower: Decimal, upper: Decimal, apart_from: GradeConfiguration | None = None) -> None:
+    if upper < lower:
+        raise Invalid.field("upper_threshold", "must not be below lower_threshold")
+    others = select(GradeConfiguration).order_by(GradeConfiguration.lower_threshold)
+    if apart_from is not None:
+        others = others.where(GradeConfiguration.id != apart_from.id)
+    overlapped = db.session.scalar(
+        others.where(
+            GradeConfiguration.lower_threshold <= upper, GradeConfiguration.upper_threshold >= lower
+        ).limit(1)
+    )
+    if overlapped is not None:
+        reason = f"overlaps {overlapped}"
+        raise Conflict(
+            f"The band from {lower} to {upper} {reason}.",
+            {"lower_threshold": [reason], "upper_threshold": [reason]},
+        )
+
+
+def _shown(band: GradeConfiguration) -> dict[str, Any]:
+    return {name: getattr(band, name) for name in ON_RECORD}

@@ -1,0 +1,124 @@
+"""Settings over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.read_models import ReadModel
+from school_service.features.settings import reads, service
+from school_service.features.settings.models import Department, EmployeeCategory, NamedSetting, Position
+from school_service.features.settings.schemas import (
+    DepartmentSchema,
+    EmployeeCategorySchema,
+    GradeConfigurationChangesSchema,
+    GradeConfigurationSchema,
+    NewGradeConfigurationSchema,
+    NewNamedSettingSchema,
+    PositionSchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Schema
+
+blp = Blueprint(
+    "settings", __name__, description="What a school chooses for itself, such as its departments."
+)
+
+
+def _named(path: str, one: str, *, model: type[NamedSetting], schema: type[Schema], read: ReadModel) -> None:
+    """Serve a kind of setting that is known by its name alone. `one` is what the document calls one of it."""
+    kind = path.strip("/")
+
+    @blp.route(path, endpoint=kind)
+    class Settings(MethodView):
+        """All of a kind."""
+
+        @blp.requires(Permission.SETTINGS_READ)
+        @blp.summary(f"List the school's {kind.replace('-', ' ')} by name.")
+        @blp.returns_list(schema)
+        def get(self) -> Any:
+            return read()
+
+        @blp.requires(Permission.SETTINGS_WRITE)
+        @blp.summary(f"Create {one}.")
+        @blp.arguments(NewNamedSettingSchema)
+        @blp.returns(schema)
+        def post(self, setting: dict[str, Any]) -> Any:
+            return read(service.create_named(model, **setting).id)
+
+    @blp.route(f"{path}/<uuid:id>", endpoint=f"one-of-{kind}")
+    class OneSetting(MethodView):
+        """One of a kind."""
+
+        @blp.requires(Permission.SETTINGS_DELETE)
+        @blp.summary(f"Delete {one} that no employee has.")
+        @blp.returns_deleted()
+        def delete(self, id: UUID) -> Any:
+            return service.delete_named(model, setting_id=id)
+
+
+_named(
+    "/departments",
+    "a department",
+    model=Department,
+    schema=DepartmentSchema,
+    read=reads.departments,
+)
+_named(
+    "/employee-categories",
+    "an employee category",
+    model=EmployeeCategory,
+    schema=EmployeeCategorySchema,
+    read=reads.employee_categories,
+)
+_named(
+    "/positions",
+    "a position",
+    model=Position,
+    schema=PositionSchema,
+    read=reads.positions,
+)
+
+
+@blp.route("/grade-configs")
+class GradeConfigurations(MethodView):
+    """The bands that scores are graded by."""
+
+    @blp.requires(Permission.SETTINGS_READ)
+    @blp.returns_list(GradeConfigurationSchema)
+    def get(self) -> Any:
+        """List the grade configurations, the highest band first.
+
+        The grade of a score is the band with the highest lower threshold that is not above it, in percent.
+        """
+        return reads.grade_configurations()
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.arguments(NewGradeConfigurationSchema)
+    @blp.returns(GradeConfigurationSchema)
+    def post(self, band: dict[str, Any]) -> Any:
+        """Create a grade configuration, whose band overlaps no other."""
+        return reads.grade_configurations(service.create_grade_configuration(**band).id)
+
+
+@blp.route("/grade-configs/<uuid:id>")
+class OneGradeConfiguration(MethodView):
+    """A band that scores are graded by."""
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.arguments(GradeConfigurationChangesSchema(partial=True))
+    @blp.returns(GradeConfigurationSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a grade configuration, whether or not it is in use."""
+        return reads.grade_configurations(
+            service.change_grade_configuration(grade_configuration_id=id, **changes)
+        )
+
+    @blp.requires(Permission.SETTINGS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Delete a grade configuration that is the grade of no score."""
+        return service.delete_grade_configuration(grade_configuration_id=id)

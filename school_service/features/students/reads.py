@@ -1,0 +1,102 @@
+"""Read models of students."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import matches
+from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.features.students.models import Student
+from school_service.features.users.models import User
+
+BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
+"""The order in which students are listed."""
+
+_guardian = case(
+    (
+        Student.guardian_full_name.is_not(None),
+        func.json_build_object(
+            "full_name",
+            Student.guardian_full_name,
+            "relationship",
+            Student.guardian_relationship,
+            "phone_number",
+            Student.guardian_phone_number,
+            "email_address",
+            Student.guardian_email_address,
+        ),
+    )
+)
+
+
+def _latest(column: Any) -> Any:
+    """A column of the latest open enrollment of a student."""
+    return (
+        select(column)
+        .where(Enrollment.student_id == Student.id, OPEN)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+        .correlate(Student)
+        .scalar_subquery()
+    )
+
+
+@read_model
+def students(
+    search: str | None = None,
+    status: str | None = None,
+    batch: UUID | None = None,
+    cohort: UUID | None = None,
+    student_ids: list[UUID] | None = None,
+) -> Query:
+    """Read model of StudentSchema, by name; `search` is part of a name or an admission number.
+
+    `batch` and `cohort` are where the students are now.
+    """
+    found = (
+        select(
+            Student.id,
+            Student.number,
+            User.first_name,
+            Student.middle_name,
+            User.last_name,
+            Student.admission_number,
+            func.nullif(User.gender, "").label("gender"),
+            Student.dob,
+            Student.status,
+            _latest(Enrollment.batch_id).label("batch"),
+            _latest(Enrollment.cohort_id).label("cohort"),
+            Student.user_id.label("user"),
+            _guardian.label("guardian"),
+            Student.created_at.label("createdAt"),
+        )
+        .join(User, User.id == Student.user_id)
+        .order_by(*BY_NAME)
+    )
+    if search is not None:
+        short_name = User.first_name + " " + User.last_name
+        full_name = User.first_name + " " + Student.middle_name + " " + User.last_name
+        found = found.where(matches(search, Student.admission_number, short_name, full_name))
+    if status is not None:
+        found = found.where(Student.status == status)
+    if batch is not None:
+        found = found.where(_is_in(Enrollment.batch_id == batch))
+    if cohort is not None:
+        found = found.where(_is_in(Enrollment.cohort_id == cohort))
+    if student_ids is not None:
+        found = found.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+    return found
+
+
+@read_model
+def student(student_id: UUID) -> Query:
+    """Read model of StudentSchema, for one."""
+    return students.query().where(Student.id == student_id)
+
+
+def _is_in(place: ColumnElement[bool]) -> ColumnElement[bool]:
+    return Student.id.in_(select(Enrollment.student_id).where(place, OPEN))

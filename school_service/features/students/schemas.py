@@ -1,0 +1,126 @@
+"""Students as the interface shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.core.errors import Invalid
+from school_service.features.students.models import ACTIVE, STATUSES, WITHDRAWN
+from school_service.features.users.schemas import password_text
+from school_service.web.fields import Choice, Day, Email, Id, QueryFlag, Schema, Text
+
+
+class GuardianSchema(Schema):
+    """Who looks after a student."""
+
+    full_name = fields.String(required=True)
+    relationship = fields.String(required=True, allow_none=True)
+    phone_number = fields.String(required=True, allow_none=True)
+    email_address = fields.String(required=True, allow_none=True)
+
+
+class StudentSchema(Schema):
+    """A student."""
+
+    id = fields.UUID(required=True)
+    number = fields.Integer(required=True, metadata={"description": "Counts the school's students."})
+    first_name = fields.String(required=True)
+    middle_name = fields.String(required=True, allow_none=True)
+    last_name = fields.String(required=True)
+    admission_number = fields.String(required=True)
+    gender = fields.String(required=True, allow_none=True)
+    dob = fields.Date(required=True, allow_none=True)
+    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    batch = fields.UUID(required=True, allow_none=True)
+    cohort = fields.UUID(required=True, allow_none=True)
+    user = fields.UUID(required=True, metadata={"description": "The student's user account."})
+    guardian = fields.Nested(GuardianSchema, required=True, allow_none=True)
+    createdAt = fields.AwareDateTime(required=True)  # noqa: N815
+
+
+class WholeRecord(fields.Nested):
+    """A record within another: given as a whole, even where the other may be given in part."""
+
+    def _deserialize(self, *arguments: Any, **options: Any) -> Any:
+        return super()._deserialize(*arguments, **{**options, "partial": False})
+
+
+class NewGuardianSchema(Schema):
+    """Who looks after a student; a name at least."""
+
+    full_name = Text(required=True)
+    relationship = Text(allow_none=True)
+    phone_number = Text(allow_none=True)
+    email_address = Email(allow_none=True)
+
+
+class PersonSchema(Schema):
+    """What is written of a student."""
+
+    first_name = Text(required=True)
+    middle_name = Text(least=0, allow_none=True)
+    last_name = Text(required=True)
+    admission_number = Text(required=True, metadata={"description": "Unique in the school."})
+    gender = Text(allow_none=True)
+    dob = Day(allow_none=True, metadata={"description": "Date of birth."})
+    guardian = WholeRecord(NewGuardianSchema, allow_none=True)
+
+
+class NewStudentSchema(PersonSchema):
+    """A student to create, with a user account."""
+
+    username = Text(metadata={"description": "Of the user account; the admission number where not given."})
+    password = password_text(metadata={"description": "Without one, nobody can sign in to the account."})
+
+
+class StudentChangesSchema(PersonSchema):
+    """What to change of a student: any of these. A guardian is replaced as a whole, null takes it away."""
+
+    status = Choice((ACTIVE, WITHDRAWN))
+
+
+class StudentFilterSchema(Schema):
+    """Which students to list."""
+
+    search = Text(
+        least=0, metadata={"description": "Part of a name or admission number, without regard to case."}
+    )
+    status = Choice(STATUSES)
+    batch = Id(metadata={"description": "Students who are in this batch now; a cohort's id is its first."})
+    cohort = Id(metadata={"description": "Students who are in this cohort now, in any of its batches."})
+
+
+class ImportFilterSchema(Schema):
+    """How to import."""
+
+    dry_run = QueryFlag(
+        load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
+    )
+
+
+class ImportedSchema(Schema):
+    """What an import did."""
+
+    rows = fields.Integer(required=True, metadata={"description": "Rows of the sheet that are not empty."})
+    created = fields.Integer(required=True, metadata={"description": "Students made of them."})
+    errors = fields.List(
+        fields.Dict(),
+        required=True,
+        metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
+    )
+
+
+def judge_student(record: dict[str, Any]) -> dict[str, Any]:
+    """Judge a record as `POST /students` judges its body; raises Invalid, which names the fields."""
+    try:
+        judged: dict[str, Any] = _new_student.load(record)
+    except ma.ValidationError as error:
+        messages: Any = error.messages
+        raise Invalid("The record is not valid.", messages) from None
+    return judged
+
+
+_new_student = NewStudentSchema()

@@ -1,0 +1,93 @@
+"""Students: each has a user account, which holds first name, last name and gender."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from school_service.core.counters import STUDENTS, next_numbers
+from school_service.core.database import db
+from school_service.core.errors import Conflict
+from school_service.core.records import add, get, referred
+from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.students.models import GRADUATED, Student
+from school_service.features.users.models import User
+from school_service.features.users.service import create_user
+
+
+def create_student(
+    *,
+    first_name: str,
+    last_name: str,
+    admission_number: str,
+    middle_name: str | None = None,
+    gender: str | None = None,
+    dob: date | None = None,
+    guardian: Mapping[str, str | None] | None = None,
+    username: str | None = None,
+    password: str | None = None,
+) -> Student:
+    """Add a student and a user account, whose name is the admission number unless one is given.
+
+    A taken admission number or username is a conflict.
+    """
+    # The number comes first, here and in imports: who has it holds the others back, none wait in a circle.
+    (number,) = next_numbers(STUDENTS)
+    user = create_user(
+        username=username or admission_number,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender or "",
+        password=password,
+    )
+    return add(
+        Student(
+            number=number,
+            user_id=user.id,
+            admission_number=admission_number,
+            middle_name=middle_name or None,
+            dob=dob,
+            **guardian_columns(guardian),
+        )
+    )
+
+
+def change_student(*, student_id: UUID, **changes: Any) -> UUID:
+    """Change any of a student's members but username and password.
+
+    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
+    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change.
+    """
+    student = get(Student, student_id, lock=True)
+    if "status" in changes and student.status == GRADUATED:
+        raise Conflict("The student has graduated: the status can't be changed.")
+    user = get(User, student.user_id, lock=True)
+    if "guardian" in changes:
+        changes |= guardian_columns(changes.pop("guardian"))
+    if "gender" in changes:
+        changes["gender"] = changes["gender"] or ""
+    if "middle_name" in changes:
+        changes["middle_name"] = changes["middle_name"] or None
+    for name, value in changes.items():
+        setattr(user if name in _OF_USER else student, name, value)
+    db.session.flush()
+    return student.id
+
+
+def check_filter(*, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None) -> None:
+    """Tell whether there are the batch and the cohort that a filter of students names. Raises Invalid."""
+    if batch is not None:
+        referred(Batch, batch, "batch")
+    if cohort is not None:
+        referred(Cohort, cohort, "cohort")
+
+
+def guardian_columns(guardian: Mapping[str, str | None] | None) -> dict[str, str | None]:
+    """Spread a guardian over the columns of a student; None leaves them empty."""
+    return {f"guardian_{name}": (guardian or {}).get(name) for name in _GUARDIAN}
+
+
+_OF_USER = frozenset({"first_name", "last_name", "gender"})
+_GUARDIAN = ("full_name", "relationship", "phone_number", "email_address")

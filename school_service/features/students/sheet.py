@@ -1,0 +1,199 @@
+"""Students from a sheet: all of its rows or none, in a fixed number of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+from uuid import uuid4
+
+from sqlalchemy import insert, select
+
+from school_service.auth.passwords import hash_password
+from school_service.core.counters import STUDENTS, next_numbers
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.records import now
+from school_service.features.audit.service import Change, record_many
+from school_service.features.students.models import ACTIVE, Student
+from school_service.features.students.service import guardian_columns
+from school_service.features.users.models import User
+from school_service.features.users.service import ENTITY, ON_RECORD
+from school_service.sheets.columns import Column, Kind, Suggested
+from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, TAKEN, Problem, refuse
+from school_service.sheets.sheet_reader import Row, read_sheet
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.xlsx_reader import open_workbook
+
+SHEET = "Students"
+FILE_NAME = "students.xlsx"
+
+_GUARDIAN = "guardian_"
+_EXPLAINED = {
+    Column("first_name", required=True, width=18): "The student's first name.",
+    Column("middle_name", width=18): "Further names.",
+    Column("last_name", required=True, width=18): "The family name.",
+    Column("admission_number", required=True, width=20): (
+        "The number under which the school admitted the student. No two students have the same."
+    ),
+    Column("gender", rule=Suggested(("FEMALE", "MALE")), width=12): "FEMALE, MALE or another word.",
+    Column("dob", Kind.DAY, width=14): "Date of birth: a date, or a text such as 2012-05-31.",
+    Column("guardian_full_name", width=24): (
+        "Parent or guardian. Needed where any other column of the guardian is filled in."
+    ),
+    Column("guardian_relationship", width=20): "Such as mother, father or aunt.",
+    Column("guardian_phone_number", width=20): "The guardian's telephone number.",
+    Column("guardian_email_address", width=26): "The guardian's e-mail address.",
+    Column("username", width=20): (
+        "The name of the student's account. Left blank, it is the admission number. "
+        "No two accounts of the school have the same."
+    ),
+    Column("password", width=16): (
+        "The password of the account. Left blank, the account has none and nobody can sign in to it. "
+        "Passwords make an import slower: some 25 a second."
+    ),
+}
+COLUMNS = tuple(_EXPLAINED)
+
+# Judges a record as POST /students judges its body; raises Invalid, which names the fields.
+Judge = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What has to be unique of a row; `own`: whether the username was given."""
+
+    row: int
+    admission_number: str
+    username: str
+    own: bool
+
+
+def template() -> tuple[str, bytes]:
+    """Write the workbook to fill in: its file name and its bytes."""
+    explained = [
+        {"column": column.name, "needed": "yes" if column.required else "no", "what to write": meaning}
+        for column, meaning in _EXPLAINED.items()
+    ]
+    of_help = [Column(name, locked=True) for name in ("column", "needed", "what to write")]
+    return FILE_NAME, write_workbook([Table(SHEET, COLUMNS), Table("Help", of_help, explained)])
+
+
+def import_students(*, file: IO[bytes], judge: Judge, dry_run: bool) -> dict[str, Any]:
+    """Add the students of a sheet, all or none; counts the rows and the students created.
+
+    `dry_run` answers the same and stores nothing. Each password costs some 40 ms of computing. Raises Invalid
+    where the file can't be read, TooLarge, and InvalidRows with what is wrong, row by row.
+    """
+    content = read_sheet(open_workbook(file), SHEET, COLUMNS)
+    problems = list(content.problems)
+    students = []
+    for row in content.rows:
+        try:
+            students.append(judge(_record(row.values)))
+        except Invalid as refused:
+            problems.extend(_problems(row, refused.errors))
+    names = [_names(row) for row in content.rows]
+    problems.extend(_duplicates(names))
+    refuse([*problems, *_taken(names)])
+    if students and not dry_run:
+        _store(students, names)
+    return {"rows": len(content.rows), "created": len(students), "errors": []}
+
+
+def _record(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nest a row as the body of POST /students is nested."""
+    record = {name: value for name, value in values.items() if not name.startswith(_GUARDIAN)}
+    guardian = {name.removeprefix(_GUARDIAN): value for name, value in values.items() if name not in record}
+    return {**record, "guardian": guardian} if guardian else record
+
+
+def _problems(row: Row, errors: Mapping[str, Any], within: str = "") -> Iterator[Problem]:
+    """Tell what was refused by column: the guardian's `full_name` is `guardian_full_name`."""
+    for name, told in errors.items():
+        column = within + name
+        if isinstance(told, Mapping):
+            yield from _problems(row, told, f"{column}_")
+        elif column not in row.bad:
+            code = INVALID if column in row.values else REQUIRED
+            yield Problem(row.number, column, code, " ".join(map(str, told)))
+
+
+def _names(row: Row) -> _Names:
+    admission_number = row.values.get("admission_number", "").strip()
+    username = row.values.get("username", "").strip()
+    return _Names(row.number, admission_number, username or admission_number, bool(username))
+
+
+def _duplicates(names: Iterable[_Names]) -> Iterator[Problem]:
+    """Find what the sheet has twice: the first is good, the others are not."""
+    numbers: dict[str, int] = {}
+    usernames: dict[str, int] = {}
+    for each in names:
+        first = numbers.setdefault(each.admission_number, each.row)
+        if first != each.row and each.admission_number:
+            yield Problem(each.row, "admission_number", DUPLICATE, f"Row {first} has it too.")
+            if not each.own:
+                continue
+        first = usernames.setdefault(each.username, each.row)
+        if first != each.row and each.username:
+            yield Problem(each.row, "username", DUPLICATE, f"The account of row {first} has this name too.")
+
+
+def _taken(names: Sequence[_Names]) -> Iterator[Problem]:
+    """Find what the school has already."""
+    wanted_numbers = {each.admission_number for each in names}
+    wanted_usernames = {each.username for each in names}
+    of_students = select(Student.admission_number).where(Student.admission_number.in_(wanted_numbers))
+    of_users = select(User.username).where(User.username.in_(wanted_usernames))
+    numbers, usernames = set(db.session.scalars(of_students)), set(db.session.scalars(of_users))
+    for each in names:
+        if each.admission_number in numbers:
+            yield Problem(each.row, "admission_number", TAKEN, "A student with this number exists already.")
+            if not each.own:
+                continue
+        if each.username in usernames:
+            yield Problem(each.row, "username", TAKEN, f"A user named {each.username} exists already.")
+
+
+def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> None:
+    # Computing these takes long: before the counter is taken, which holds back whoever else adds students.
+    hashes = [hash_password(student["password"]) if "password" in student else None for student in students]
+    numbers = next_numbers(STUDENTS, len(students))
+    # Again, now that nobody comes between: another import may have been here since.
+    refuse(_taken(names))
+    moment = now()
+    accounts = [
+        {
+            "id": uuid4(),
+            "username": student.get("username") or student["admission_number"],
+            "password_hash": password_hash,
+            "first_name": student["first_name"],
+            "last_name": student["last_name"],
+            "gender": student.get("gender") or "",
+            "created_at": moment,
+        }
+        for password_hash, student in zip(hashes, students, strict=True)
+    ]
+    db.session.execute(insert(User), accounts)
+    record_many(
+        ENTITY,
+        [Change(account["id"], None, {name: account[name] for name in ON_RECORD}) for account in accounts],
+    )
+    db.session.execute(
+        insert(Student),
+        [
+            {
+                "id": uuid4(),
+                "number": number,
+                "user_id": account["id"],
+                "admission_number": student["admission_number"],
+                "middle_name": student.get("middle_name") or None,
+                "dob": student.get("dob"),
+                "status": ACTIVE,
+                **guardian_columns(student.get("guardian")),
+                "created_at": moment,
+            }
+            for number, account, student in zip(numbers, accounts, students, strict=True)
+        ],
+    )

@@ -1,0 +1,91 @@
+"""Students over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+from werkzeug.datastructures import FileStorage
+
+from school_service.core.permissions import Permission
+from school_service.features.students import reads, service
+from school_service.features.students import sheet as importing
+from school_service.features.students.schemas import (
+    ImportedSchema,
+    ImportFilterSchema,
+    NewStudentSchema,
+    StudentChangesSchema,
+    StudentFilterSchema,
+    StudentSchema,
+    judge_student,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("students", __name__, description="Students, each with a user account, and their import.")
+
+
+@blp.route("/students")
+class Students(MethodView):
+    """The school's students."""
+
+    @blp.requires(Permission.STUDENTS_READ)
+    @blp.returns_page(StudentSchema, if_empty=service.check_filter)
+    @blp.arguments(StudentFilterSchema, location="query")
+    def get(self, wanted: dict[str, Any]) -> Any:
+        """List the students by name: all, or those who fit a text, a status, and where they are now."""
+        return reads.students(**wanted | {"search": wanted.get("search") or None})
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.arguments(NewStudentSchema)
+    @blp.returns(StudentSchema)
+    def post(self, student: dict[str, Any]) -> Any:
+        """Create a student, with a user account."""
+        return reads.student(service.create_student(**student).id)
+
+
+@blp.route("/students/<uuid:id>")
+class OneStudent(MethodView):
+    """A student."""
+
+    @blp.requires(Permission.STUDENTS_READ)
+    @blp.returns(StudentSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a student."""
+        return reads.student(id)
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.arguments(StudentChangesSchema(partial=True))
+    @blp.returns(StudentSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a student; the status of a graduate stays."""
+        return reads.student(service.change_student(student_id=id, **changes))
+
+
+@blp.route("/students/import-template")
+class ImportTemplate(MethodView):
+    """The workbook to fill in for an import."""
+
+    @blp.requires(Permission.STUDENTS_READ)
+    @blp.returns_file()
+    def get(self) -> Any:
+        """Download the workbook to fill in; its sheet Help explains each column."""
+        return importing.template()
+
+
+@blp.route("/students/import-sheet")
+class ImportSheet(MethodView):
+    """The import of students."""
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.arguments(ImportFilterSchema, location="query")
+    @blp.takes_file("sheet")
+    @blp.returns(ImportedSchema)
+    def post(self, wanted: dict[str, Any], sheet: FileStorage) -> Any:
+        """Create the students of a workbook (.xlsx) like the template: all of its rows, or none.
+
+        Bad rows are 422: `errors.rows` names row, column, code (`required`, `invalid`, `duplicate` in the
+        sheet, `taken` in the school) and message, of at most 200 rows. A sheet has at most 20,000 rows.
+        Passwords make an import slower: each costs some 40 ms of computing.
+        """
+        return importing.import_students(file=sheet.stream, judge=judge_student, dry_run=wanted["dry_run"])

@@ -1,0 +1,38 @@
+"""User accounts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import DateTime, ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from school_service.core.database import db
+from school_service.core.records import NAME_LENGTH, created_at, primary_key
+
+
+class User(db.Model):
+    """An account. A deleted one is kept, with the time of its deletion, and its username stays taken."""
+
+    __tablename__ = "users"
+
+    id: Mapped[UUID] = primary_key()
+    username: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    password_hash: Mapped[str | None] = mapped_column(Text)
+    first_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    last_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    gender: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    photo: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = created_at()
+    deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+class UserRole(db.Model):
+    """That a user has a role, and since when."""
+
+    __tablename__ = "user_roles"
+
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    role_id: Mapped[UUID] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+    created_at: Mapped[datetime] = created_at()

@@ -1,0 +1,150 @@
+"""Read models of users."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import (
+    JSON,
+    String,
+    Text,
+    Uuid,
+    bindparam,
+    column,
+    func,
+    literal_column,
+    select,
+    table,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.sql import cast
+
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import as_json, matches, school_value
+from school_service.features.roles.models import Permission, RolePermission
+from school_service.features.roles.reads import permissions_as_json
+from school_service.features.users.models import User, UserRole
+
+# Asked in the message that begins each request of a user: may they still do anything, and what? Who are they?
+USER_STATE = """
+SELECT ARRAY(
+    SELECT DISTINCT p.access || ':' || p.section
+    FROM user_roles ur
+    JOIN role_permissions rp ON rp.role_id = ur.role_id
+    JOIN permissions p ON p.id = rp.permission_id
+    WHERE ur.user_id = u.id
+) AS permissions, u.first_name || ' ' || u.last_name AS name
+FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
+"""
+
+# Students stand a tier above users; all that a user shows of a student is read by name.
+_students = table(
+    "students",
+    column("id", Uuid),
+    column("user_id", Uuid),
+    column("admission_number", String),
+    column("status", String),
+)
+
+_SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
+
+
+def _school_as_json(school: Any) -> str:
+    return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
+
+
+def users() -> Query:
+    """Read model of UserSchema, by username, without the deleted."""
+    roles = (
+        select(
+            func.coalesce(
+                func.json_agg(
+                    aggregate_order_by(
+                        func.json_build_object(
+                            "roleId",
+                            UserRole.role_id,
+                            "userId",
+                            UserRole.user_id,
+                            "createdAt",
+                            UserRole.created_at,
+                        ),
+                        UserRole.created_at,
+                        UserRole.role_id,
+                    )
+                ),
+                literal_column("'[]'::json"),
+            )
+        )
+        .where(UserRole.user_id == User.id)
+        .correlate(User)
+        .scalar_subquery()
+    )
+    student = (
+        select(
+            func.json_build_object(
+                "id",
+                _students.c.id,
+                "admission_number",
+                _students.c.admission_number,
+                "status",
+                _students.c.status,
+            )
+        )
+        .where(_students.c.user_id == User.id)
+        .correlate(User)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            User.id,
+            User.username,
+            User.first_name,
+            User.last_name,
+            User.gender,
+            User.photo,
+            roles.label("roles"),
+            as_json(school_value("school", _school_as_json)).label("school"),
+            student.label("student"),
+        )
+        .where(User.deleted_at.is_(None))
+        .order_by(User.username, User.id)
+    )
+
+
+@read_model
+def found_users(search: str | None) -> Query:
+    """Read model of UserSchema, for those whose username or name holds a text."""
+    if search is None:
+        return users()
+    full_name = User.first_name + " " + User.last_name
+    return users().where(matches(search, User.username, full_name))
+
+
+@read_model
+def user(user_id: UUID) -> Query:
+    """Read model of UserSchema, for one."""
+    return users().where(User.id == user_id)
+
+
+def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
+    """Read model of AuthUserSchema: a user, a token of theirs, and their permissions."""
+    shown = user.query(user_id).subquery("shown")
+    held = (
+        select(Permission.id, Permission.section, Permission.access)
+        .where(
+            Permission.id.in_(
+                select(RolePermission.permission_id)
+                .join(UserRole, UserRole.role_id == RolePermission.role_id)
+                .where(UserRole.user_id == user_id)
+            )
+        )
+        .order_by(Permission.section, Permission.access, Permission.id)
+    )
+    token = cast(bindparam("access_token", orjson.dumps(access_token).decode(), type_=Text()), JSON)
+    return select(
+        func.row_to_json(literal_column("shown")).label("user"),
+        token.label("access_token"),
+        permissions_as_json(held).label("permissions"),
+    ).select_from(shown)

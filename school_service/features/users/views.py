@@ -1,0 +1,147 @@
+"""Users over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask import request
+from flask.views import MethodView
+
+from school_service.auth.login_throttle import Tries
+from school_service.auth.tokens import issue_user_token
+from school_service.core.permissions import Permission
+from school_service.features.users import reads, service
+from school_service.features.users.schemas import (
+    AuthUserSchema,
+    LoginSchema,
+    NewUserSchema,
+    PasswordSchema,
+    RoleOfUserSchema,
+    UserSchema,
+    UserSearchSchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal, current_school, house
+
+blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
+
+
+def _tries() -> Tries:
+    return Tries(str(current_school()), request.remote_addr or "")
+
+
+def _auth_user(user_id: UUID) -> Any:
+    return reads.auth_user(user_id, issue_user_token(house().verifier.key, user_id, current_school()))
+
+
+@blp.route("/users")
+class Users(MethodView):
+    """The school's users."""
+
+    @blp.requires(Permission.USERS_READ)
+    @blp.returns_page(UserSchema)
+    @blp.arguments(UserSearchSchema, location="query")
+    def get(self, wanted: dict[str, Any]) -> Any:
+        """List the users, or those whose name or username holds a text."""
+        return reads.found_users(wanted.get("search") or None)
+
+    @blp.requires(Permission.USERS_WRITE)
+    @blp.arguments(NewUserSchema)
+    @blp.returns(AuthUserSchema)
+    def post(self, user: dict[str, Any]) -> Any:
+        """Create a user, without roles; answers a token of theirs."""
+        return _auth_user(service.create_user(**user).id)
+
+
+@blp.route("/users/login")
+class Login(MethodView):
+    """Signing in."""
+
+    @blp.requires(None)
+    @blp.answers(429)
+    @blp.arguments(LoginSchema)
+    @blp.returns(AuthUserSchema)
+    def post(self, asked: dict[str, Any]) -> Any:
+        """Sign a user in by username and password; needs a token that may enter the school.
+
+        Ten wrong passwords for a username within a minute, and it is refused for a while.
+        """
+        return _auth_user(service.sign_in(**asked, tries=_tries()).id)
+
+
+@blp.route("/users/<uuid:id>")
+class OneUser(MethodView):
+    """A user."""
+
+    @blp.requires(Permission.USERS_READ)
+    @blp.returns(UserSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a user."""
+        return reads.user(id)
+
+
+@blp.route("/users/<uuid:id>/delete")
+class DeletedUser(MethodView):
+    """Deleting a user."""
+
+    @blp.requires(Permission.USERS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Delete a user; the record is kept, the user's tokens stop working at once."""
+        return service.delete_user(user_id=id)
+
+
+@blp.route("/users/<uuid:id>/restore")
+class RestoredUser(MethodView):
+    """Restoring a user."""
+
+    @blp.requires(Permission.USERS_WRITE)
+    @blp.returns(UserSchema)
+    def put(self, id: UUID) -> Any:
+        """Bring a deleted user back."""
+        return reads.user(service.restore_user(user_id=id))
+
+
+@blp.route("/users/<uuid:id>/roles")
+class RolesOfUser(MethodView):
+    """The roles of a user."""
+
+    @blp.requires(Permission.USERS_WRITE)
+    @blp.arguments(RoleOfUserSchema)
+    @blp.returns(UserSchema)
+    def put(self, wanted: dict[str, Any], id: UUID) -> Any:
+        """Give a user a role; needs every permission in it."""
+        return reads.user(service.give_role(user_id=id, role=wanted["role"], principal=current_principal()))
+
+
+@blp.route("/users/<uuid:id>/roles/<uuid:roleId>")
+class RoleOfUser(MethodView):
+    """A role of a user."""
+
+    @blp.requires(Permission.USERS_DELETE)
+    @blp.returns(UserSchema)
+    def delete(self, id: UUID, roleId: UUID) -> Any:  # noqa: N803
+        """Take a role from a user."""
+        return reads.user(service.take_role(user_id=id, role_id=roleId))
+
+
+@blp.route("/users/<uuid:id>/password")
+class PasswordOfUser(MethodView):
+    """The password of a user."""
+
+    @blp.requires(Permission.USERS_WRITE, own="id")
+    @blp.answers(429)
+    @blp.arguments(PasswordSchema)
+    @blp.returns(UserSchema)
+    def put(self, wanted: dict[str, Any], id: UUID) -> Any:
+        """Set a password: one's own with the current one, another's by holding every permission they hold."""
+        return reads.user(
+            service.set_password(
+                user_id=id,
+                password=wanted["password"],
+                current_password=wanted.get("current_password"),
+                principal=current_principal(),
+                tries=_tries(),
+            )
+        )

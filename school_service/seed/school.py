@@ -1,0 +1,120 @@
+"""What a new school has from the start (decisions.md, "Provisioning seeds"); all of it can be changed by the school."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+from school_service.auth.passwords import hash_password
+from school_service.core.counters import COUNTERS
+from school_service.core.counters import TRAITS as TRAIT_COUNTERS
+from school_service.core.permissions import Permission
+from school_service.core.records import now
+from school_service.features.roles.models import ADMINISTRATOR
+from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
+from tenants.tenancy import Administrator, Rows
+
+_RECORDS = (
+    "classrooms",
+    "cohort-subjects",
+    "cohorts",
+    "contacts",
+    "graduates",
+    "students",
+    "subjects",
+    "terms",
+)
+_TEACHING = ("assessments", "gradebooks", "metrics", "results", "scoresheets")
+
+
+def _every(access: str) -> set[Permission]:
+    return {permission for permission in Permission if permission.access == access}
+
+
+def _to(access: str, *sections: str) -> set[Permission]:
+    return {Permission(f"{access}:{section}") for section in sections}
+
+
+ROLES: dict[str, set[Permission]] = {
+    ADMINISTRATOR: set(Permission),
+    "Registrar": _to("read", *_RECORDS, *_TEACHING, "employees", "settings", "teachers", "users")
+    | _to("write", *_RECORDS, "teachers", "users")
+    | _to("delete", *_RECORDS, "teachers"),
+    "Teacher": _to("read", *_RECORDS, *_TEACHING, "settings", "teachers")
+    | _to("write", "assessments", "gradebooks", "metrics"),
+    "Bursar": _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms"),
+    "Viewer": _every("read") - _to("read", "roles", "users", "employees"),
+}
+
+
+def seed_school(administrator: Administrator) -> Iterator[Rows]:
+    """Give the first rows of a new school: permissions, roles, its administrator, counters, and the usual settings."""
+    moment = now()
+    permission_ids = {permission: uuid4() for permission in Permission}
+    role_ids = {name: uuid4() for name in ROLES}
+    user_id = uuid4()
+    yield (
+        "permissions",
+        [
+            {"id": permission_id, "section": permission.section, "access": permission.access}
+            for permission, permission_id in permission_ids.items()
+        ],
+    )
+    yield (
+        "roles",
+        [_role(role_id, name, number) for number, (name, role_id) in enumerate(role_ids.items(), 1)],
+    )
+    yield (
+        "role_permissions",
+        [
+            {"role_id": role_ids[name], "permission_id": permission_ids[permission]}
+            for name, permissions in ROLES.items()
+            for permission in sorted(permissions)
+        ],
+    )
+    yield (
+        "users",
+        [
+            {
+                "id": user_id,
+                "username": administrator.username,
+                "password_hash": hash_password(administrator.password),
+                "first_name": "School",
+                "last_name": "Administrator",
+                "gender": "",
+                "created_at": moment,
+            }
+        ],
+    )
+    yield "user_roles", [{"user_id": user_id, "role_id": role_ids[ADMINISTRATOR], "created_at": moment}]
+    counted = {TRAIT_COUNTERS[metric_type]: len(names) for metric_type, names in TRAITS.items()}
+    yield "counters", [{"id": uuid4(), "name": name, "value": counted.get(name, 0)} for name in COUNTERS]
+    yield "departments", [{"id": uuid4(), "name": name, "created_at": moment} for name in DEPARTMENTS]
+    yield "employee_categories", [{"id": uuid4(), "name": name} for name in EMPLOYEE_CATEGORIES]
+    yield "positions", [{"id": uuid4(), "name": name} for name in POSITIONS]
+    yield (
+        "grade_configurations",
+        [
+            {
+                "id": uuid4(),
+                "lower_threshold": lower,
+                "upper_threshold": upper,
+                "letter_grade": letter,
+                "remarks": remarks,
+            }
+            for lower, upper, letter, remarks in GRADE_BANDS
+        ],
+    )
+    yield (
+        "metric_definitions",
+        [
+            {"id": uuid4(), "name": name, "metric_type": metric_type, "position": position}
+            for metric_type, names in TRAITS.items()
+            for position, name in enumerate(names, 1)
+        ],
+    )
+
+
+def _role(role_id: UUID, name: str, number: int) -> dict[str, Any]:
+    return {"id": role_id, "name": name, "avatar_number": number}

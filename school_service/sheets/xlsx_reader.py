@@ -1,0 +1,241 @@
+"""Opening a workbook that anyone may have made: its sheets, row by row, within bounds of memory and time.
+
+A workbook is a zip of XML parts. openpyxl reads the small ones, and `pieces` the large; what they are handed
+is bounded here, because a few kilobytes can unpack to gigabytes. Nothing that a file says of itself is
+believed. DTDs, and so entities, are refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, time
+from io import BytesIO
+from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+
+from defusedxml.ElementTree import fromstring
+from openpyxl.reader.excel import ExcelReader
+from openpyxl.styles.numbers import BUILTIN_FORMATS, is_date_format, is_timedelta_format
+from openpyxl.utils.cell import column_index_from_string
+from openpyxl.utils.datetime import from_excel, from_ISO8601
+from openpyxl.xml.constants import ARC_STYLE, SHARED_STRINGS, SHEET_MAIN_NS
+
+from school_service.core.errors import DomainError, Invalid, TooLarge
+from school_service.sheets.xml_stream import HOLDS_TOO_MUCH, RawCell, Rows, Texts
+from school_service.sheets.xstring import unescape
+
+MOST_UNPACKED = 100 * 2**20  # bytes of all parts together
+MOST_READ = 32 * 2**20  # bytes of XML of what is kept: the texts, and the rows of the sheets that are read
+MOST_STRUCTURE = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
+MOST_MARKS = 50_000  # … and how many "<" it may hold
+MOST_PARTS = 10_000  # files in the zip
+MOST_OF_FORMAT = 255  # characters of a number format in Excel
+
+NO_WORKBOOK = "The file is no Excel workbook (.xlsx)."
+OLD_WORKBOOK = (
+    "The file is an old Excel workbook (.xls) or has a password: save it as .xlsx, without a password."
+)
+BROKEN = "The workbook is broken and can't be read."
+UNPACKS_TO_TOO_MUCH = "The workbook unpacks to more than 100 MiB."
+
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of .xls, and of workbooks with a password
+_CENTRAL_ENTRY = b"PK\x01\x02"
+_CHUNK = 2**20
+_FRACTION = re.compile("[.eE]")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """What Excel could not compute, such as #DIV/0!."""
+
+    code: str
+
+
+NOT_COMPUTED = CellError("of a formula without a result")
+"""What a program leaves that writes formulas and computes none."""
+
+Cell = str | int | float | bool | date | time | CellError
+
+
+class Workbook:
+    """A workbook that is open for reading; macros, links and formulas are never run."""
+
+    def __init__(self, archive: _Archive) -> None:
+        reader = ExcelReader(BytesIO(archive.content), read_only=True, data_only=True, keep_links=False)
+        reader.archive = archive
+        try:
+            reader.read_manifest()
+            reader.read_workbook()
+        except (KeyError, OSError):
+            raise Invalid(NO_WORKBOOK) from None
+        self._archive = archive
+        self._epoch = reader.wb.epoch
+        self._parts: dict[str, str] = {}
+        for sheet in reader.parser.sheets:
+            part = reader.parser.rels.get(sheet.id)
+            if part is not None and part.Type.endswith("/worksheet"):
+                self._parts.setdefault(sheet.name, part.target)
+        manifest: Any = reader.package
+        texts = manifest.find(SHARED_STRINGS)
+        self._texts = [] if texts is None else self._read_texts(texts.PartName[1:])
+        self._days = self._styles_of_days()
+
+    @property
+    def titles(self) -> list[str]:
+        """The names of the sheets, hidden ones too, in their order."""
+        return list(self._parts)
+
+    def rows(self, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
+        """Go through the rows of a sheet: the number of each as in Excel, and its filled cells by column.
+
+        Columns count from 1. A formula counts by its stored value. Raises Invalid.
+        """
+        number = 0
+        with _judged():
+            for written, cells in self._archive.pieces(self._parts[title], Rows()):
+                number = number + 1 if written is None else _whole(written)
+                place = 0
+                row: dict[int, Cell] = {}
+                for cell in cells:
+                    place = place + 1 if cell.place is None else _column(cell.place)
+                    value = self._value(cell)
+                    if value is not None:
+                        row[place] = value
+                yield number, row
+
+    def _value(self, cell: RawCell) -> Cell | None:
+        kind, content = cell.kind, cell.content
+        if not content:
+            # Of a formula whose result is an empty text, nothing; of one that has no result, the want of it.
+            return NOT_COMPUTED if cell.formula and kind != "str" else None
+        if kind == "n":
+            number = float(content) if _FRACTION.search(content) else int(content)
+            return self._moment(number) if int(cell.style) in self._days else number
+        if kind == "s":
+            return self._texts[int(content)]
+        if kind == "b":
+            return bool(int(content))
+        if kind == "e":
+            return CellError(content)
+        if kind == "d":
+            moment: date | time = from_ISO8601(content)
+            return moment
+        return unescape(content)
+
+    def _moment(self, number: float) -> date | time | CellError:
+        try:
+            moment: date | time = from_excel(number, self._epoch)
+        except (ValueError, OverflowError):
+            return CellError("#NUM!")
+        return moment
+
+    def _read_texts(self, part: str) -> list[str]:
+        return [unescape(text) for text in self._archive.pieces(part, Texts())]
+
+    def _styles_of_days(self) -> frozenset[int]:
+        """The styles that show a number as a moment."""
+        try:
+            sheet = fromstring(self._archive.read(ARC_STYLE))
+        except KeyError:
+            return frozenset()
+        formats = dict(BUILTIN_FORMATS)
+        for made in sheet.iterfind(f"{_name('numFmts')}/{_name('numFmt')}"):
+            formats[int(made.get("numFmtId", 0))] = made.get("formatCode", "")[:MOST_OF_FORMAT]
+        shown = (formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES))
+        return frozenset(
+            place
+            for place, code in enumerate(shown)
+            if is_date_format(code) and not is_timedelta_format(code)
+        )
+
+
+def open_workbook(file: IO[bytes]) -> Workbook:
+    """Open an uploaded workbook (.xlsx, or .xlsm without its macros).
+
+    Raises Invalid where it is none, is broken or holds too much; TooLarge where it unpacks to over 100 MiB.
+    """
+    content = file.read()
+    if content.startswith(_OLE):
+        raise Invalid(OLD_WORKBOOK)
+    if not content.startswith(b"PK"):
+        raise Invalid(NO_WORKBOOK if content else "The file is empty.")
+    if content.count(_CENTRAL_ENTRY) > MOST_PARTS:
+        raise Invalid(HOLDS_TOO_MUCH)
+    with _judged():
+        return Workbook(_Archive(content))
+
+
+class _Archive(ZipFile):
+    """The zip of a workbook that fits the bounds: all of it is unpacked once to know that."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(BytesIO(content))
+        self.content = content
+        self._left = MOST_READ
+        unpacked = 0
+        for info in self.infolist():
+            if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                raise BadZipFile("a part is packed in a way that workbooks do not know")
+            with self.open(info) as part:
+                while chunk := part.read(_CHUNK):
+                    unpacked += len(chunk)
+                    if unpacked > MOST_UNPACKED:
+                        raise TooLarge(UNPACKS_TO_TOO_MUCH)
+
+    def read(self, name: Any, pwd: bytes | None = None) -> bytes:
+        """Read a small part as a whole, for openpyxl too."""
+        with self.open(name) as part:
+            content = part.read(MOST_STRUCTURE + 1)
+        if len(content) > MOST_STRUCTURE or content.count(b"<") > MOST_MARKS:
+            raise Invalid(HOLDS_TOO_MUCH)
+        # Read here first: openpyxl's own parser depends on what else is installed.
+        fromstring(content, forbid_dtd=True)
+        return content
+
+    def pieces(self, name: str, kind: Rows | Texts) -> Iterator[Any]:
+        """Read a large part piece by piece."""
+        with self.open(name) as stream:
+            yield from kind.read(stream, self._spend)
+
+    def _spend(self, size: int) -> None:
+        """Count what is read of the large parts; raises Invalid where it is too much."""
+        self._left -= size
+        if self._left < 0:
+            raise Invalid(HOLDS_TOO_MUCH)
+
+
+def _column(place: str) -> int:
+    number: int = column_index_from_string(place.rstrip("0123456789"))
+    return number
+
+
+def _whole(written: str) -> int:
+    """The number of a row, which some programs write as 7.0."""
+    number = float(written)
+    if not number.is_integer():
+        raise ValueError(f"{written} is no number of a row")
+    return int(number)
+
+
+def _name(local: str) -> str:
+    return f"{{{SHEET_MAIN_NS}}}{local}"
+
+
+_STYLES = f"{_name('cellXfs')}/{_name('xf')}"
+
+
+@contextmanager
+def _judged() -> Iterator[None]:
+    """Take whatever the readers of zip, XML and workbooks stumble over for what it is: the file is broken."""
+    try:
+        yield
+    except (DomainError, MemoryError):
+        raise
+    except Exception as error:
+        _log.info("broken workbook", exc_info=error)
+        raise Invalid(BROKEN) from None

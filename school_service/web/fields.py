@@ -1,0 +1,271 @@
+"""The house Schema and its fields: strict about types, bounded in length, the judge of every input."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.auth.principal import CANONICAL_UUID
+from school_service.core.columns import MOST_POINTS, more_than_two_places
+from school_service.core.records import NAME_LENGTH, TEXT_LENGTH
+
+MOST_IDS = 1000  # of one list in a request
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+LONGEST_FILE_NAME = 150
+
+
+class Schema(ma.Schema):
+    """A schema that refuses members it does not know."""
+
+    class Meta:
+        """Members that are no field are an error."""
+
+        unknown = ma.RAISE
+
+
+class Text(fields.String):
+    """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates."""
+
+    default_error_messages = {
+        "characters": "Holds characters that are no text (NUL or a lone surrogate).",
+    }
+
+    def __init__(
+        self,
+        most: int = NAME_LENGTH,
+        *,
+        least: int = 1,
+        trim: bool = True,
+        pattern: validate.Regexp | None = None,
+        **options: Any,
+    ) -> None:
+        checks: list[Any] = [validate.Length(min=least or None, max=most)]
+        super().__init__(validate=[*checks, pattern] if pattern else checks, **options)
+        self._trim = trim
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, str):
+            raise self.make_error("invalid")
+        text = value.strip() if self._trim else value
+        if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise self.make_error("characters")
+        return text
+
+
+def free_text(**options: Any) -> Text:
+    """A longer text: an address, a remark."""
+    return Text(TEXT_LENGTH, **options)
+
+
+class Email(Text):
+    """An e-mail address of at most 254 characters."""
+
+    def __init__(self, **options: Any) -> None:
+        metadata = {"format": "email", **options.pop("metadata", {})}
+        super().__init__(254, metadata=metadata, **options)
+        self.validators.append(validate.Email())
+
+
+class Id(fields.UUID):
+    """A uuid in its canonical form of 36 characters."""
+
+    def _validated(self, value: Any) -> Any:
+        if isinstance(value, str) and not CANONICAL_UUID.fullmatch(value):
+            raise self.make_error("invalid_uuid")
+        return super()._validated(value)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, str):
+            raise self.make_error("invalid_uuid")
+        return self._validated(value)
+
+
+class Day(fields.Date):
+    """A date YYYY-MM-DD, and no other form of ISO 8601."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, str) or not _DATE.fullmatch(value):
+            raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
+        return super()._deserialize(value, attr, data, **options)
+
+
+class Flag(fields.Boolean):
+    """true or false, and nothing that merely looks so."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
+class QueryFlag(fields.Boolean):
+    """true or false as text, in a query."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(truthy={"true", "1"}, falsy={"false", "0"}, **options)
+
+
+class Whole(fields.Integer):
+    """A whole number as JSON writes it, within 32 bits unless narrowed."""
+
+    def __init__(self, least: int = -(2**31), most: int = 2**31 - 1, **options: Any) -> None:
+        super().__init__(strict=True, validate=[validate.Range(min=least, max=most)], **options)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if isinstance(value, str):
+            raise self.make_error("invalid", input=value)
+        if (
+            isinstance(value, Decimal)
+            and value.is_finite()
+            and -(2**63) < value < 2**63
+            and value == int(value)
+        ):
+            # JSON knows no integers: 5.0 is 5 (JSON Schema, "integer").
+            value = int(value)
+        return super()._deserialize(value, attr, data, **options)
+
+
+class QueryWhole(fields.Integer):
+    """A whole number as text, in a query."""
+
+    default_error_messages = {"invalid": "Not a valid integer."}
+
+    def __init__(self, least: int, most: int, **options: Any) -> None:
+        super().__init__(validate=[validate.Range(min=least, max=most)], **options)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, str) or not re.fullmatch(r"-?[0-9]{1,18}", value):
+            raise self.make_error("invalid", input=value)
+        return int(value)
+
+
+class Points(fields.Decimal):
+    """An exact decimal of at most two places, as JSON writes numbers, from 0 to `most`; never rounded."""
+
+    default_error_messages = {
+        "invalid": "Not a valid number.",
+        "special": "Not a finite number.",
+        "places": "Holds more than two decimal places.",
+    }
+
+    def __init__(self, most: Decimal = MOST_POINTS, *, zero: bool = True, **options: Any) -> None:
+        within = validate.Range(min=Decimal(0), max=most, min_inclusive=zero)
+        if not zero:
+            options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
+        super().__init__(validate=[within], **options)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        # NaN and the infinities, which are no JSON, come as floats.
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise self.make_error("invalid")
+        number = Decimal(value)
+        if not number.is_finite():
+            raise self.make_error("special")
+        if more_than_two_places(number):
+            raise self.make_error("places")
+        return number
+
+
+class Choice(Text):
+    """One of a few words."""
+
+    def __init__(self, choices: tuple[str, ...], **options: Any) -> None:
+        super().__init__(**options)
+        self.validators = [validate.OneOf(choices)]
+
+
+class File(fields.Raw):
+    """An uploaded file, in multipart/form-data; its name is made one that can be kept and shown."""
+
+    def __init__(self, **options: Any) -> None:
+        metadata = {"type": "string", "format": "binary", **options.pop("metadata", {})}
+        super().__init__(metadata=metadata, **options)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        value.filename = plain_file_name(value.filename or "")
+        return value
+
+
+def id_list(*, least: int | None = None, **options: Any) -> fields.List[Any]:
+    """A list of at least `least` and at most MOST_IDS uuids."""
+    return fields.List(Id(), validate=validate.Length(min=least, max=MOST_IDS), **options)
+
+
+class IdArray(Schema):
+    """A body that is a bare array of uuids."""
+
+    DOCUMENTED: ClassVar[dict[str, Any]] = {
+        "type": "array",
+        "items": {"type": "string", "format": "uuid"},
+        "maxItems": MOST_IDS,
+    }
+
+    def load(self, data: Any, **_options: Any) -> Any:
+        """Check the array; returns a list of uuids."""
+        return id_list().deserialize(data)
+
+
+def plain_file_name(name: str) -> str:
+    """Make of any text the name of a file that every system takes: without a path, signs of control, or length."""
+    kept = "".join(
+        "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
+    )
+    return kept.strip(" .")[-LONGEST_FILE_NAME:] or "file"
+
+
+class DeletedSchema(Schema):
+    """What a delete answers."""
+
+    id = fields.UUID(required=True)
+    deleted = fields.Boolean(required=True)
+
+
+class UploadedRowsSchema(Schema):
+    """What an uploaded sheet did, by row: `rows` is the sum of the others."""
+
+    rows = fields.Integer(required=True, metadata={"description": "Empty rows do not count."})
+    created = fields.Integer(required=True)
+    updated = fields.Integer(required=True)
+    unchanged = fields.Integer(required=True)
+    blank = fields.Integer(required=True, metadata={"description": "Nothing filled in: what is there stays."})
+
+
+class ErrorSchema(Schema):
+    """The one shape of every error."""
+
+    code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
+    status = fields.String(required=True, metadata={"description": "The name of the status."})
+    message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
+    errors = fields.Dict(
+        keys=fields.String(),
+        metadata={
+            "description": "Where the input is at fault: by place (json, query, files), field and reason."
+        },
+    )
+    request_id = fields.String(
+        required=True, metadata={"description": "Names the request in the service's logs."}
+    )

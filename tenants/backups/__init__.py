@@ -1,0 +1,1 @@
+"""One school in one file, and back."""

@@ -1,0 +1,69 @@
+"""What a school's tables hold, in a line for each: the same wherever the same rows are.
+
+The checksum of a table is the sum, as two numbers of 64 bits and up, of the halves of a SHA-256 of each row's text:
+in whatever order the rows lie, whatever schema they are in, on whatever server. A row's text is
+PostgreSQL's own (null and the empty text differ in it), written under settings that are set here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from tenants.connections.engines import quoted, send
+
+_SETTINGS = (
+    "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle TO 'ISO, YMD'; SET LOCAL intervalstyle TO 'postgres'; "
+    "SET LOCAL extra_float_digits TO 1; SET LOCAL bytea_output TO 'hex'"
+)
+_TABLES = text(
+    "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(:schema) AND relkind = 'r'"
+)
+_FINGERPRINT = """
+SELECT {literal} AS name, count(*) AS rows,
+    coalesce(sum(('x' || substr(h, 1, 16))::bit(64)::bigint), 0) || ':' ||
+    coalesce(sum(('x' || substr(h, 17, 16))::bit(64)::bigint), 0) AS checksum
+FROM (SELECT encode(sha256(convert_to(ROW(t.*)::text, 'UTF8')), 'hex') AS h FROM {table} AS t) AS hashed
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """How many rows a table holds, and their checksum."""
+
+    rows: int
+    checksum: str
+
+
+def fingerprints(connection: Connection, schema: str) -> dict[str, Fingerprint]:
+    """Take the fingerprints of a schema's tables, by name; sets text formats for the rest of the transaction."""
+    send(connection, _SETTINGS)
+    tables = sorted(connection.execute(_TABLES, {"schema": schema}).scalars())
+    if not tables:
+        return {}
+    query = " UNION ALL ".join(
+        _FINGERPRINT.format(literal=_literal(table), table=f"{quoted(schema)}.{quoted(table)}")
+        for table in tables
+    )
+    rows = connection.exec_driver_sql(query, execution_options={"no_parameters": True})
+    return {row.name: Fingerprint(row.rows, row.checksum) for row in rows}
+
+
+def differences(expected: dict[str, Fingerprint], found: dict[str, Fingerprint]) -> list[str]:
+    """Say which tables are not as they should be, and how."""
+    return [
+        f"{table} ({_words(found.get(table))}, not {_words(expected.get(table))})"
+        if _words(found.get(table)) != _words(expected.get(table))
+        else f"{table} (other rows)"
+        for table in sorted(expected.keys() | found.keys())
+        if expected.get(table) != found.get(table)
+    ]
+
+
+def _words(fingerprint: Fingerprint | None) -> str:
+    return f"{fingerprint.rows} rows" if fingerprint else "missing"
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,492 @@
+"""The operator's verbs: `tenants …` and `clients …`.
+
+The command line that mounts these groups puts a function into the context's `meta` under LOADER; it returns
+the Tenancy to work on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+
+from tenants.backups.backup import back_up
+from tenants.backups.restore import restore
+from tenants.exceptions import NotInstalled, TenancyError, first_line, sqlstate
+from tenants.migrations.migrate import MOST_WORKERS, list_standings, stopped_by_signals, upgrade_schools
+from tenants.migrations.migration_rules import check
+from tenants.migrations.migration_sql import TENANT, head, revisions, write_baseline
+from tenants.provisioning.create import create_school
+from tenants.provisioning.delete import delete_school
+from tenants.registry import schools as registry
+from tenants.registry.clients import create_client, list_clients, revoke_client
+from tenants.registry.installation import install, withdraw
+from tenants.tenancy import Administrator, Tenancy
+
+LOADER = "tenants.loader"
+LONGEST_PASSWORD = 1000  # characters; the API's own limit
+_PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
+    """Hand a verb the Tenancy, and turn what goes wrong into one line and exit status 1."""
+
+    @wraps(verb)
+    def run(*arguments: Any, **options: Any) -> None:
+        tenancy = click.get_current_context().meta[LOADER]()
+        try:
+            verb(tenancy, *arguments, **options)
+        except ProgrammingError as error:
+            if sqlstate(error) in {"42P01", "3F000", "42703"}:
+                raise click.ClickException(
+                    str(NotInstalled("The database has no registry. Run: school-service tenants init"))
+                ) from None
+            raise click.ClickException(first_line(error.orig)) from None
+        except OperationalError as error:
+            raise click.ClickException(f"The database can't be reached: {first_line(error.orig)}") from None
+        except DBAPIError as error:
+            raise click.ClickException(first_line(error.orig)) from None
+        except TenancyError as error:
+            raise click.ClickException(str(error)) from None
+        finally:
+            tenancy.admin.dispose()
+
+    return run
+
+
+class Name(click.ParamType):  # type: ignore[type-arg]
+    """A name of 1 to 120 characters, trimmed."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Trim the name, or refuse it."""
+        text = str(value).strip()
+        if not text or len(text) > 120 or not text.isprintable():
+            self.fail("a name has 1 to 120 printable characters", param, ctx)
+        return text
+
+
+class Access(click.ParamType):  # type: ignore[type-arg]
+    """A permission written ACCESS:SECTION, such as read:students."""
+
+    name = "access:section"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Accept a permission of the right form."""
+        if not _PERMISSION.fullmatch(str(value)):
+            self.fail(f"{value!r} is not of the form ACCESS:SECTION, such as read:students", param, ctx)
+        return str(value)
+
+
+def show(record: dict[str, Any], as_json: bool) -> None:
+    """Print a record: a line for each member, or JSON."""
+    if as_json:
+        click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    width = max(map(len, record))
+    for key, value in record.items():
+        click.echo(f"{key.ljust(width)}  {'' if value is None else _cell(value)}")
+
+
+def show_table(records: Sequence[dict[str, Any]], columns: Sequence[str], as_json: bool) -> None:
+    """Print records as a table with a header, or as a JSON array."""
+    if as_json:
+        click.echo(json.dumps(list(records), ensure_ascii=False))
+        return
+    rows = [list(columns), *[[_cell(record[column]) for column in columns] for record in records]]
+    widths = [max(_width(row[index]) for row in rows) for index in range(len(columns))]
+    for row in rows:
+        cells = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _width(text: str) -> int:
+    """Count the columns of a text in a terminal: a mark stands above or below the letter before it."""
+    return sum(not unicodedata.combining(letter) for letter in text)
+
+
+class InOrder(click.Group):
+    """A group whose help lists the verbs in the order in which they are needed."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """List the verbs as they were added."""
+        return list(self.commands)
+
+
+@click.group("tenants", cls=InOrder, help="Provision and look after schools.")
+def tenants_group() -> None:
+    """Hold the verbs of schools."""
+
+
+@tenants_group.command("init")
+@click.option(
+    "--withdraw",
+    "withdrawing",
+    is_flag=True,
+    help="Take away the memberships that this number of SERVING_LOGINS has no use for, once every server runs with it.",
+)
+@with_tenancy
+def init(tenancy: Tenancy, withdrawing: bool) -> None:
+    """Create or upgrade the registry, and the logins that serve."""
+    install(tenancy)
+    placement = tenancy.placement
+    if placement.divided:
+        first, *_, last = placement.school_logins
+        click.echo(f"Registry ready, served by the login {placement.login}; schools by {first} to {last}.")
+    else:
+        click.echo(f"Registry ready; requests are served by the login {placement.login}.")
+    if withdrawing:
+        click.echo(f"Memberships taken away: {withdraw(tenancy)}.")
+    if tenancy.one_login:
+        click.echo(
+            "Note: the same login provisions and serves. Give DATABASE_URL a login of its own "
+            "(and this one as ADMIN_DATABASE_URL) so that serving has no rights beyond the schools' roles.",
+            err=True,
+        )
+
+
+@tenants_group.command("create", short_help="Create a school, ready to use.")
+@click.argument("name", type=Name())
+@click.option("--id", "school_id", type=click.UUID, help="The school's id; default: a new one.")
+@click.option(
+    "--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name."
+)
+@click.option("--password-stdin", is_flag=True, help="Read the first user's password from standard input.")
+@as_json
+@with_tenancy
+def create(
+    tenancy: Tenancy, name: str, school_id: UUID | None, username: str, password_stdin: bool, as_json: bool
+) -> None:
+    """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
+    password = _read_password() if password_stdin else secrets.token_urlsafe(12)
+    school = create_school(
+        tenancy, name=name, administrator=Administrator(username, password), school_id=school_id
+    )
+    record = {"id": str(school.id), "name": school.name, "admin": username}
+    show(record if password_stdin else {**record, "password": password}, as_json)
+
+
+def _read_password() -> str:
+    """Read a password from standard input, as it is but for the end of its line; raises UsageError."""
+    try:
+        password = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError:
+        raise click.UsageError("The password on standard input is no text in UTF-8.") from None
+    if not 1 <= len(password) <= LONGEST_PASSWORD or "\0" in password:
+        raise click.UsageError(
+            f"The password on standard input must have 1 to {LONGEST_PASSWORD} characters, none of them NUL."
+        )
+    return password
+
+
+@tenants_group.command("list")
+@as_json
+@with_tenancy
+def list_(tenancy: Tenancy, as_json: bool) -> None:
+    """List the schools."""
+    with tenancy.admin.connect() as connection:
+        records = [school.as_record() for school in registry.list_schools(connection)]
+    show_table(records, ("id", "name", "status", "revision"), as_json)
+
+
+@tenants_group.command("show")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@as_json
+@with_tenancy
+def show_(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
+    """Show one school."""
+    with tenancy.admin.connect() as connection:
+        show(registry.find_school(connection, school_id).as_record(), as_json)
+
+
+@tenants_group.command("status")
+@as_json
+@with_tenancy
+def status(tenancy: Tenancy, as_json: bool) -> None:
+    """Show the revision of each school, who is behind, and whose migration failed, and why."""
+    with tenancy.admin.connect() as connection:
+        standings = list_standings(connection, tenancy)
+    show_table(
+        [standing.as_record() for standing in standings],
+        ("id", "name", "status", "revision", "state", "error"),
+        as_json,
+    )
+    if not as_json:
+        behind = sum(standing.is_behind for standing in standings)
+        failed = sum(standing.state == "failed" for standing in standings)
+        newest = head(tenancy.history)
+        click.echo(f"{len(standings)} schools, newest revision {newest}, {behind} behind ({failed} failed).")
+        advice = tenancy.placement.advice(len(standings)) if tenancy.roles else None
+        if advice:
+            click.echo(f"Note: {advice}.")
+
+
+@tenants_group.command("migrate", short_help="Bring the schools to the newest revision.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST_WORKERS),
+    default=2,
+    show_default=True,
+    help="Schools to migrate at once, each on a connection of its own.",
+)
+@click.option("--school", "school_id", metavar="ID", type=click.UUID, help="Migrate this school alone.")
+@click.option(
+    "--retry-failed", is_flag=True, help="Migrate only schools whose last migration failed, no other."
+)
+@as_json
+@with_tenancy
+def migrate(
+    tenancy: Tenancy, workers: int, school_id: UUID | None, retry_failed: bool, as_json: bool
+) -> None:
+    """Bring every school that is behind to the newest revision, those whose last migration failed too.
+
+    A school that fails stays as it is and does not hold up the others; `tenants status` says why. A second
+    run goes on where the first ended, however it ended. SIGINT and SIGTERM let what is under way end.
+    """
+    with stopped_by_signals() as stop:
+        report = upgrade_schools(
+            tenancy,
+            workers=workers,
+            school_id=school_id,
+            retry_failed=retry_failed,
+            stop=stop,
+            progress=partial(progress_bar, hidden=as_json),
+        )
+    if as_json:
+        click.echo(json.dumps(report.as_record(), ensure_ascii=False))
+    else:
+        click.echo(
+            f"{len(report.migrated)} schools migrated to {report.revision} in {report.seconds:.1f} s, "
+            f"{len(report.failed)} failed, {report.skipped} left as they were."
+        )
+    for school in report.newer:
+        click.echo(
+            f"Newer than this program: {school.id} {school.name}, at {school.revision}; left alone.", err=True
+        )
+    for school, error in report.failed:
+        click.echo(f"Failed: {school.id} {school.name}: {error}", err=True)
+    if report.stopped:
+        click.echo(f"Stopped; {report.remaining} schools were not begun.", err=True)
+    if not report.complete:
+        click.get_current_context().exit(1)
+
+
+@contextmanager
+def progress_bar(length: int, *, hidden: bool = False) -> Iterator[Callable[..., None]]:
+    """Show the progress of long work on standard error, where that is a terminal.
+
+    Yields a function that is called with the number of steps done, one unless it is given.
+    """
+    if hidden or not sys.stderr.isatty():
+        yield lambda _steps=1: None
+        return
+    with click.progressbar(length=length, file=sys.stderr) as bar:
+        yield lambda steps=1: bar.update(steps)
+
+
+def _change(tenancy: Tenancy, school_id: UUID, as_json: bool, **values: Any) -> None:
+    with tenancy.admin.begin() as connection:
+        show(registry.change_school(connection, school_id, **values).as_record(), as_json)
+
+
+@tenants_group.command("suspend")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@as_json
+@with_tenancy
+def suspend(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
+    """Close a school to its users; its records stay."""
+    _change(tenancy, school_id, as_json, status="suspended")
+
+
+@tenants_group.command("resume")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@as_json
+@with_tenancy
+def resume(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
+    """Open a suspended school again, or one whose deletion ended before anything was dropped."""
+    _change(tenancy, school_id, as_json, status="active", deletion=None)
+
+
+@tenants_group.command("rename")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.argument("name", type=Name())
+@as_json
+@with_tenancy
+def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
+    """Give a school another name."""
+    _change(tenancy, school_id, as_json, name=name)
+
+
+@tenants_group.command("check", short_help="Judge the migrations by the rules of schools' schemas.")
+@click.option(
+    "--history",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=TENANT,
+    help="Judge the migrations of this folder.  [default: the program's own]",
+)
+@as_json
+def check_(folder: Path, as_json: bool) -> None:
+    """Judge the migrations: what sharding by schema, or a school's schema, can't take; needs no database."""
+    findings = check(folder)
+    if as_json:
+        click.echo(json.dumps([finding.as_record() for finding in findings], ensure_ascii=False))
+    for finding in [] if as_json else findings:
+        click.echo(f"{finding.revision}  {finding.rule}: {finding.why}\n    {finding.statement}")
+    if findings:
+        click.get_current_context().exit(1)
+    if not as_json:
+        click.echo(f"{len(revisions(folder))} revisions and their baseline keep the rules.")
+
+
+@tenants_group.command("delete", short_help="Delete a school, after a backup.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.option("--yes", is_flag=True, help="Needed: that it is meant.")
+@click.option("--no-backup", is_flag=True, help="Make no backup before.")
+@click.option(
+    "--backup-dir",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="Folder of the backup; default: the current one.",
+)
+@as_json
+@with_tenancy
+def delete(
+    tenancy: Tenancy, school_id: UUID, yes: bool, no_backup: bool, folder: Path | None, as_json: bool
+) -> None:
+    """Delete a school for good, after a backup; prints the backup's file.
+
+    A deletion that was broken off goes on when it is run again.
+    """
+    if not yes:
+        raise click.UsageError("This deletes a school and all its records. Add --yes if that is meant.")
+    if no_backup and folder:
+        raise click.UsageError("--no-backup and --backup-dir exclude each other.")
+    deleted = delete_school(
+        tenancy,
+        school_id,
+        backup_folder=None if no_backup else folder or Path(),
+        progress=partial(progress_bar, hidden=as_json),
+    )
+    if deleted.resumed:
+        made = f"made the backup {deleted.backup}" if deleted.backup else "made no backup"
+        click.echo(f"Note: an earlier run had begun the deletion, and {made}.", err=True)
+    show(deleted.as_record(), as_json)
+
+
+@tenants_group.command("backup", short_help="Write a school into a file.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace the file where it exists.")
+@as_json
+@with_tenancy
+def backup(tenancy: Tenancy, school_id: UUID, path: Path, force: bool, as_json: bool) -> None:
+    """Write a school into a file, all of it as of one moment, while its users go on working."""
+    manifest = back_up(
+        tenancy, school_id, path, replace=force, progress=partial(progress_bar, hidden=as_json)
+    )
+    show({"file": str(path), **manifest.as_record()}, as_json)
+
+
+@tenants_group.command("restore", short_help="Restore a school from its backup.")
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--id", "school_id", type=click.UUID, help="The school's new id; default: its own.")
+@click.option("--name", type=Name(), help="The school's new name; default: its own.")
+@as_json
+@with_tenancy
+def restore_(tenancy: Tenancy, path: Path, school_id: UUID | None, name: str | None, as_json: bool) -> None:
+    """Restore a school from its backup: all of it or nothing; beside the original with an --id of its own."""
+    school = restore(
+        tenancy, path, school_id=school_id, name=name, progress=partial(progress_bar, hidden=as_json)
+    )
+    show(school.as_record(), as_json)
+
+
+@tenants_group.command("baseline", hidden=True)
+def write_baseline_file() -> None:
+    """Write baseline.sql anew from the migrations (for developers, after adding a migration)."""
+    path = TENANT / "baseline.sql"
+    path.write_text(write_baseline(), encoding="utf-8")
+    click.echo(f"Wrote {path}.")
+
+
+@click.group("clients", cls=InOrder, help="Grant other servers access by machine tokens.")
+def clients_group() -> None:
+    """Hold the verbs of machine clients."""
+
+
+@clients_group.command("create", short_help="Grant a client schools and permissions.")
+@click.argument("client_id", metavar="ID", type=Name())
+@click.option(
+    "--school", "school_ids", metavar="ID", type=click.UUID, multiple=True, help="A school it may enter."
+)
+@click.option("--all-schools", is_flag=True, help="Let it enter every school, later ones too.")
+@click.option("--permission", "permissions", type=Access(), multiple=True, help="Something it may do there.")
+@click.option("--all-permissions", is_flag=True, help="Let it do everything.")
+@as_json
+@with_tenancy
+def create_client_(
+    tenancy: Tenancy,
+    client_id: str,
+    school_ids: tuple[UUID, ...],
+    all_schools: bool,
+    permissions: tuple[str, ...],
+    all_permissions: bool,
+    as_json: bool,
+) -> None:
+    """Grant a client schools and permissions; prints its secret this once."""
+    if all_schools and school_ids:
+        raise click.UsageError("--school and --all-schools exclude each other.")
+    if all_permissions and permissions:
+        raise click.UsageError("--permission and --all-permissions exclude each other.")
+    with tenancy.admin.begin() as connection:
+        secret = create_client(
+            connection,
+            client_id=client_id,
+            school_ids=school_ids,
+            all_schools=all_schools,
+            permissions=permissions,
+            all_permissions=all_permissions,
+        )
+    show({"client_id": client_id, "client_secret": secret}, as_json)
+
+
+@clients_group.command("list")
+@as_json
+@with_tenancy
+def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
+    """List the clients and their grants."""
+    with tenancy.admin.connect() as connection:
+        records = [client.as_record() for client in list_clients(connection)]
+    show_table(records, ("id", "schools", "permissions", "revoked"), as_json)
+
+
+@clients_group.command("revoke")
+@click.argument("client_id", metavar="ID", type=Name())
+@as_json
+@with_tenancy
+def revoke(tenancy: Tenancy, client_id: str, as_json: bool) -> None:
+    """Take a client's grant away; its tokens stop working at once."""
+    with tenancy.admin.begin() as connection:
+        revoke_client(connection, client_id)
+    show({"id": client_id, "revoked": True}, as_json)

@@ -1,0 +1,1 @@
+"""Connections, and the statement batch that binds a transaction to a school."""

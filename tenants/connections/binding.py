@@ -1,0 +1,136 @@
+"""The one message that begins a transaction and confines it to a school.
+
+Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's
+transaction pooling works. The message also asks the registry whether the school is open to the caller, and
+ends with a SELECT of the caller's own state (alive? which permissions?), so that all of it costs one round
+trip. It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever
+was left behind on the connection.
+
+What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading,
+writing, changing or dropping anything of another school, reading the registry, making schemas, roles,
+databases or temporary tables. The catalogues stay readable, so the names of schemas and tables are no secret
+within the database.
+
+What no role can prevent: the login may become the role of each of its schools (`tenants.placement`), and
+PostgreSQL judges `SET ROLE` by the login and not by the role of the moment. Whoever can run SQL of their own
+choice inside a request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles
+guard against wrong statements, not against injected ones; against those there are bound parameters alone, and
+the rule that no statement is ever built from input. A login for each school would end this, at the price of a
+pool for each.
+
+With roles off (`Rules.roles`), isolation is by search_path alone: a statement that names another school's
+schema reaches it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.exc import DBAPIError
+
+from tenants.exceptions import (
+    ClientUnknown,
+    NotInstalled,
+    SchoolForbidden,
+    SchoolSuspended,
+    SchoolUpgrading,
+    TenancyError,
+    UnknownSchool,
+    first_line,
+    sqlstate,
+)
+from tenants.registry.schools import lacks_registry, schema_of
+
+# Raised by the function registry.enter (migrations/registry).
+_REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
+    "SC401": (ClientUnknown, "The token's client has no grant here."),
+    "SC403": (SchoolForbidden, "The token does not cover this school."),
+    "SC404": (UnknownSchool, "No such school."),
+    "SC423": (SchoolSuspended, "This school is suspended."),
+    "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
+}
+
+_CLOSED = (
+    "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
+)
+_log = logging.getLogger(__name__)
+
+# One row, client or no client: the role is switched while the row is made, so it must be made.
+_CLIENT_STATE = """
+SELECT coalesce(c.all_permissions, false) AS all_permissions,
+    coalesce(c.permissions, '{{}}') AS permissions{switch}
+FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoked_at IS NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A request to work in a school: which school, who asks, and what to learn of the asker on the way in.
+
+    `client` names the machine client whose grant must cover the school; with `client_state` its permissions
+    are read from the registry (none where there is no such client). `state` is a SELECT run inside the
+    school, with `state_parameters`; its row is the user's state. Neither is needed where a token says all of
+    it.
+    """
+
+    school_id: UUID
+    read_only: bool = False
+    client: str | None = None
+    client_state: str | None = None
+    state: str | None = None
+    state_parameters: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for every entry of this process.
+
+    `roles`: whether each school has a role of its own to switch to (off: isolation is by search_path alone).
+    `serves`: the revisions of a school's schema that the running code can work with.
+    """
+
+    roles: bool
+    serves: tuple[str, ...]
+
+
+def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[Any, ...]]:
+    """Write the message that begins, with the words of `begin`, a transaction in a school; its parameters."""
+    schema = schema_of(entry.school_id)
+    statements = [
+        begin,
+        # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
+        "SET LOCAL ROLE NONE",
+        "SELECT registry.enter(%s, %s::text[], %s)",
+        "SET LOCAL TIME ZONE 'UTC'",
+        f'SET LOCAL search_path TO "{schema}", pg_temp',
+    ]
+    parameters: tuple[Any, ...] = (str(entry.school_id), list(rules.serves), entry.client)
+    if entry.client_state is not None:
+        # The grant is read as the login, the switch comes last: the school's role can't see the registry.
+        switch = f", set_config('role', '{schema}', true)" if rules.roles else ""
+        statements.append(_CLIENT_STATE.format(switch=switch))
+        return ";\n".join(statements), (*parameters, entry.client_state)
+    if rules.roles:
+        statements.append(f'SET LOCAL ROLE "{schema}"')
+    if entry.state is not None:
+        statements.append(entry.state)
+        parameters += entry.state_parameters
+    return ";\n".join(statements), parameters
+
+
+def refusal(error: DBAPIError) -> TenancyError | None:
+    """Translate the registry's refusal of an entry; None where the error is of another kind."""
+    state = sqlstate(error) or ""
+    found = _REFUSALS.get(state)
+    if found is not None:
+        return found[0](found[1])
+    if lacks_registry(error):
+        return NotInstalled()
+    if state == "42501":
+        # The registry let the login pass, the school's role did not: the school was made for other logins.
+        _log.warning("%s", _CLOSED, extra={"reason": first_line(error.orig)})
+        return SchoolUpgrading("This school can't be entered just now. Try again shortly.")
+    return None

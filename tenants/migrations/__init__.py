@@ -1,0 +1,1 @@
+"""The migrations of schools' schemas: their SQL, their rules, and running them."""

@@ -1,0 +1,374 @@
+"""Bringing every school to the newest revision: each in one transaction, many at once, a broken one alone.
+
+What has been done stands in the registry and nowhere else: a school's revision is changed in the transaction
+that changes its tables. So a run may end anywhere, be killed, and be begun again; and runs at the same time
+share the work, because each holds the registry's row of the school that it works on.
+
+A migration waits for the requests that are under way in its school, and new ones queue behind it. It gives
+up after `Patience.lock_timeout`, lets them pass, and tries again after a pause.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, auto
+from threading import Event, Lock
+from typing import Any
+from uuid import UUID
+
+from psycopg2.errorcodes import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE
+from sqlalchemy import Connection, delete, literal, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+
+from tenants.connections.engines import send
+from tenants.connections.pool import note_school
+from tenants.exceptions import UnknownSchool, first_line, sqlstate
+from tenants.migrations.migration_sql import head, revisions, upgrade_statements
+from tenants.provisioning.create import admission
+from tenants.registry.schools import failed_migrations, now, schema_of, schools
+from tenants.tenancy import Tenancy
+
+MOST_WORKERS = 20
+
+_is_whole = schools.c.deletion.is_distinct_from("begun")
+_TRANSIENT = {LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a school is: its revision, what that means to this program, and the last failure on its way.
+
+    `state` is current; behind; failed (behind, and its last migration failed); newer (at a revision that this
+    program does not know); or deleting (parts of it are gone already).
+    """
+
+    id: UUID
+    name: str
+    status: str
+    deletion: str | None
+    revision: str
+    state: str
+    error: str | None
+    failed_revision: str | None
+    failed_at: datetime | None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to migrate."""
+        return self.state in {"behind", "failed"}
+
+    def as_record(self) -> dict[str, Any]:
+        """The standing as an operator sees it, ready for JSON."""
+        return {
+            "id": str(self.id),
+            "name": self.name,
+            "status": "deleting" if self.deletion else self.status,
+            "revision": self.revision,
+            "state": self.state,
+            "error": self.error,
+            "failed_revision": self.failed_revision,
+            "failed_at": self.failed_at and self.failed_at.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a migration waits for locks, in seconds, and how long it pauses before each further try."""
+
+    lock_timeout: float = 2.0
+    pauses: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+class Outcome(Enum):
+    """What became of a school in a run; BUSY: somebody else was working on it."""
+
+    MIGRATED = auto()
+    FAILED = auto()
+    NOTHING_TO_DO = auto()
+    BUSY = auto()
+    NOT_BEGUN = auto()
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of a run.
+
+    `skipped` counts the schools that this run left as they are: current, newer, not asked for, migrated by
+    another run, or deleted. `remaining` counts those that it was stopped before. `seconds` is its length.
+    """
+
+    revision: str
+    migrated: list[Standing] = field(default_factory=list)
+    failed: list[tuple[Standing, str]] = field(default_factory=list)
+    newer: list[Standing] = field(default_factory=list)
+    skipped: int = 0
+    remaining: int = 0
+    stopped: bool = False
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing failed and nobody stopped it."""
+        return not self.failed and not self.stopped
+
+    def note(self, school: Standing, outcome: Outcome, error: str) -> None:
+        """Add what became of a school."""
+        if outcome is Outcome.MIGRATED:
+            self.migrated.append(school)
+        elif outcome is Outcome.FAILED:
+            self.failed.append((school, error))
+        elif outcome is Outcome.NOT_BEGUN:
+            self.remaining += 1
+        else:
+            self.skipped += 1
+
+    def as_record(self) -> dict[str, Any]:
+        """The report, ready for JSON."""
+        return {
+            "revision": self.revision,
+            "migrated": [_named(school) for school in self.migrated],
+            "failed": [{**_named(school), "error": error} for school, error in self.failed],
+            "newer": [{**_named(school), "revision": school.revision} for school in self.newer],
+            "skipped": self.skipped,
+            "remaining": self.remaining,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def _named(school: Standing) -> dict[str, str]:
+    return {"id": str(school.id), "name": school.name}
+
+
+def list_standings(connection: Connection, tenancy: Tenancy) -> list[Standing]:
+    """Find out where every school is, by name; one query, of the registry alone."""
+    newest, known = head(tenancy.history), set(revisions(tenancy.history))
+    rows = connection.execute(
+        select(
+            schools.c.id,
+            schools.c.name,
+            schools.c.status,
+            schools.c.deletion,
+            schools.c.revision,
+            failed_migrations.c.error,
+            failed_migrations.c.revision.label("failed_revision"),
+            failed_migrations.c.failed_at,
+        )
+        .outerjoin(failed_migrations, failed_migrations.c.school_id == schools.c.id)
+        .order_by(schools.c.name, schools.c.id)
+    )
+
+    def state(row: Any) -> str:
+        if row.deletion == "begun":
+            return "deleting"
+        if row.revision == newest:
+            return "current"
+        if row.revision not in known:
+            return "newer"
+        return "failed" if row.error else "behind"
+
+    return [Standing(**row._mapping, state=state(row)) for row in rows]
+
+
+Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
+
+
+@contextmanager
+def _unseen(_schools: int) -> Iterator[Callable[[], None]]:
+    yield lambda: None
+
+
+def upgrade_schools(
+    tenancy: Tenancy,
+    *,
+    workers: int = 2,
+    school_id: UUID | None = None,
+    retry_failed: bool = False,
+    patience: Patience = Patience(),
+    stop: Event | None = None,
+    progress: Progress = _unseen,
+) -> Report:
+    """Bring schools that are behind to the newest revision: all of them, one, or those that failed before.
+
+    A school that fails stays as it is; why is kept in the registry, and the others go on. Once `stop` is set,
+    what is under way is finished and nothing new begun. `progress` is told how many schools there are to
+    migrate, and each time one is done with. Raises UnknownSchool.
+    """
+    begun = time.monotonic()
+    with tenancy.admin.connect() as connection:
+        found = list_standings(connection, tenancy)
+    if school_id is not None:
+        found = [school for school in found if school.id == school_id]
+        if not found:
+            raise UnknownSchool(f"No school has the id {school_id}.")
+    report = Report(head(tenancy.history), newer=[school for school in found if school.state == "newer"])
+    behind = [school for school in found if school.is_behind and (school.error or not retry_failed)]
+    report.skipped = len(found) - len(behind)
+    stop = stop or Event()
+    if behind:
+        with progress(len(behind)) as advance:
+            for school, outcome, error in _Run(tenancy, patience, stop).through(behind, workers):
+                report.note(school, outcome, error)
+                advance()
+    report.migrated.sort(key=lambda school: school.name)
+    report.failed.sort(key=lambda failure: failure[0].name)
+    report.stopped = stop.is_set()
+    report.seconds = time.monotonic() - begun
+    return report
+
+
+_Result = tuple[Standing, Outcome, str]
+
+
+class _Run:
+    """A run over the schools of a tenancy; sets `stop` itself where the database has gone."""
+
+    def __init__(self, tenancy: Tenancy, patience: Patience, stop: Event) -> None:
+        self.stop = stop
+        self._tenancy, self._patience = tenancy, patience
+        self._newest = head(tenancy.history)
+        self._known = set(revisions(tenancy.history)) - {self._newest}
+        # By the revision that a school comes from.
+        self._messages: dict[str, str] = {}
+        self._writing = Lock()
+
+    def through(self, behind: Collection[Standing], workers: int) -> Iterator[_Result]:
+        """Migrate schools. Those that somebody else works on come last, and are waited for."""
+        for revision in {school.revision for school in behind}:
+            # Whatever can't be written ends the run before it has begun.
+            self._message(revision)
+        with ThreadPoolExecutor(workers, "migrate") as pool:
+            try:
+                busy = []
+                for result in self._all(pool, behind, wait=False):
+                    if result[1] is Outcome.BUSY:
+                        busy.append(result[0])
+                    else:
+                        yield result
+                yield from self._all(pool, busy, wait=True)
+            except BaseException:
+                self.stop.set()
+                raise
+
+    def _all(self, pool: ThreadPoolExecutor, chosen: Iterable[Standing], *, wait: bool) -> Iterator[_Result]:
+        for done in as_completed([pool.submit(self._migrate, school, wait) for school in chosen]):
+            yield done.result()
+
+    def _migrate(self, school: Standing, wait: bool) -> _Result:
+        pauses = iter(self._patience.pauses)
+        while not self.stop.is_set():
+            try:
+                return school, self._attempt(school, wait), ""
+            except DBAPIError as error:
+                pause = next(pauses, None) if sqlstate(error) in _TRANSIENT else None
+                if pause is None:
+                    return school, *self._fail(school, error)
+                self.stop.wait(pause)
+        return school, Outcome.NOT_BEGUN, ""
+
+    def _attempt(self, school: Standing, wait: bool) -> Outcome:
+        with self._tenancy.admin.begin() as connection:
+            self._limit_waiting(connection)
+            revision = connection.execute(
+                select(schools.c.revision)
+                # One whose tables are being dropped is let alone.
+                .where(schools.c.id == school.id, _is_whole)
+                # Grants that refer to the school go on: they need its key alone.
+                .with_for_update(key_share=True, skip_locked=not wait)
+            ).scalar_one_or_none()
+            if revision is None:
+                # Locked, or being deleted: waiting will tell.
+                return Outcome.NOTHING_TO_DO if wait else Outcome.BUSY
+            if revision not in self._known:
+                # Another run was here.
+                return Outcome.NOTHING_TO_DO
+            note_school(connection, school.id)
+            self._send(connection, school, revision)
+        return Outcome.MIGRATED
+
+    def _limit_waiting(self, connection: Connection) -> None:
+        send(connection, f"SET LOCAL lock_timeout = '{round(self._patience.lock_timeout * 1000)}ms'")
+
+    def _send(self, connection: Connection, school: Standing, revision: str) -> None:
+        connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
+        connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
+        schema = schema_of(school.id)
+        message = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._message(revision)]
+        if self._tenancy.roles:
+            message.insert(0, f'SET LOCAL ROLE "{schema}"')
+        elif not self._tenancy.one_login:
+            # Tables that are new belong to whoever migrates.
+            message += admission(self._tenancy, schema)
+        send(connection, ";\n".join(message))
+
+    def _message(self, revision: str) -> str:
+        with self._writing:
+            if revision not in self._messages:
+                statements = upgrade_statements(revision, self._newest, self._tenancy.history)
+                self._messages[revision] = ";\n".join(statements)
+            return self._messages[revision]
+
+    def _fail(self, school: Standing, error: DBAPIError) -> tuple[Outcome, str]:
+        words = _words(error)
+        try:
+            kept = self._keep(school, sqlstate(error), words)
+        except DBAPIError as why:
+            if sqlstate(why) is None:
+                # The database has gone, and would be for the next school.
+                self.stop.set()
+            return Outcome.FAILED, f"{words} (not kept in the registry: {_words(why)})"
+        # Deleted meanwhile, or migrated by another run: that is no failure.
+        return (Outcome.FAILED, words) if kept else (Outcome.NOTHING_TO_DO, "")
+
+    def _keep(self, school: Standing, state: str | None, words: str) -> bool:
+        failure = {"revision": self._newest, "sqlstate": state, "error": words, "failed_at": now()}
+        columns = failed_migrations.c
+        kept = (
+            insert(failed_migrations)
+            .from_select(
+                ["school_id", *failure],
+                select(
+                    schools.c.id, *(literal(value, columns[name].type) for name, value in failure.items())
+                ).where(schools.c.id == school.id, schools.c.revision.in_(self._known), _is_whole),
+            )
+            .on_conflict_do_update(index_elements=[columns.school_id], set_=failure)
+        )
+        with self._tenancy.admin.begin() as connection:
+            self._limit_waiting(connection)
+            return connection.execute(kept).rowcount == 1
+
+
+def _words(error: DBAPIError) -> str:
+    line = first_line(error.orig)
+    state = sqlstate(error)
+    return f"{state}: {line}" if state else line
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Event]:
+    """Turn what asks a process to stop (SIGINT, SIGTERM, SIGHUP) into an event, for as long as this lasts."""
+    stop = Event()
+
+    def on_signal(*_: Any) -> None:
+        stop.set()
+        # Not by way of sys.stderr, which may be in the middle of a line.
+        os.write(2, b"Finishing what is under way.\n")
+
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [number for name in names if (number := getattr(signal, name, None)) is not None]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])

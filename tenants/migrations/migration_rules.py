@@ -1,0 +1,372 @@
+"""Judging the migrations of schools' schemas: what PostgreSQL takes, but sharding by schema or we do not.
+
+Their SQL is read as text, revision by revision, without a database. What a statement may be is listed, and
+all else refused; then the rules on what may stand in it. The facts behind them: docs/scaling.md,
+docs/architecture.md ("Tenancy").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from tenants.migrations.migration_sql import TENANT, step_statements, steps, write_baseline
+from tenants.sql_scanner import Token, statements
+
+# Statements by their first words. What is not here has no place in a school's schema.
+_ALLOWED = re.compile(
+    r"CREATE TABLE\b|CREATE (UNIQUE )?INDEX\b|ALTER TABLE\b|DROP (TABLE|INDEX)\b|COMMENT ON\b"
+    r"|INSERT INTO\b|UPDATE\b|DELETE FROM\b|WITH\b"
+)
+_FORBIDDEN = (
+    ("trigger", r"CREATE (OR REPLACE )?(CONSTRAINT |EVENT )?TRIGGER\b"),
+    ("function", r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE|AGGREGATE|OPERATOR|CAST)\b|DO\b|CALL\b"),
+    ("sequence", r"(CREATE|ALTER) ((TEMP|TEMPORARY|UNLOGGED) )?SEQUENCE\b"),
+    ("type", r"(CREATE|ALTER) (TYPE|DOMAIN)\b"),
+    ("view", r"CREATE (OR REPLACE )?((TEMP|TEMPORARY|RECURSIVE|MATERIALIZED) )*VIEW\b"),
+    ("extension", r"(CREATE|ALTER) EXTENSION\b"),
+    ("transaction", r"(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE|SET|RESET)\b"),
+    ("merge", r"MERGE\b"),
+)
+_WHY = {
+    "trigger": "a school's schema has no triggers",
+    "function": "a school's schema has no functions, and a migration runs none of its own",
+    "sequence": "a school's schema has no sequences: numbers come from its row of counters",
+    "identity": "a school's schema has no sequences, serial or identity columns",
+    "type": "a school's schema has no types of its own: text and a CHECK do",
+    "view": "a school's schema has no views",
+    "extension": "extensions belong to the database, not to a school",
+    "transaction": "a migration runs within the one transaction of its school, whose settings stand",
+    "merge": "sharding can't take MERGE",
+    "statement": "a migration is made of CREATE, ALTER and DROP of tables and indexes, INSERT, UPDATE, DELETE",
+    "primary-key": "every table has a primary key",
+    "schema": "no name says its schema: the search path does",
+    "plain-table": "no table inherits, is partitioned, temporary, unlogged, foreign or made from a query",
+    "unnamed": "every constraint and index has a name",
+    "rename-constraint": "sharding can't rename a constraint",
+    "set-schema": "a table stays in its school's schema",
+    "column-check": "add the column, then its constraint: two statements",
+    "not-null": "a column that is added NOT NULL needs a default, for the rows that are there",
+    "volatile": "UPDATE, DELETE, upserts and RETURNING call no function whose value changes or depends on settings",
+    "default": "PostgreSQL computes no defaults: ids and times are bound by the program",
+    "concurrently": "an index can't be made CONCURRENTLY within a transaction",
+    "insert-values": "rows are inserted from rows that are there: a school being created has none, and is seeded",
+    "offline": "the SQL can't be written without a database",
+    "unreadable": "the SQL can't be read",
+    "baseline": "baseline.sql is not what the migrations amount to; run: school-service tenants baseline",
+}
+
+_CONSTRAINT_WORDS = {"PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "EXCLUDE"}
+_SERIAL = {"SERIAL", "BIGSERIAL", "SMALLSERIAL", "SERIAL2", "SERIAL4", "SERIAL8"}
+_MOMENTS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP"}
+_VOLATILE = {
+    *("now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "age"),
+    *("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "currval", "setval"),
+    *("uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4", "current_setting", "set_config"),
+    # Stable: they depend on settings, such as the time zone.
+    *("to_char", "to_timestamp", "to_date", "to_json", "to_jsonb", "row_to_json", "json_build_object"),
+    *("jsonb_build_object", "json_build_array", "jsonb_build_array", "concat", "concat_ws", "format"),
+    *("date_trunc", "make_timestamptz"),
+}
+_TIMES = {"DATE", "TIME", "TIMETZ", "TIMESTAMP", "TIMESTAMPTZ"}
+
+
+Tokens = Sequence[Token]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that a statement of a revision breaks; `statement` is its first line."""
+
+    revision: str
+    rule: str
+    statement: str
+
+    def as_record(self) -> dict[str, str]:
+        """The finding, ready for JSON."""
+        return {
+            "revision": self.revision,
+            "rule": self.rule,
+            "statement": self.statement,
+            "why": self.why,
+        }
+
+    @property
+    def why(self) -> str:
+        """What the rule says."""
+        return _WHY[self.rule]
+
+
+def check(folder: Path = TENANT) -> list[Finding]:
+    """Judge every revision of a history, and its baseline; needs no database."""
+    found: list[Finding] = []
+    written: list[str] = []
+    tables: set[str] = set()
+    for step in steps(folder=folder):
+        try:
+            texts = step_statements(step)
+        except Exception as error:  # a migration is a program: whatever stops it is the finding
+            rule = "unreadable" if isinstance(error, ValueError) else "offline"
+            found.append(Finding(step.revision, rule, _first_line(f"{type(error).__name__}: {error}")))
+        else:
+            found += _judge(step.revision, texts, tables)
+            written += texts
+    is_written = not any(finding.rule in {"unreadable", "offline"} for finding in found)
+    return [*found, *_judge_baseline(folder, written, tables, comparable=is_written)]
+
+
+def _judge_baseline(
+    folder: Path, written: Sequence[str], tables: set[str], *, comparable: bool
+) -> Iterator[Finding]:
+    """Judge what the baseline says beyond the migrations, and whether it says what they do."""
+    try:
+        kept = (folder / "baseline.sql").read_text(encoding="utf-8")
+        texts = [statement.text for statement in statements(kept)]
+    except (OSError, ValueError) as error:
+        yield Finding("baseline", "unreadable", _first_line(str(error)))
+        return
+    strange = [text for text in texts if text not in written]
+    yield from _judge("baseline", strange, tables)
+    if comparable and kept != write_baseline(folder):
+        missing = [text for text in written if text not in texts]
+        yield Finding("baseline", "baseline", _first_line([*strange, *missing, kept][0]))
+
+
+def _judge(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
+    for statement in (found for text in texts for found in statements(text)):
+        for rule in dict.fromkeys(_broken(statement.tokens, tables)):
+            yield Finding(revision, rule, _first_line(statement.text))
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].rstrip()
+
+
+def _broken(tokens: Tokens, tables: set[str]) -> Iterator[str]:
+    """Name the rules that a statement breaks; tables that it makes are added to those that are known."""
+    first = _words(tokens[:6])
+    if not _ALLOWED.match(first):
+        is_table = re.match(r"(CREATE|ALTER) (\w+ )*TABLE\b", first)
+        forbidden = (rule for rule, pattern in _FORBIDDEN if re.match(pattern, first))
+        yield next(forbidden, "plain-table" if is_table else "statement")
+    elif tokens[0].text in {"INSERT", "UPDATE", "DELETE", "WITH"}:
+        yield from _broken_by_change(tokens, tables)
+    elif tokens[0].text == "COMMENT":
+        if _names_a_schema(tokens, tables):
+            yield "schema"
+    else:
+        if any(dot.text == "." and name.is_name for name, dot in pairwise(tokens)):
+            yield "schema"
+        if re.match(r"(CREATE|DROP) (UNIQUE )?INDEX\b", first):
+            yield from _broken_by_index(tokens)
+        elif first.startswith("CREATE TABLE"):
+            yield from _broken_by_table(tokens, tables)
+        elif first.startswith("ALTER TABLE"):
+            yield from _broken_by_alteration(tokens, tables)
+
+
+def _words(tokens: Tokens) -> str:
+    """Write tokens so that keywords can be looked for: what is no word is a question mark."""
+    return " ".join(token.text if token.kind == "word" else "?" for token in tokens)
+
+
+def _broken_by_index(tokens: Tokens) -> Iterator[str]:
+    words = _words(tokens)
+    if re.match(r"(CREATE (UNIQUE )?|DROP )INDEX CONCURRENTLY\b", words):
+        yield "concurrently"
+    if re.match(r"CREATE (UNIQUE )?INDEX (CONCURRENTLY )?ON\b", words):
+        yield "unnamed"
+
+
+def _broken_by_table(tokens: Tokens, tables: set[str]) -> Iterator[str]:
+    place = _name_at(tokens)
+    tables.add(tokens[place].name)
+    items, rest = _items(tokens[place + 1 :])
+    if not items or re.search(r"\b(INHERITS|PARTITION|AS)\b", _words(rest)):
+        yield "plain-table"
+        return
+    if any(item[0].text == "LIKE" for item in items):
+        yield "plain-table"
+        return
+    for item in items:
+        yield from _broken_by_item(item)
+    if not any("PRIMARY" in _keywords(item) for item in items):
+        yield "primary-key"
+
+
+def _broken_by_alteration(tokens: Tokens, tables: set[str]) -> Iterator[str]:
+    place = _name_at(tokens)
+    actions = _split(tokens[place + 1 :])
+    added = set()
+    for action in actions:
+        words = _words(action)
+        yield from _broken_by_item(action)
+        for rule, pattern in _ALTERATIONS:
+            if re.match(pattern, words):
+                yield rule
+        if re.match(r"ADD (?!(CONSTRAINT|PRIMARY|UNIQUE|CHECK|FOREIGN|EXCLUDE)\b)", words):
+            added.add("column")
+            keywords = _keywords(action)
+            if keywords & _CONSTRAINT_WORDS:
+                yield "column-check"
+            if re.search(r"\bNOT NULL\b", words) and not keywords & {"DEFAULT", "GENERATED"}:
+                yield "not-null"
+        elif words.startswith("ADD "):
+            added.add("constraint")
+        if words.startswith("RENAME TO "):
+            tables.add(action[2].name)
+    if len(added) == 2:
+        yield "column-check"
+
+
+_ALTERATIONS = (
+    ("rename-constraint", r"RENAME CONSTRAINT\b"),
+    ("set-schema", r"SET SCHEMA\b"),
+    ("plain-table", r"(NO )?INHERIT\b|(ATTACH|DETACH) PARTITION\b|SET (UN)?LOGGED\b"),
+    ("statement", r"(?!(ADD|DROP|ALTER|RENAME|VALIDATE|SET|RESET|INHERIT|NO|ATTACH|DETACH)\b)"),
+)
+
+
+def _broken_by_item(item: Tokens) -> Iterator[str]:
+    """Judge a column or constraint of a table, or an alteration."""
+    words = _words(item)
+    keywords = _keywords(item)
+    if keywords & _SERIAL or "IDENTITY" in keywords:
+        yield "identity"
+    if _is_unnamed(item):
+        yield "unnamed"
+    match = re.search(r"\bDEFAULT\b", words)
+    if match and _is_computed(item[len(words[: match.start()].split()) + 1 :]):
+        yield "default"
+
+
+def _is_unnamed(item: Tokens) -> bool:
+    """Tell whether a constraint of a column, a table or an alteration has no name."""
+    flat = _flat(item)
+    is_foreign_key = False
+    for place, token in enumerate(flat):
+        if token.kind != "word" or token.text not in _CONSTRAINT_WORDS:
+            continue
+        if token.text == "EXCLUDE" and _words(flat[place + 1 : place + 2]) not in {"USING", "?"}:
+            continue  # a column of that name
+        if token.text == "REFERENCES" and is_foreign_key:
+            continue
+        is_foreign_key |= token.text == "FOREIGN"
+        if place < 2 or flat[place - 2] != Token("word", "CONSTRAINT"):
+            return True
+    return False
+
+
+def _is_computed(expression: Tokens) -> bool:
+    """Tell whether a default is more than a literal and its cast."""
+    for place, token in enumerate(expression):
+        if token.kind == "word" and token.text in _AFTER_DEFAULT:
+            return False
+        is_cast = place >= 2 and expression[place - 2].text == "::"
+        if (token.text == "(" and not is_cast) or (token.kind == "word" and token.text in _MOMENTS):
+            return True
+    return False
+
+
+_AFTER_DEFAULT = {"CONSTRAINT", "NOT", "NULL", "GENERATED", "COLLATE", *_CONSTRAINT_WORDS}
+
+
+def _broken_by_change(tokens: Tokens, tables: set[str]) -> Iterator[str]:
+    flat = _keywords(tokens)
+    words = _words(tokens)
+    if "MERGE" in flat:
+        yield "merge"
+    elif not flat & {"INSERT", "UPDATE", "DELETE"}:
+        yield "statement"
+    if "INSERT" in flat and ("VALUES" in flat or not re.search(r"\bFROM\b", words)):
+        yield "insert-values"
+    if _names_a_schema(tokens, tables):
+        yield "schema"
+    if re.search(r"(?<!FOR )(?<!KEY )\bUPDATE\b|\bDELETE\b|\bRETURNING\b", words) and _is_volatile(tokens):
+        yield "volatile"
+
+
+def _names_a_schema(tokens: Tokens, tables: set[str]) -> bool:
+    """Tell whether a name is qualified by anything but a table, or a name given in the statement."""
+    given = {"excluded", *tables}
+    for one, two in pairwise(tokens):
+        if two.is_name and (one.text in {"AS", ")"} or one.name in tables):
+            given.add(two.name)
+        elif one.is_name and two.text == "AS":
+            given.add(one.name)
+    return any(
+        token.text == "."
+        and tokens[place - 1].is_name
+        and (tokens[place - 1].name not in given or tokens[place + 2 : place + 3] == (token,))
+        for place, token in enumerate(tokens)
+        if place
+    )
+
+
+def _is_volatile(tokens: Tokens) -> bool:
+    for place, token in enumerate(tokens):
+        if token.kind != "word":
+            continue
+        is_called = tokens[place + 1 : place + 2] == (Token("symbol", "("),)
+        if token.text in _MOMENTS or (token.name in _VOLATILE and is_called):
+            return True
+        before = tokens[max(place - 2, 0) : place]
+        is_cast = len(before) == 2 and before[1].text in {"::", "AS"} and token.text in _TIMES
+        if is_cast and before[0].kind != "literal":
+            return True
+    return False
+
+
+def _name_at(tokens: Tokens) -> int:
+    """Find the place of the name in CREATE TABLE or ALTER TABLE."""
+    place = 2
+    while tokens[place].kind == "word" and tokens[place].text in {"IF", "NOT", "EXISTS", "ONLY"}:
+        place += 1
+    while tokens[place + 1 : place + 2] == (Token("symbol", "."),):
+        place += 2
+    return place
+
+
+def _items(tokens: Tokens) -> tuple[list[Tokens], Tokens]:
+    """Read a list in parentheses: its items, and what follows it."""
+    if not tokens or tokens[0].text != "(":
+        return [], tokens
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return _split(tokens[1:place]), tokens[place + 1 :]
+    return [], tokens
+
+
+def _split(tokens: Tokens) -> list[Tokens]:
+    """Split at the commas that are in no parentheses."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [item for item in found if item]
+
+
+def _flat(tokens: Tokens) -> list[Token]:
+    """Leave out what is in parentheses, but for the opening ones."""
+    found = []
+    depth = 0
+    for token in tokens:
+        depth -= token.text == ")"
+        if depth == 0 and token.text != ")":
+            found.append(token)
+        depth += token.text == "("
+    return found
+
+
+def _keywords(tokens: Tokens) -> set[str]:
+    """Gather the words that are in no parentheses."""
+    return {token.text for token in _flat(tokens) if token.kind == "word"}

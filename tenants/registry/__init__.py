@@ -1,0 +1,1 @@
+"""The registry: which schools there are, who may enter them, and how it is installed."""

@@ -1,0 +1,207 @@
+"""The registry's own schema, and the login role that serves requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from psycopg2.extensions import encrypt_password
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import ProgrammingError
+
+from tenants.connections.engines import quoted, send
+from tenants.exceptions import NotInstalled, UnfitLogin
+from tenants.migrations.migration_sql import history
+from tenants.provisioning.create import admission, check_distributed
+from tenants.registry.schools import list_schools
+from tenants.tenancy import Tenancy
+
+# Any constant: two operators who install at the same moment take turns.
+_INSTALLATION_LOCK = 7_203_114_225
+
+_POWERS = {
+    "rolsuper": "SUPERUSER",
+    "rolcreaterole": "CREATEROLE",
+    "rolcreatedb": "CREATEDB",
+    "rolreplication": "REPLICATION",
+    "rolbypassrls": "BYPASSRLS",
+}
+
+
+# Statements of one transaction: each takes locks, on a role or on a school's tables.
+_AT_ONCE = 100
+
+_OPEN_ROLES = """
+SELECT member.rolname, role.rolname FROM pg_auth_members m
+JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
+WHERE m.set_option AND member.rolname = ANY (:logins)
+"""
+_OPEN_SCHEMAS = """
+SELECT login, nspname FROM unnest(CAST(:logins AS text[])) AS login, pg_namespace
+WHERE has_schema_privilege(login, pg_namespace.oid, 'USAGE')
+"""
+# A membership is taken away in the name of who granted it.
+_MEMBERS = """
+SELECT member.rolname, role.rolname, grantor.rolname FROM pg_auth_members m
+JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
+JOIN pg_roles grantor ON grantor.oid = m.grantor
+WHERE starts_with(member.rolname, :login)
+"""
+_LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
+
+
+def install(tenancy: Tenancy) -> None:
+    """Create or upgrade the registry, its reference data and the serving logins, in one transaction.
+
+    A login can sign in and read the registry; it is a member of its schools' roles but inherits nothing of
+    them, so that it reaches a school's tables only after switching to that school's role. Run again, it sets
+    the logins' password anew, and then lets them into the schools that exist and are closed to them yet: a login
+    of another name, or more logins than before. Where the operator's login owns the database, temporary tables
+    are forbidden to all others: they would outlive a transaction.
+
+    Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
+    powers that reach around the schools' roles, NotDistributed where Citus is asked for and missing.
+    """
+    if tenancy.one_login and tenancy.placement.divided:
+        raise UnfitLogin(
+            "SERVING_LOGINS divides the schools over logins without powers: "
+            "give DATABASE_URL a login of its own, and this one as ADMIN_DATABASE_URL."
+        )
+    with _turn(tenancy) as connection:
+        if tenancy.distributed:
+            check_distributed(connection)
+        send(connection, "CREATE SCHEMA IF NOT EXISTS registry")
+        _upgrade(connection)
+        tenancy.reference(connection)
+        _close_to_all(connection)
+        if not tenancy.one_login:
+            for login in tenancy.placement.all_logins:
+                _provide_login(connection, tenancy, login)
+    if not tenancy.one_login:
+        with _turn(tenancy) as connection:
+            closed = _closed_schools(connection, tenancy)
+        _in_pieces(tenancy, [part for schema in closed for part in admission(tenancy, schema)])
+
+
+def withdraw(tenancy: Tenancy) -> int:
+    """Take away the memberships that the present number of logins has no use for; answer how many.
+
+    For when that number was changed and every process that serves has been started with the new one: until then
+    the old memberships are in use. Logins beyond the number can't sign in any more; raising the number and
+    installing again opens them.
+    """
+    placement = tenancy.placement
+    with _turn(tenancy) as connection:
+        schools = {school.schema: placement.login_of(school.id) for school in list_schools(connection)}
+        unused = [
+            f"REVOKE {quoted(schema)} FROM {quoted(login)} GRANTED BY {quoted(grantor)}"
+            for login, schema, grantor in connection.execute(text(_MEMBERS), {"login": placement.login})
+            if placement.was_login(login) and schools.get(schema, login) != login
+        ]
+        for login in connection.execute(text(_LOGINS), {"login": placement.login}).scalars().all():
+            if placement.was_login(login) and login not in placement.all_logins:
+                send(connection, f"ALTER ROLE {quoted(login)} NOLOGIN")
+    _in_pieces(tenancy, unused)
+    return len(unused)
+
+
+def _in_pieces(tenancy: Tenancy, statements: list[str]) -> None:
+    """Send statements in transactions of a size that the server's table of locks bears."""
+    for first in range(0, len(statements), _AT_ONCE):
+        with _turn(tenancy) as connection:
+            send(connection, ";\n".join(statements[first : first + _AT_ONCE]))
+
+
+@contextmanager
+def _turn(tenancy: Tenancy) -> Iterator[Connection]:
+    """Work in a transaction that no other operator's installing runs beside."""
+    with tenancy.admin.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _INSTALLATION_LOCK})
+        yield connection
+
+
+def check_installed(connection: Connection) -> None:
+    """See that the registry is there, readable to this login and of this version; raises NotInstalled."""
+    try:
+        found = connection.execute(text("SELECT version_num FROM registry.revision")).scalars().all()
+    except ProgrammingError:
+        raise NotInstalled from None
+    if found != [ScriptDirectory(str(history("registry"))).get_current_head()]:
+        raise NotInstalled
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(history("registry")).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise NotInstalled(f"The registry is of a version that this program does not know: {error}") from None
+
+
+def _close_to_all(connection: Connection) -> None:
+    database = quoted(connection.execute(text("SELECT current_database()")).scalar_one())
+    send(
+        connection,
+        "REVOKE ALL ON SCHEMA registry FROM PUBLIC;\n"
+        "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA registry FROM PUBLIC;\n"
+        f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC",
+    )
+
+
+def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
+    login = quoted(name)
+    found = connection.execute(
+        text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
+    ).one_or_none()
+    if found is None:
+        send(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
+    else:
+        powers = [power for column, power in _POWERS.items() if found._mapping[column]]
+        if powers:
+            raise UnfitLogin(
+                f"The login {name} has {' and '.join(powers)}, which reaches around the schools' roles: "
+                "take that away, or give DATABASE_URL a login of its own."
+            )
+        if found.rolinherit or not found.rolcanlogin:
+            send(connection, f"ALTER ROLE {login} LOGIN NOINHERIT")
+    password = tenancy.serving_url.password
+    if password:
+        # Hashed here, so that the server's log never sees it.
+        driver: Any = connection.connection.dbapi_connection
+        send(connection, f"ALTER ROLE {login} PASSWORD '{encrypt_password(str(password), name, driver)}'")
+    send(
+        connection,
+        # A transaction that was bound to no school finds no table at all.
+        f"ALTER ROLE {login} SET search_path TO '';\n"
+        f"ALTER ROLE {login} SET timezone TO 'UTC';\n"
+        f"ALTER ROLE {login} SET statement_timeout TO '60s';\n"
+        f"ALTER ROLE {login} SET idle_in_transaction_session_timeout TO '60s';\n"
+        # No more than this, whatever was granted before.
+        f"REVOKE ALL ON SCHEMA registry FROM {login};\n"
+        f"REVOKE ALL ON ALL TABLES IN SCHEMA registry FROM {login};\n"
+        f"GRANT USAGE ON SCHEMA registry TO {login};\n"
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA registry TO {login};\n"
+        f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA registry TO {login}",
+    )
+
+
+def _closed_schools(connection: Connection, tenancy: Tenancy) -> list[str]:
+    """List the schemas of schools that are closed to their login.
+
+    They were created for a login of another name, or for another number of logins.
+    """
+    placement = tenancy.placement
+    query = text(_OPEN_ROLES if tenancy.roles else _OPEN_SCHEMAS)
+    found = {tuple(row) for row in connection.execute(query, {"logins": list(placement.school_logins)})}
+    return [
+        school.schema
+        for school in list_schools(connection)
+        if (placement.login_of(school.id), school.schema) not in found
+    ]

@@ -1,0 +1,194 @@
+"""The registry: which schools there are, and who may enter them.
+
+Lives in the schema `registry`, is read by the serving login role and written by the operator alone. Its
+statements stand by themselves and are never joined with a school's tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Connection,
+    DateTime,
+    ForeignKey,
+    Index,
+    MetaData,
+    Select,
+    String,
+    Table,
+    Text,
+    Uuid,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError
+
+from tenants.exceptions import SchoolDeleting, UnknownSchool, sqlstate
+
+# No such table, schema, function or column; permission denied.
+_LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+metadata = MetaData(schema="registry", naming_convention=NAMING)
+
+schools = Table(
+    "schools",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", String(120), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("revision", String(40), nullable=False),
+    Column("address", Text),
+    Column("phone_number", String(120)),
+    Column("email_address", String(254)),
+    Column("motto", Text),
+    Column("logo_url", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("deletion", String(20)),
+    Column("backup", Text),
+    CheckConstraint("status IN ('active', 'suspended')", name="status"),
+    CheckConstraint("deletion IN ('closed', 'begun')", name="deletion"),
+)
+
+clients = Table(
+    "clients",
+    metadata,
+    Column("id", String(120), primary_key=True),
+    Column("secret_hash", String(64)),
+    Column("all_schools", Boolean, nullable=False),
+    Column("all_permissions", Boolean, nullable=False),
+    Column("permissions", ARRAY(Text), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("revoked_at", DateTime(timezone=True)),
+)
+
+client_schools = Table(
+    "client_schools",
+    metadata,
+    Column("client_id", ForeignKey(clients.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("school_id", ForeignKey(schools.c.id, ondelete="CASCADE"), primary_key=True),
+    Index("ix_client_schools_school_id", "school_id"),
+)
+
+# At most one for a school, that of its last attempt; a school that gets to the newest revision has none.
+failed_migrations = Table(
+    "failed_migrations",
+    metadata,
+    Column("school_id", ForeignKey(schools.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("revision", String(40), nullable=False),
+    Column("sqlstate", String(5)),
+    Column("error", Text, nullable=False),
+    Column("failed_at", DateTime(timezone=True), nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class School:
+    """A tenant: its identity in the registry and what is shown of it to its users.
+
+    `deletion` is set while the school is being deleted: `closed`, as long as all of it is there; `begun`, once its
+    tables are being dropped. `backup` names the file that was made of it before.
+    """
+
+    id: UUID
+    name: str
+    status: str
+    revision: str
+    address: str | None
+    phone_number: str | None
+    email_address: str | None
+    motto: str | None
+    logo_url: str | None
+    created_at: datetime
+    deletion: str | None = None
+    backup: str | None = None
+
+    @property
+    def schema(self) -> str:
+        """The name of the school's schema and of its role."""
+        return schema_of(self.id)
+
+    def as_record(self) -> dict[str, Any]:
+        """The school as an operator sees it, ready for JSON."""
+        return {
+            **asdict(self),
+            "id": str(self.id),
+            "status": "deleting" if self.deletion else self.status,
+            "created_at": self.created_at.isoformat(),
+            "schema": self.schema,
+        }
+
+
+def schema_of(school_id: UUID) -> str:
+    """Name the schema, and the role, of a school: `school_` and the 32 hex digits of its id."""
+    return f"school_{school_id.hex}"
+
+
+def school_of(schema: str) -> UUID:
+    """Tell the id of the school that a schema, or a role, is named for."""
+    return UUID(schema.removeprefix("school_"))
+
+
+def find_school(connection: Connection, school_id: UUID) -> School:
+    """Find a school by id; raises UnknownSchool."""
+    return _find(connection, school_id, select(schools))
+
+
+def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School:
+    row = connection.execute(query.where(schools.c.id == school_id)).one_or_none()
+    if row is None:
+        raise UnknownSchool(f"No school has the id {school_id}.")
+    return School(**row._mapping)
+
+
+def hold_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
+    """Find a school, and keep it from being changed, migrated or deleted until the transaction ends.
+
+    `shared`: others may hold it so, too. Raises UnknownSchool.
+    """
+    # Grants that refer to the school go on: they need its key alone.
+    return _find(connection, school_id, select(schools).with_for_update(read=shared, key_share=not shared))
+
+
+def list_schools(connection: Connection) -> list[School]:
+    """List every school, by name."""
+    rows = connection.execute(select(schools).order_by(schools.c.name, schools.c.id))
+    return [School(**row._mapping) for row in rows]
+
+
+def change_school(connection: Connection, school_id: UUID, **values: Any) -> School:
+    """Change status or name of a school, within the connection's transaction.
+
+    Raises UnknownSchool, and SchoolDeleting where parts of it are gone already.
+    """
+    if hold_school(connection, school_id).deletion == "begun":
+        raise SchoolDeleting(
+            f"The school {school_id} is being deleted: parts of it are gone. Run delete again."
+        )
+    connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
+    return find_school(connection, school_id)
+
+
+def lacks_registry(error: DBAPIError) -> bool:
+    """Tell whether a statement failed because the registry is missing, too old, or closed to this login."""
+    return sqlstate(error) in _LACKING and "registry" in str(error.orig)
+
+
+def now() -> datetime:
+    """The present moment; bound from Python, never the database's `now()` (a rule of sharding)."""
+    return datetime.now(UTC)

@@ -1,0 +1,256 @@
+"""Backing up, restoring and deleting by the real program: what it prints, and what is left when it is killed."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from contextlib import closing, suppress
+from uuid import uuid4
+
+import psycopg2
+import pytest
+
+from tenants.pg_programs import find_program
+from tests.cli.program import DEADLINE, PROGRAM, environment, run, running, wait_for
+
+
+@pytest.fixture
+def school(cli):
+    """A school, as printed."""
+    return json.loads(cli("tenants", "create", "Moving College", "--json").stdout)
+
+
+@pytest.fixture
+def ask(installed):
+    """Ask the database, as the operator; answers the rows."""
+    with closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as connection:
+        connection.autocommit = True
+
+        def ask(sql, *parameters):
+            with connection.cursor() as cursor:
+                cursor.execute(sql, parameters)
+                return cursor.fetchall()
+
+        yield ask
+
+
+def traces(ask, school_id):
+    """List what there is of a school."""
+    schema = f"school_{school_id.replace('-', '')}"
+    return ask(
+        "SELECT 'role' FROM pg_roles WHERE rolname = %s UNION ALL SELECT 'schema' FROM pg_namespace "
+        "WHERE nspname = %s UNION ALL SELECT 'row' FROM registry.schools WHERE id = %s",
+        schema,
+        schema,
+        school_id,
+    )
+
+
+def failed(result, status=1):
+    assert (result.exit_code, result.stdout) == (status, ""), result.output
+    return result.stderr.splitlines()[-1]
+
+
+def test_a_school_is_backed_up_restored_beside_itself_and_deleted(cli, school, folder):
+    made = json.loads(cli("tenants", "backup", school["id"], "one.zip", "--json").stdout)
+    copy = json.loads(
+        cli("tenants", "restore", "one.zip", "--id", str(uuid4()), "--name", "Copy", "--json").stdout
+    )
+    assert (made["file"], made["id"], made["name"]) == ("one.zip", school["id"], "Moving College")
+    assert made["rows"] > made["tables"] > 0
+    assert (copy["name"], copy["status"], copy["revision"]) == ("Copy", "active", made["revision"])
+
+    (folder / "kept").mkdir()
+    deleted = json.loads(
+        cli("tenants", "delete", school["id"], "--yes", "--backup-dir", "kept", "--json").stdout
+    )
+    (file,) = (folder / "kept").iterdir()
+    assert deleted == {"id": school["id"], "name": "Moving College", "deleted": True, "backup": str(file)}
+    assert failed(cli("tenants", "show", school["id"])) == f"Error: No school has the id {school['id']}."
+    assert cli("tenants", "restore", str(file)).exit_code == 0
+    without = json.loads(cli("tenants", "delete", school["id"], "--yes", "--no-backup", "--json").stdout)
+    assert without["backup"] is None
+
+
+def test_wrong_use_is_said_and_nothing_happens(cli, school, folder):
+    assert "Add --yes" in failed(cli("tenants", "delete", school["id"]), 2)
+    both = ("--yes", "--no-backup", "--backup-dir", ".")
+    assert "exclude each other" in failed(cli("tenants", "delete", school["id"], *both), 2)
+    assert "does not exist" in failed(cli("tenants", "restore", "missing.zip"), 2)
+    assert cli("tenants", "show", school["id"]).exit_code == 0
+
+
+def test_what_fails_is_said_in_one_line(cli, school, folder):
+    file = folder / f"{uuid4()}.zip"
+    file.write_text("something of value")
+    lines = [
+        cli("tenants", "backup", school["id"], str(file)),
+        cli("tenants", "backup", str(uuid4()), "new.zip"),
+        cli("tenants", "backup", school["id"], "no/folder/here.zip"),
+        cli("tenants", "restore", str(file)),
+        cli("tenants", "delete", str(uuid4()), "--yes"),
+    ]
+    assert [failed(line).startswith("Error: ") and len(line.stderr.splitlines()) for line in lines] == [1] * 5
+
+    assert cli("tenants", "backup", school["id"], str(file), "--force").exit_code == 0
+    assert "Give another id with --id" in failed(cli("tenants", "restore", str(file)))
+
+
+def test_progress_is_shown_on_a_terminal_alone(installed, folder, school):
+    file = f"{uuid4()}.zip"
+    piped = run("tenants", "backup", school["id"], file, cwd=folder, settings=installed)
+    assert (piped.returncode, piped.stderr) == (0, "")
+    terminal, its_end = pty.openpty()
+    restore = [*PROGRAM, "tenants", "restore", file, "--id", str(uuid4())]
+    process = subprocess.Popen(
+        restore,
+        cwd=folder,
+        env=environment(**installed, TERM="xterm"),
+        stdout=subprocess.PIPE,
+        stderr=its_end,
+    )
+    os.close(its_end)
+    shown = b""
+    # At its end, Linux makes an error of reading a terminal.
+    with suppress(OSError):
+        while piece := os.read(terminal, 1024):
+            shown += piece
+    os.close(terminal)
+    printed, _ = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0
+    assert b"100%" in shown
+    assert b"%" not in printed
+
+
+# Killed.
+
+
+def in_front(folder, program, script):
+    """Put a program before the real one, which it finds as $REAL; answers the PATH."""
+    real = find_program(program, 16).path
+    bin_ = folder / f"{program} {uuid4()}"
+    bin_.mkdir()
+    (bin_ / program).write_text(f'#!/bin/sh\nREAL="{real}"\n{script}\n')
+    (bin_ / program).chmod(0o755)
+    return f"{bin_}:{os.environ['PATH']}"
+
+
+# Writes half of what the real one does, tells so, and goes no further.
+HALF = """
+[ "$1" = --version ] && exec "$REAL" --version
+"$REAL" "$@" > "{whole}"
+head -c $(($(wc -c < "{whole}") / 2)) "{whole}"
+echo $$ > "{told}.new" && mv "{told}.new" "{told}"
+exec sleep 600
+"""
+
+
+@pytest.fixture
+def half(folder):
+    """Puts a program before the real one that stops half-way; answers the settings, and the file that tells so."""
+    made = []
+
+    def half(program):
+        told, whole = folder / f"told {uuid4()}", folder / f"whole {uuid4()}"
+        made.append(told)
+        return {"PATH": in_front(folder, program, HALF.format(whole=whole, told=told))}, told
+
+    yield half
+    for told in made:
+        # Where its parent was killed, it sleeps on.
+        with suppress(ProcessLookupError):
+            os.kill(int(told.read_text()), signal.SIGKILL)
+
+
+def working(ask):
+    """Count the operator's transactions under way in this database."""
+    return ask(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'school-service admin' "
+        "AND datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
+    )
+
+
+def test_a_restore_killed_half_way_leaves_nothing(installed, folder, school, cli, ask, half):
+    file, copy = f"{uuid4()}.zip", str(uuid4())
+    assert cli("tenants", "backup", school["id"], file).exit_code == 0
+    settings, told = half("pg_restore")
+
+    with running(
+        "tenants", "restore", file, "--id", copy, cwd=folder, settings={**installed, **settings}
+    ) as restoring:
+        restoring.wait_for(told.exists, "half of the script")
+        restoring.wait_for(
+            lambda: ask("SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'"),
+            "tables",
+        )
+        assert restoring.end(signal.SIGKILL) == -signal.SIGKILL
+
+    wait_for(lambda: not working(ask), "the end of its transaction")
+    assert traces(ask, copy) == []
+    assert cli("tenants", "restore", file, "--id", copy).exit_code == 0
+    assert len(traces(ask, copy)) == 3
+
+
+def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, school, cli, ask, half):
+    file, copy = f"{uuid4()}.zip", str(uuid4())
+    assert cli("tenants", "backup", school["id"], file).exit_code == 0
+    settings, told = half("pg_restore")
+
+    with running(
+        "tenants", "restore", file, "--id", copy, cwd=folder, settings={**installed, **settings}
+    ) as restoring:
+        restoring.wait_for(told.exists, "half of the script")
+        assert restoring.end(signal.SIGTERM) == 128 + signal.SIGTERM
+
+    wait_for(lambda: not working(ask), "the end of its transaction")
+    assert traces(ask, copy) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(installed, folder, school, ask, half, number):
+    place = folder / f"backups {uuid4()}"
+    place.mkdir()
+    settings, told = half("pg_dump")
+
+    with running(
+        "tenants",
+        "backup",
+        school["id"],
+        str(place / "one.zip"),
+        cwd=folder,
+        settings={**installed, **settings},
+    ) as backing_up:
+        backing_up.wait_for(told.exists, "half of the dump")
+        backing_up.end(number)
+
+    left = [path.name for path in place.iterdir()]
+    assert left == [] if number == signal.SIGTERM else [name[:15] for name in left] == [".school-backup-"]
+
+
+def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, folder, school, cli, ask):
+    place = folder / f"backups {uuid4()}"
+    place.mkdir()
+    arguments = ("tenants", "delete", school["id"], "--yes", "--backup-dir", str(place))
+    schema = f"school_{school['id'].replace('-', '')}"
+    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)"
+
+    with closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as reader:
+        with reader.cursor() as cursor:
+            cursor.execute(f'SELECT FROM "{schema}".users')
+        with running(*arguments, cwd=folder, settings=installed) as deleting:
+            deleting.wait_for(lambda: ask(waiting, f"{schema}.users"), "the table that is read")
+            deleting.end(signal.SIGKILL)
+    wait_for(lambda: not working(ask), "the end of its transaction")
+    shown = json.loads(cli("tenants", "show", school["id"], "--json").stdout)
+    (file,) = place.iterdir()
+    assert (shown["status"], shown["backup"]) == ("deleting", str(file))
+    assert "parts of it are gone" in failed(cli("tenants", "resume", school["id"]))
+
+    again = cli(*arguments, "--json")
+
+    assert json.loads(again.stdout)["backup"] == str(file)
+    assert "an earlier run had begun the deletion, and made the backup" in again.stderr
+    assert traces(ask, school["id"]) == []
+    assert list(place.iterdir()) == [file]
+    assert cli("tenants", "restore", str(file)).exit_code == 0

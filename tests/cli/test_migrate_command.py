@@ -1,0 +1,300 @@
+"""`tenants migrate` as an operator runs it: reports, signals, kill -9, terminals."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from tenants.migrations.migrate import upgrade_schools
+from tenants.migrations.migration_sql import head
+from tests.cli.program import DEADLINE, PROGRAM, environment, run, running
+from tests.tenants.installations import installation
+from tests.tenants.migrations.histories import later_history, path_of_program
+from tests.tenants.migrations.upgrades import (
+    CHANGE,
+    await_lock,
+    break_school,
+    held,
+    level,
+    make_schools,
+    mend_school,
+    revision,
+)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """The program's history, one revision on."""
+    return later_history(tmp_path_factory.mktemp("history") / "later", CHANGE)
+
+
+@pytest.fixture
+def here(server):
+    """An installation of the test's own."""
+    with installation(server) as tenancy:
+        yield tenancy
+
+
+@pytest.fixture
+def settings(here, history):
+    """Its settings, for the program one revision on."""
+    return {
+        "DATABASE_URL": here.serving_url.render_as_string(hide_password=False),
+        "ADMIN_DATABASE_URL": here.admin_url.render_as_string(hide_password=False),
+        "PYTHONPATH": path_of_program(history),
+    }
+
+
+@pytest.fixture
+def migrate(settings, tmp_path):
+    """Runs the verb to its end."""
+
+    def migrate(*arguments, **options):
+        return run("tenants", "migrate", *arguments, cwd=tmp_path, settings=settings, **options)
+
+    return migrate
+
+
+@pytest.fixture
+def migrating(settings, tmp_path):
+    """Starts the verb."""
+
+    @contextmanager
+    def migrating(*arguments):
+        with running("tenants", "migrate", *arguments, cwd=tmp_path, settings=settings) as process:
+            yield process
+
+    return migrating
+
+
+def names(report, kind):
+    return [school["name"] for school in report[kind]]
+
+
+def test_the_report_names_everything(here, history, migrate):
+    schools = make_schools(here, 8)
+    broken = schools[3]
+    break_school(here, broken)
+
+    done = migrate("--json")
+
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert report["revision"] == head(history)
+    assert names(report, "migrated") == [school.name for school in schools if school is not broken]
+    assert report["failed"] == [
+        {
+            "id": str(broken.id),
+            "name": broken.name,
+            "error": '42701: column "motto" of relation "classrooms" already exists',
+        }
+    ]
+    assert (report["newer"], report["skipped"], report["remaining"]) == ([], 0, 0)
+    assert 0 < report["seconds"] < DEADLINE
+    assert done.stderr == f"Failed: {broken.id} {broken.name}: {report['failed'][0]['error']}\n"
+
+    mend_school(here, broken)
+    again = json.loads(migrate("--json").stdout)
+    assert (names(again, "migrated"), again["failed"], again["skipped"]) == ([broken.name], [], 7)
+
+
+def test_who_failed_and_why_is_shown_by_status(here, history, settings, migrate, tmp_path):
+    broken, whole = make_schools(here, 2)
+    break_school(here, broken)
+    migrate()
+
+    def status(*arguments):
+        done = run("tenants", "status", *arguments, cwd=tmp_path, settings=settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    found = {school["id"]: school for school in json.loads(status("--json"))}
+    assert found[str(whole.id)]["state"] == "current"
+    assert found[str(broken.id)]["state"] == "failed"
+    assert found[str(broken.id)]["failed_revision"] == head(history)
+    assert found[str(broken.id)]["failed_at"]
+    text = status()
+    assert '42701: column "motto" of relation "classrooms" already exists' in text
+    assert f"2 schools, newest revision {head(history)}, 1 behind (1 failed)." in text
+
+
+def test_what_was_done_is_said_in_one_line(here, history, migrate):
+    make_schools(here, 2)
+
+    first, second = migrate("--workers", "3"), migrate()
+
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert first.stdout.startswith(f"2 schools migrated to {head(history)} in ")
+    assert first.stdout.endswith(" s, 0 failed, 0 left as they were.\n")
+    assert second.stdout.endswith(" s, 0 failed, 2 left as they were.\n")
+    assert (first.stderr, second.stderr) == ("", "")
+
+
+def test_one_school_and_only_what_failed(here, migrate):
+    broken, other = make_schools(here, 2)
+    break_school(here, broken)
+    assert migrate("--school", str(broken.id)).returncode == 1
+    mend_school(here, broken)
+
+    report = json.loads(migrate("--retry-failed", "--json").stdout)
+
+    assert names(report, "migrated") == [broken.name]
+    assert revision(here, other) == head()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("--school", str(uuid4())), 1, "No school has the id"),
+        (("--school", "x"), 2, "'x' is not a valid UUID"),
+        (("--workers", "0"), 2, "--workers"),
+        (("--workers", "21"), 2, "--workers"),
+        (("everything",), 2, "unexpected extra argument"),
+    ],
+    ids=str,
+)
+def test_wrong_use(migrate, arguments, status, words):
+    done = migrate(*arguments)
+
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr
+
+
+def test_without_a_registry_the_operator_is_told_what_to_do(server, tmp_path):
+    with installation(server, installed=False) as bare:
+        url = bare.admin_url.render_as_string(hide_password=False)
+        done = run("tenants", "migrate", cwd=tmp_path, settings={"DATABASE_URL": url})
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Run: school-service tenants init" in done.stderr
+
+
+def test_a_newer_school_is_named_and_left_alone(here, history, settings, tmp_path):
+    (school,) = make_schools(here, 1)
+    later = replace(here, history=history)
+    assert upgrade_schools(later).complete
+    later.admin.dispose()
+
+    # The program as it is, which knows nothing of that revision.
+    del settings["PYTHONPATH"]
+    done = run("tenants", "migrate", cwd=tmp_path, settings=settings)
+
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"Newer than this program: {school.id} {school.name}, at {head(history)}; left alone.\n"
+    )
+    assert level(here, school) == "0+"
+
+
+# Killed, stopped, and two at once.
+
+
+def test_killed_half_way_a_second_run_does_the_rest_and_nothing_twice(here, history, migrate, migrating):
+    schools = make_schools(here, 12)
+    # They are begun in the order of their names.
+    ordered = sorted(schools, key=lambda school: school.name)
+    done, stuck, rest = ordered[:4], ordered[4:6], ordered[6:]
+
+    locks = "; ".join(f'LOCK TABLE "{school.schema}".classrooms' for school in stuck)
+    with held(here, locks), migrating() as runner:
+        await_lock(here, 2)
+        assert [revision(here, school) for school in done] == [head(history)] * 4
+        assert [revision(here, school) for school in (*stuck, *rest)] == [head()] * 8
+        assert runner.end(signal.SIGKILL) == -signal.SIGKILL
+
+    report = json.loads(migrate("--json").stdout)
+    assert (len(report["migrated"]), report["failed"], report["skipped"]) == (8, [], 4)
+    assert {revision(here, school) for school in schools} == {head(history)}
+    assert {level(here, school) for school in schools} == {"0+"}
+
+
+def test_two_programs_at_once_share_the_schools(here, history, migrating):
+    schools = make_schools(here, 12)
+
+    with migrating("--json") as first, migrating("--json") as second:
+        assert [runner.process.wait(DEADLINE) for runner in (first, second)] == [0, 0]
+
+    reports = [json.loads(runner.printed) for runner in (first, second)]
+    found = [name for report in reports for name in names(report, "migrated")]
+    assert sorted(found) == sorted(school.name for school in schools)
+    assert {level(here, school) for school in schools} == {"0+"}
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name
+)
+def test_asked_to_stop_it_ends_what_is_under_way_and_reports(here, history, migrating, migrate, number):
+    first, *_ = make_schools(here, 5)
+
+    with (
+        held(here, f'LOCK TABLE "{first.schema}".classrooms') as request,
+        migrating("--workers", "1", "--json") as runner,
+    ):
+        await_lock(here)
+        runner.process.send_signal(number)
+        runner.wait_for(lambda: "Finishing what is under way." in runner.err.read_text(), "it was heard")
+        request.rollback()
+        assert runner.process.wait(DEADLINE) == 1
+
+    report = json.loads(runner.printed)
+    assert (names(report, "migrated"), report["failed"], report["remaining"]) == ([first.name], [], 4)
+    assert "Stopped; 4 schools were not begun." in runner.err.read_text()
+    assert len(json.loads(migrate("--json").stdout)["migrated"]) == 4
+
+
+# The progress bar.
+
+
+def on_a_terminal(settings, folder, *arguments):
+    """Run the verb with standard error on a terminal; answers what was written there, and standard output."""
+    ours, theirs = pty.openpty()
+    with open(folder / "out", "wb") as out:
+        process = subprocess.Popen(
+            [*PROGRAM, "tenants", "migrate", *arguments],
+            cwd=folder,
+            env=environment(**settings),
+            stdout=out,
+            stderr=theirs,
+        )
+    os.close(theirs)
+    written = b""
+    try:
+        while piece := read(ours):
+            written += piece
+        assert process.wait(DEADLINE) == 0
+    finally:
+        os.close(ours)
+        if process.poll() is None:
+            process.kill()
+            process.wait(DEADLINE)
+    return written.decode(), (folder / "out").read_text()
+
+
+def read(terminal):
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # the other end was closed
+        return b""
+
+
+def test_a_progress_bar_is_shown_on_a_terminal_alone(here, settings, tmp_path, migrate):
+    make_schools(here, 3)
+
+    written, printed = on_a_terminal(settings, tmp_path)
+
+    assert "100%" in written
+    assert printed.startswith("3 schools migrated")
+    assert "%" not in printed
+
+
+def test_no_progress_bar_disturbs_json_or_a_run_with_nothing_to_do(here, settings, tmp_path):
+    make_schools(here, 1)
+
+    assert on_a_terminal(settings, tmp_path, "--json")[0] == ""
+    assert on_a_terminal(settings, tmp_path)[0] == ""

@@ -1,0 +1,158 @@
+"""The score sheet of an assessment, to be filled in."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tests.features.scoresheets.sheets import HEADER, download
+
+NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "\t=cmd", "_x0041_", "1e5", "007")
+
+
+@pytest.fixture
+def exam(make):
+    """An assessment of 60 points; of three students, the first has a score."""
+    cohort = make.cohort()
+    subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
+    people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
+    made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
+    make.enrolled(cohort, *made)
+    assessment = make.assessment(subject, term, name="Exam", total_points=60, file_name="exam.xlsx")
+    make.entry(assessment, made[0]["id"], cohort["id"], 45.5)
+    return assessment
+
+
+def rows(sheet):
+    return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
+
+
+def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(api, exam):
+    shown = rows(download(api, exam)["Scores"])
+
+    assert shown[0] == HEADER
+    assert sorted(shown[1:]) == [
+        ("Q/1", "Ada", "Eze", 45.5),
+        ("Q/2", "Bola", "Àdé", None),
+        ("Q/3", "Chi", "Eze", None),
+    ]
+
+
+def test_its_order_is_that_of_the_score_sheet(api, exam):
+    answer = api.ok(api.get(f"/scoresheets/{exam['subject']}/scoresheet"))
+
+    wanted = [line["student"]["admission_number"] for line in answer]
+    assert [row[0] for row in rows(download(api, exam)["Scores"])[1:]] == wanted
+
+
+def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
+    sheet = download(api, exam)["Scores"]
+
+    assert sheet.protection.sheet
+    assert sheet.protection.password is None
+    for row in sheet.iter_rows(min_row=2):
+        assert [cell.protection.locked for cell in row] == [True, True, True, False]
+    (rule,) = sheet.data_validations.dataValidation
+    assert (rule.type, rule.operator, rule.formula1, rule.formula2) == ("decimal", "between", "0", "60.00")
+    assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("D2:D4", True, True)
+
+
+def test_its_header_stays_in_sight_and_its_columns_are_wide_enough(api, exam):
+    sheet = download(api, exam)["Scores"]
+
+    assert sheet.freeze_panes == "A2"
+    for column in sheet.iter_cols():
+        width = sheet.column_dimensions[column[0].column_letter].width
+        assert width > max(len(str(cell.value)) for cell in column)
+
+
+def test_its_details_say_what_it_is(api, make, exam, place):
+    term = api.ok(api.get(f"/terms/{exam['term']}"))
+    subject = api.ok(api.get(f"/cohort-subjects/{exam['subject']}"))
+    cohort = api.ok(api.get(f"/cohorts/{subject['cohort']}"))
+    session = api.ok(api.get(f"/sessions/{term['sessionId']}"))
+
+    assert rows(download(api, exam)["Details"]) == [
+        ("School", place.name),
+        ("Assessment", "Exam"),
+        ("Subject", subject["subject"]),
+        ("Class", f"{cohort['classroom']} {session['name']}"),
+        ("Term", term["displayName"]),
+        ("Total points", "60"),
+        ("Assessment ID", exam["id"]),
+    ]
+
+
+def test_all_arms_are_on_it_and_who_takes_the_subject_now_alone(api, make):
+    taught = make.taught(2)
+    make.enrolled(taught.cohort, batch=make.batch(taught.cohort)["id"])
+    assessment = make.assessment(taught.subject, taught.term)
+    left = {"student_ids": [taught.students[0]]}
+    api.ok(api.patch(f"/cohorts/{taught.cohort['id']}/remove_students", left))
+
+    assert len(rows(download(api, assessment)["Scores"])) == 1 + 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
+    taught = make.taught(0)
+    make.enrolled(taught.cohort, make.student(first_name=name, last_name=name, admission_number=name))
+    workbook = download(api, make.assessment(taught.subject, taught.term, name=name))
+
+    cells = [*workbook["Scores"][2][:3], workbook["Details"]["B2"]]
+    assert [cell.value.replace("_x005F_", "_") for cell in cells] == [name.strip()] * 4
+    assert {cell.data_type for cell in cells} == {"s"}
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("ca1.xlsx", 'attachment; filename="ca1.xlsx"'),
+        ("ca1", 'attachment; filename="ca1.xlsx"'),
+        ("CA1.XLSX", 'attachment; filename="CA1.XLSX"'),
+        ("CA1/CA2: Maths?", 'attachment; filename="CA1-CA2- Maths-.xlsx"'),
+        ('a"b\\c\r\nX: y.xlsx', 'attachment; filename="a-b-cX- y.xlsx"'),
+        ("../../etc/passwd", 'attachment; filename="-..-etc-passwd.xlsx"'),
+        ("Ìdánwò.xlsx", "attachment; filename=\"Idanwo.xlsx\"; filename*=UTF-8''%C3%8Cd%C3%A1nw%C3%B2.xlsx"),
+        ("試験", "attachment; filename=\"xlsx\"; filename*=UTF-8''%E8%A9%A6%E9%A8%93.xlsx"),
+        ("\u202excod.xlsx", 'attachment; filename="xcod.xlsx"'),
+        ("x" * 255, f'attachment; filename="{"x" * 145}.xlsx"'),
+    ],
+)
+def test_the_file_is_named_by_the_assessment(api, make, name, header):
+    taught = make.taught(0)
+    assessment = make.assessment(taught.subject, taught.term, file_name=name)
+
+    answer = api.get(f"/assessments/{assessment['id']}/download-sheet")
+
+    assert answer.headers["Content-Disposition"] == header
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_it_costs_a_fixed_number_of_statements(api, make, messages):
+    taught = make.taught(3)
+    assessment = make.assessment(taught.subject, taught.term)
+    costs = []
+    for _ in range(2):
+        make.enrolled(taught.cohort, *(make.student() for _ in range(10)))
+        with messages() as sent:
+            download(api, assessment)
+        costs.append(len(sent))
+
+    assert costs == [5, 5]
+
+
+def test_an_unknown_assessment_is_not_found(api):
+    answer = api.get(f"/assessments/{uuid4()}/download-sheet")
+
+    assert (answer.status_code, answer.get_json()["message"]) == (404, "No such assessment.")
+
+
+def test_the_other_school_has_its_own(api, other_api, exam):
+    path = f"/assessments/{exam['id']}/download-sheet"
+
+    assert other_api.get(path).status_code == 404
+    assert other_api.using(school=api.school).get(path).status_code == 403
+    assert api.using(school=None).get(path).status_code == 200

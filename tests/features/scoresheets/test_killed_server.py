@@ -1,0 +1,80 @@
+"""A server that is killed while it enters a score sheet."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import urllib3
+from sqlalchemy import text
+
+from tests.cli.program import serving, wait_for
+from tests.features.scoresheets.sheets import counts, scores, sheet_of, upload
+
+# What the database does for one school, seen from outside.
+WAITING = text(
+    "SELECT pid FROM pg_locks"
+    " WHERE NOT granted AND relation = CAST(:log AS regclass) AND mode = 'RowExclusiveLock'"
+)
+GONE = text("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = :pid")
+
+
+def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
+    taught = committing.taught(0)
+    students = [committing.student() for _ in range(5)]
+    committing.enrolled(taught.cohort, *students)
+    assessment = committing.assessment(taught.subject, taught.term)
+    content = sheet_of(*((student["admission_number"], None, None, 7) for student in students))
+    log = f"school_{committing.api.school.hex}.audit_entries"
+
+    with (
+        serving(cwd=tmp_path, settings=environment(settings)) as service,
+        ThreadPoolExecutor() as threads,
+        tenancy.admin.connect() as watching,
+    ):
+        with tenancy.admin.begin() as holding:
+            # The scores are written before the audit log, where the upload now has to wait.
+            holding.execute(text(f"LOCK TABLE {log} IN SHARE MODE"))
+            answer = threads.submit(send, service, assessment, content, committing.api)
+
+            def blocked():
+                assert not answer.done(), answer.result()
+                return seen(watching, WAITING, log=log)
+
+            pid = wait_for(blocked, "the upload at the audit log")
+            service.process.kill()
+            service.process.wait()
+        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        assert answer.result() is None
+
+    assert committing.api.ok(committing.api.get("/gradebooks"))["total"] == 0
+    assert committing.api.ok(committing.api.get("/audit", query_string={"entity": "gradebook"}))["total"] == 0
+    assert counts(upload(committing.api, assessment, content)) == (5, 5, 0, 0, 0)
+    assert set(map(tuple, scores(committing.api, taught.subject).values())) == {(7,)}
+
+
+def environment(settings):
+    return {
+        "DATABASE_URL": settings.database_url.render_as_string(hide_password=False),
+        "ADMIN_DATABASE_URL": settings.admin_database_url.render_as_string(hide_password=False),
+        "SIGNING_KEY": settings.signing_key,
+    }
+
+
+def send(service, assessment, content, api):
+    """Upload a sheet; answers what was answered, None where nothing was."""
+    try:
+        return urllib3.request(
+            "POST",
+            f"{service.base_url}/assessments/{assessment['id']}/scoresheet",
+            headers={"Authorization": f"Bearer {api.token}", "X-SCHOOL-ID": str(api.school)},
+            fields={"scoresheet": ("scores.xlsx", content)},
+            retries=False,
+        ).data
+    except urllib3.exceptions.HTTPError:
+        return None
+
+
+def seen(connection, statement, **values):
+    found = connection.execute(statement, values).scalar()
+    connection.rollback()
+    return found

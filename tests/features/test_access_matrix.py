@@ -1,0 +1,356 @@
+"""Who may do what: the rules of access for every operation of the document, so that none is forgotten."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+
+from school_service.app import create_app
+from school_service.auth.signing_key import SigningKey
+from school_service.auth.tokens import issue_client_token
+from school_service.config import Settings
+from school_service.core.permissions import Permission
+from tenants.registry.clients import create_client
+from tests.client import ApiClient, Document
+from tests.conftest import make_place
+from tests.factories import Factory
+
+ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DELETE": "delete"}
+
+# The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
+# permissions", "Points of detail").
+SECTIONS = {
+    "audit": "results",
+    "departments": "settings",
+    "employee-categories": "settings",
+    "grade-configs": "settings",
+    "metric-definitions": "metrics",
+    "permissions": "roles",
+    "positions": "settings",
+    "sessions": "terms",
+    "templates": "subjects",
+}
+OF_ANOTHER_SECTION = {("POST", "/assessments/{id}/scoresheet"): "gradebooks"}
+FOR_EVERY_TOKEN = {("POST", "/users/login"), ("GET", "/nationalities"), ("GET", "/states"), ("GET", "/lgas")}
+
+NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")
+
+
+def documented_operations():
+    # Needs no database: nothing is asked of this application but its document.
+    settings = {
+        "DATABASE_URL": "postgresql://nobody@localhost/nothing",
+        "SIGNING_KEY": SigningKey.generate().to_pem(),
+    }
+    return Document(create_app(Settings.load(settings))).operations()
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    permission: str | None
+    secured: bool
+    school_required: bool
+    body: str | None
+    query: tuple[str, ...]
+
+    @classmethod
+    def read(cls, method, path, operation):
+        parameters = operation.get("parameters", ())
+        header = next((p for p in parameters if p["name"] == "X-SCHOOL-ID"), {"required": False})
+        picky = [p["name"] for p in parameters if p["in"] == "query" and is_picky(p["schema"])]
+        return cls(
+            method,
+            path,
+            operation.get("x-permission"),
+            bool(operation["security"]),
+            header["required"],
+            next(iter(operation["requestBody"]["content"])) if "requestBody" in operation else None,
+            tuple(picky),
+        )
+
+    def __str__(self):
+        return f"{self.method} {self.path}"
+
+    @property
+    def parameters(self):
+        return re.findall(r"\{([^}]*)\}", self.path)
+
+    def address(self, **ids):
+        """The path with these ids, and ids of nothing for the others."""
+        return re.sub(r"\{([^}]*)\}", lambda found: ids.get(found[1]) or str(uuid4()), self.path)
+
+    def send(self, client, **options):
+        """Send a request with ids of nothing in the path, and nothing in body or query but what is given."""
+        return client.request(self.method, self.address(), **options)
+
+    def wrong_input(self):
+        """Where input can be wrong for its form alone, and such input; None where there is none."""
+        if self.body == "application/json":
+            return "json", {"json": {"no such member": 1}}
+        if self.body:
+            return "files", {"data": {}, "content_type": self.body}
+        return ("query", {"query_string": {self.query[0]: "nonsense"}}) if self.query else None
+
+
+def is_picky(schema):
+    """Tell whether a query parameter of this schema can be wrong for its form alone."""
+    return schema.get("type") == "integer" or schema.get("format") == "uuid" or "enum" in schema
+
+
+OPERATIONS = [Operation.read(*key, operation) for key, operation in documented_operations().items()]
+SECURED = [operation for operation in OPERATIONS if operation.secured]
+PUBLIC = [operation for operation in OPERATIONS if not operation.secured]
+
+
+def each(operations):
+    return pytest.mark.parametrize("operation", operations, ids=str)
+
+
+@dataclass
+class Callers:
+    """Callers at a school of the matrix's own, all with tokens that are sound."""
+
+    admin: ApiClient
+    nobody: ApiClient
+    foreigner: ApiClient
+    everywhere: ApiClient
+    _made: dict[frozenset[str], ApiClient]
+
+    def with_permissions(self, *permissions):
+        chosen = frozenset(permissions)
+        if chosen not in self._made:
+            self._made[chosen] = Factory(self.admin).caller(*sorted(chosen))
+        return self._made[chosen]
+
+
+@pytest.fixture(scope="module")
+def callers(app, tenancy, document):
+    place = make_place(app, tenancy, "Kings' College, Lagos")
+    other = make_place(app, tenancy, "Barewa College, Zaria")
+    admin = ApiClient(app, document, place.admin_token, place.id)
+    with tenancy.admin.begin() as connection:
+        create_client(connection, client_id="matrix", all_schools=True, all_permissions=True)
+    with app.app_context():
+        token = issue_client_token(app.extensions["school-service"].verifier.key, "matrix", [])[
+            "access_token"
+        ]
+    return Callers(
+        admin=admin,
+        nobody=Factory(admin).caller(),
+        foreigner=admin.using(token=other.admin_token),
+        everywhere=admin.using(token=token),
+        _made={},
+    )
+
+
+def message(answer):
+    return answer.get_json()["message"]
+
+
+# What the document says
+
+
+@each(OPERATIONS)
+def test_it_names_its_permission_or_needs_no_token(operation, document):
+    said = document.operations()[operation.method, operation.path]
+
+    assert ("x-permission" in said) == operation.secured
+
+
+@each(SECURED)
+def test_its_permission_fits_its_path_and_method(operation):
+    if (operation.method, operation.path) in FOR_EVERY_TOKEN:
+        assert operation.permission is None
+        return
+    first = operation.path.split("/")[1]
+    section = OF_ANOTHER_SECTION.get((operation.method, operation.path)) or SECTIONS.get(first, first)
+    assert operation.permission == Permission(f"{ACCESS[operation.method]}:{section}")
+
+
+def test_only_health_and_the_built_in_provider_need_no_token():
+    assert {(operation.method, operation.path) for operation in PUBLIC} == {
+        ("GET", "/health"),
+        ("POST", "/auth/oauth/token"),
+        ("GET", "/auth/.well-known/jwks.json"),
+    }
+
+
+# Token
+
+
+@each(PUBLIC)
+def test_without_security_it_answers_whatever_token_is_sent(operation, callers):
+    for token in (None, "nonsense"):
+        assert operation.send(callers.admin.using(token=token, school=None)).status_code not in {401, 403}
+
+
+@each(SECURED)
+def test_without_a_token_it_is_401(operation, callers):
+    for school in (callers.admin.school, None, "nonsense"):
+        answer = operation.send(callers.admin.using(token=None, school=school))
+
+        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
+@each(SECURED)
+def test_with_a_malformed_token_it_is_401(operation, callers):
+    for token in ("nonsense", "a.b.c", "", callers.admin.token[:-4]):
+        answer = operation.send(callers.admin.using(token=token))
+
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+
+@each([operation for operation in OPERATIONS if operation.parameters])
+def test_an_id_in_the_path_that_is_no_uuid_is_404_before_the_token_is_looked_at(operation, callers):
+    for wrong in operation.parameters:
+        for value in NO_UUIDS[1:]:
+            path = operation.address(**{wrong: value})
+
+            answer = callers.admin.using(token=None).request(operation.method, path)
+
+            assert (answer.status_code, message(answer)) == (404, "There is nothing at this address."), path
+
+
+# School
+
+
+@each(SECURED)
+def test_the_token_of_another_schools_user_is_403(operation, callers):
+    answer = operation.send(callers.foreigner)
+
+    assert (answer.status_code, message(answer)) == (403, "The token does not cover this school.")
+
+
+@each(SECURED)
+def test_a_users_token_in_an_unknown_school_is_403_and_not_404(operation, callers):
+    answer = operation.send(callers.admin.using(school=uuid4()))
+
+    assert (answer.status_code, message(answer)) == (403, "The token does not cover this school.")
+
+
+@each([operation for operation in SECURED if operation.school_required])
+def test_a_missing_header_is_400_whatever_the_token_says(operation, callers):
+    for caller in (callers.admin, callers.everywhere):
+        assert operation.send(caller.using(school=None)).status_code == 400
+
+
+@each([operation for operation in SECURED if not operation.school_required])
+def test_where_the_header_is_optional_the_token_names_the_school(operation, callers):
+    with_header, without = operation.send(callers.admin), operation.send(callers.admin.using(school=None))
+
+    assert without.status_code == with_header.status_code
+
+
+@each([operation for operation in SECURED if not operation.school_required])
+def test_where_the_header_is_optional_a_token_without_a_school_is_400(operation, callers):
+    answer = operation.send(callers.everywhere.using(school=None))
+
+    assert (answer.status_code, "X-SCHOOL-ID" in message(answer)) == (400, True)
+
+
+@each(SECURED)
+def test_a_header_that_is_no_uuid_is_400(operation, callers):
+    for school in NO_UUIDS:
+        for caller in (callers.admin, callers.everywhere):
+            answer = operation.send(caller.using(school=school))
+
+            assert (answer.status_code, message(answer)) == (400, "The header X-SCHOOL-ID must be a uuid.")
+
+
+@each(SECURED)
+def test_an_unknown_school_is_404_to_a_client_of_every_school(operation, callers):
+    answer = operation.send(callers.everywhere.using(school=uuid4()))
+
+    assert (answer.status_code, message(answer)) == (404, "No such school.")
+
+
+# Permission
+
+
+@each(SECURED)
+def test_without_any_permission_it_is_403_naming_the_permission(operation, callers):
+    answer = operation.send(callers.nobody)
+
+    if operation.permission is None:
+        assert answer.status_code not in {401, 403}
+    else:
+        assert (answer.status_code, message(answer)) == (
+            403,
+            f"This needs the permission {operation.permission}.",
+        )
+
+
+@each([operation for operation in SECURED if operation.permission])
+def test_with_every_other_permission_it_is_403(operation, callers):
+    others = callers.with_permissions(*(set(Permission) - {operation.permission}))
+
+    assert operation.send(others).status_code == 403
+
+
+@each([operation for operation in SECURED if operation.permission])
+def test_with_exactly_its_permission_it_is_allowed(operation, callers):
+    answer = operation.send(callers.with_permissions(operation.permission))
+
+    assert answer.status_code in {200, 400, 404, 409, 415, 422}, answer.get_data(as_text=True)
+
+
+# The order of the answers
+
+
+@each([operation for operation in SECURED if operation.permission and operation.wrong_input()])
+def test_permission_is_asked_before_the_input_is_looked_at(operation, callers):
+    _, wrong = operation.wrong_input()
+
+    assert operation.send(callers.nobody, **wrong).status_code == 403
+
+
+@each([operation for operation in SECURED if operation.permission and operation.body])
+def test_permission_is_asked_before_the_body_is_read(operation, callers):
+    for options in (
+        {},
+        {"data": b"", "content_type": "application/json"},
+        {"data": b"{", "content_type": "application/json"},
+        {"data": b"<a/>", "content_type": "text/xml"},
+    ):
+        assert operation.send(callers.nobody, **options).status_code == 403
+
+
+@each([operation for operation in SECURED if operation.wrong_input()])
+def test_the_input_is_looked_at_before_any_work(operation, callers):
+    """The ids in the path are of nothing, which only the work itself could tell."""
+    place, wrong = operation.wrong_input()
+
+    answer = operation.send(callers.admin, **wrong)
+
+    assert (answer.status_code, set(answer.get_json()["errors"])) == (422, {place})
+
+
+# HEAD and OPTIONS
+
+
+@each([operation for operation in SECURED if operation.method == "GET"])
+def test_head_needs_what_get_needs_and_answers_without_a_body(operation, callers):
+    path = operation.address()
+
+    assert callers.admin.using(token=None).request("HEAD", path).status_code == 401
+    if operation.permission:
+        assert callers.nobody.request("HEAD", path).status_code == 403
+    shown, known = callers.admin.get(path), callers.admin.request("HEAD", path)
+    assert (known.status_code, known.get_data()) == (shown.status_code, b"")
+    assert known.content_type == shown.content_type
+
+
+@each(OPERATIONS)
+def test_options_tells_the_methods_to_anyone(operation, callers):
+    path = operation.address()
+
+    answer = callers.admin.using(token=None, school=None).request("OPTIONS", path)
+
+    assert (answer.status_code, answer.get_data()) == (200, b"")
+    assert {operation.method, "OPTIONS"} <= set(answer.headers["Allow"].split(", "))

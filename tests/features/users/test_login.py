@@ -1,0 +1,307 @@
+"""Signing in, and how wrong passwords are answered and counted."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from uuid import uuid4
+
+import argon2
+import jwt
+import pytest
+from limits import RateLimitItemPerMinute
+
+from school_service.auth import login_throttle as tries
+from school_service.auth import passwords
+from tests.client import ApiClient
+from tests.conftest import PASSWORD, make_place
+from tests.threads import at_once
+
+
+def sign_in(api, username="admin", password=PASSWORD, **options):
+    return api.post("/users/login", {"username": username, "password": password}, **options)
+
+
+def said(answer):
+    """What an answer says, but for the id of its request."""
+    body = answer.get_json()
+    del body["request_id"]
+    return answer.status_code, body, answer.headers["WWW-Authenticate"]
+
+
+WRONG = (
+    401,
+    {"code": 401, "status": "Unauthorized", "message": "The username or the password is wrong."},
+    "Bearer",
+)
+
+
+class TestSigningIn:
+    def test_the_answer_is_the_user_a_token_and_the_permissions(self, api, make):
+        user = make.user(username="ada", password="s3cret")["user"]
+        role = make.role("write:students", "read:students", "read:roles")
+        api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+
+        found = api.ok(sign_in(api, "ada", "s3cret"))
+
+        assert set(found) == {"user", "access_token", "permissions"}
+        assert found["user"] == api.ok(api.get(f"/users/{user['id']}"))
+        assert found["permissions"] == role["permissions"]
+        token = found["access_token"]
+        assert token == {"access_token": token["access_token"], "expires_in": 86400, "token_type": "Bearer"}
+        caller = api.using(token=token["access_token"])
+        assert caller.get("/roles").status_code == 200
+        assert caller.get("/users").status_code == 403
+
+    def test_the_token_works_in_the_users_school_alone(self, api, other_place):
+        token = api.ok(sign_in(api))["access_token"]["access_token"]
+
+        assert api.using(token=token).get("/users").status_code == 200
+        assert api.using(token=token, school=other_place.id).get("/users").status_code == 403
+        assert api.using(token=token, school=None).get("/roles").status_code == 200
+
+    def test_the_token_lasts_a_day(self, api, place):
+        before = int(time.time())
+        token = api.ok(sign_in(api))["access_token"]["access_token"]
+
+        claims = jwt.decode(token, options={"verify_signature": False})
+        assert before <= claims["iat"] <= time.time()
+        assert claims["exp"] - claims["iat"] == 86400
+        assert claims["sub"] == str(place.admin_id)
+
+    def test_any_token_of_the_school_will_do(self, make):
+        nobody = make.caller()
+
+        assert sign_in(nobody).status_code == 200
+
+    def test_a_token_is_needed(self, api, other_api, place):
+        assert sign_in(api.using(token=None)).status_code == 401
+        assert sign_in(api.using(token="garbage")).status_code == 401
+        assert sign_in(other_api.using(school=place.id)).status_code == 403
+        assert sign_in(api.using(school=None)).status_code == 400
+
+    def test_an_administrator_of_the_other_school_is_another(self, api, other_api):
+        api.ok(api.post("/users", {**NEW, "username": "ada", "password": "ours"}))
+        other_api.ok(other_api.post("/users", {**NEW, "username": "ada", "password": "theirs"}))
+
+        assert sign_in(api, "ada", "ours").status_code == 200
+        assert sign_in(api, "ada", "theirs").status_code == 401
+        assert sign_in(other_api, "ada", "theirs").status_code == 200
+
+    @pytest.mark.parametrize(
+        "password",
+        [
+            " ",
+            "  two spaces  ",
+            "\t\n",
+            "x",
+            "пароль",
+            "密码",
+            "😀" * 250,
+            "a\u0301",
+            "\u200b",
+            "%s",
+            "x" * 1000,
+            "\x7f\x01",
+        ],
+        ids=lambda password: repr(password)[:12],
+    )
+    def test_a_password_is_taken_as_it_is(self, api, password):
+        api.ok(api.post("/users", {**NEW, "password": password}))
+
+        assert sign_in(api, "ada", password).status_code == 200
+        for other in (password + " ", " " + password, password + "x", password[:-1] or "y"):
+            if 0 < len(other) <= 1000:
+                assert sign_in(api, "ada", other).status_code == 401
+
+    def test_composed_and_decomposed_letters_differ(self, api):
+        composed, decomposed = "n\u00e9e", "ne\u0301e"
+        api.ok(api.post("/users", {**NEW, "username": composed, "password": composed}))
+
+        assert sign_in(api, composed, composed).status_code == 200
+        assert sign_in(api, composed, decomposed).status_code == 401
+        assert sign_in(api, decomposed, composed).status_code == 401
+
+    def test_a_username_is_trimmed_and_its_case_counts(self, api):
+        api.ok(api.post("/users", {**NEW, "username": "Ada"}))
+
+        assert sign_in(api, "  Ada\n", NEW["password"]).status_code == 200
+        assert sign_in(api, "ada", NEW["password"]).status_code == 401
+
+    @pytest.mark.parametrize("field", ["username", "password"])
+    @pytest.mark.parametrize(
+        "value", [..., None, "", 5, True, [], {}, "a\0b", "\ud800", "x" * 1001], ids=lambda v: repr(v)[:12]
+    )
+    def test_a_field_that_is_no_text_is_invalid(self, api, field, value):
+        body = {"username": "admin", "password": PASSWORD, field: value}
+
+        answer = api.post("/users/login", {name: given for name, given in body.items() if given is not ...})
+
+        assert answer.status_code == 422
+        assert list(answer.get_json()["errors"]["json"]) == [field]
+
+    def test_what_is_no_field_is_invalid(self, api):
+        assert (
+            api.post("/users/login", {"username": "admin", "password": PASSWORD, "x": 1}).status_code == 422
+        )
+
+
+NEW = {"username": "ada", "password": "s3cret", "first_name": "Ada", "last_name": "Obi", "gender": "FEMALE"}
+
+
+class CountingHasher(argon2.PasswordHasher):
+    """Notes the cost of each hash that it verifies."""
+
+    def __init__(self, **cost):
+        super().__init__(memory_cost=8, parallelism=1, **cost)
+        self.verified = []
+
+    def verify(self, hash, password):
+        self.verified.append(argon2.extract_parameters(hash))
+        return super().verify(hash, password)
+
+
+class TestAWrongOne:
+    def test_wrong_user_and_wrong_password_are_answered_alike(self, api, make):
+        deleted, student = make.user(username="gone")["user"], make.student()
+        api.ok(api.delete(f"/users/{deleted['id']}/delete"))
+
+        for username, password in (
+            ("admin", "wrong"),
+            ("nobody", PASSWORD),
+            ("Admin", PASSWORD),
+            ("gone", "a password"),
+            (student["admission_number"], "a password"),
+            (student["admission_number"], " "),
+            ("' OR 1=1 --", PASSWORD),
+            ("%", PASSWORD),
+        ):
+            assert said(sign_in(api, username, password)) == WRONG
+
+    def test_the_same_work_is_done_for_known_and_unknown_users(self, api, make, monkeypatch):
+        deleted, student = make.user(username="gone")["user"], make.student()
+        api.ok(api.delete(f"/users/{deleted['id']}/delete"))
+        hasher = CountingHasher(time_cost=2)
+        monkeypatch.setattr(passwords, "hasher", hasher)
+        make.user(username="ada")
+
+        for username in ("ada", "nobody", "gone", student["admission_number"]):
+            sign_in(api, username, "wrong")
+
+        assert len(hasher.verified) == 4
+        assert len(set(map(str, hasher.verified))) == 1
+
+    def test_a_hash_of_another_cost_is_renewed_by_signing_in(self, api, make, monkeypatch):
+        make.user(username="ada")
+        hasher = CountingHasher(time_cost=3)
+        monkeypatch.setattr(passwords, "hasher", hasher)
+
+        assert sign_in(api, "ada", "wrong").status_code == 401
+        for _ in range(3):
+            assert sign_in(api, "ada", "a password").status_code == 200
+
+        assert [parameters.time_cost for parameters in hasher.verified] == [1, 1, 3, 3]
+        assert sign_in(api, "ada", "wrong").status_code == 401
+
+
+class TestTooManyWrongOnes:
+    def wrong(self, api, times, username="admin", **options):
+        return [sign_in(api, username, f"wrong {number}", **options).status_code for number in range(times)]
+
+    def test_after_ten_in_a_minute_the_username_is_refused(self, api):
+        assert self.wrong(api, 10) == [401] * 10
+
+        answer = sign_in(api)
+
+        assert answer.status_code == 429
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        assert answer.get_json()["message"] == "Too many wrong passwords. Try again later."
+        assert self.wrong(api, 5) == [429] * 5
+
+    def test_an_unknown_username_is_counted_alike(self, api):
+        assert self.wrong(api, 12, "nobody") == [401] * 10 + [429] * 2
+
+    def test_a_right_password_after_nine_wrong_ones_works(self, api):
+        assert self.wrong(api, 9) == [401] * 9
+
+        assert sign_in(api).status_code == 200
+        assert sign_in(api).status_code == 200
+        assert self.wrong(api, 2) == [401, 429]
+
+    def test_right_passwords_are_not_counted(self, api):
+        assert {sign_in(api).status_code for _ in range(25)} == {200}
+
+    def test_other_users_are_not_affected(self, api, make):
+        make.user(username="ada", password="s3cret")
+        assert self.wrong(api, 11)[-1] == 429
+
+        assert sign_in(api, "ada", "s3cret").status_code == 200
+        assert sign_in(api, "nobody", "x").status_code == 401
+        for neighbour in ("Admin", "admin2", "admi", "admin/", "admin/10"):
+            assert sign_in(api, neighbour, "x").status_code == 401
+
+    def test_the_other_schools_user_of_that_name_is_not_affected(self, api, other_api):
+        assert self.wrong(api, 11)[-1] == 429
+
+        assert sign_in(other_api).status_code == 200
+
+    def test_spaces_around_the_username_are_no_way_out(self, api):
+        assert self.wrong(api, 10) == [401] * 10
+
+        assert sign_in(api, " admin ").status_code == 429
+
+    def test_another_address_or_token_is_no_way_out(self, api, make):
+        another = make.caller()
+        assert self.wrong(api, 10) == [401] * 10
+
+        assert sign_in(another, environ_base={"REMOTE_ADDR": "10.0.0.9"}).status_code == 429
+
+    def test_it_works_again_after_a_minute(self, api, monkeypatch):
+        assert self.wrong(api, 11)[-1] == 429
+        later = time.time() + 61
+        monkeypatch.setattr(time, "time", lambda: later)
+
+        assert sign_in(api).status_code == 200
+
+    def test_the_wrong_ones_leave_the_window_one_by_one(self, api, monkeypatch):
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now)
+        assert self.wrong(api, 5) == [401] * 5
+        monkeypatch.setattr(time, "time", lambda: now + 40)
+        assert self.wrong(api, 6) == [401] * 5 + [429]
+
+        monkeypatch.setattr(time, "time", lambda: now + 61)
+        assert self.wrong(api, 6) == [401] * 5 + [429]
+
+    def test_they_are_counted_by_address_too(self, api, monkeypatch):
+        monkeypatch.setattr(tries, "FROM_ADDRESS", RateLimitItemPerMinute(15, namespace="test"))
+        here, there = {"REMOTE_ADDR": "10.0.0.1"}, {"REMOTE_ADDR": "10.0.0.2"}
+        answers = [sign_in(api, f"user{number}", "x", environ_base=here).status_code for number in range(17)]
+
+        assert answers == [401] * 15 + [429] * 2
+        assert sign_in(api, environ_base=here).status_code == 429
+        assert sign_in(api, environ_base=there).status_code == 200
+
+    def test_one_school_does_not_use_up_the_tries_of_another_from_an_address(
+        self, api, other_api, monkeypatch
+    ):
+        monkeypatch.setattr(tries, "FROM_ADDRESS", RateLimitItemPerMinute(3, namespace="test"))
+        assert self.wrong(api, 4)[-1] == 429
+
+        assert sign_in(other_api).status_code == 200
+
+    def test_of_twenty_at_once_ten_are_looked_at(self, app, document, tenancy):
+        place = make_place(app, tenancy, "Christ the King College, Onitsha")
+        api = ApiClient(app, document, place.admin_token, place.id)
+
+        answers = at_once(20, lambda number: sign_in(api.using(), password=f"wrong {number}").status_code)
+
+        assert Counter(answers) == {401: 10, 429: 10}
+        assert sign_in(api).status_code == 429
+
+    def test_an_unauthenticated_stranger_counts_nothing(self, api):
+        for _ in range(12):
+            assert sign_in(api.using(token=None), password="wrong").status_code == 401
+            assert sign_in(api.using(school=uuid4()), password="wrong").status_code == 403
+
+        assert sign_in(api).status_code == 200

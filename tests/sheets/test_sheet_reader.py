@@ -1,0 +1,402 @@
+"""Reading the rows of a sheet by column."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from decimal import Decimal
+from io import BytesIO
+
+import pytest
+from openpyxl import Workbook
+from openpyxl.styles import Font
+from openpyxl.utils.datetime import CALENDAR_MAC_1904
+
+from school_service.core.errors import Invalid, InvalidRows
+from school_service.sheets.columns import Column, Kind
+from school_service.sheets.row_errors import MOST_BAD_ROWS, Problem, refuse
+from school_service.sheets.sheet_reader import read_details, read_sheet
+from school_service.sheets.xlsx_reader import open_workbook
+from tests.sheets.workbooks import MAIN, handmade, row_xml, saved, sheet_xml, strings_xml, workbook
+
+NAME = Column("name", required=True)
+SCORE = Column("score", Kind.NUMBER)
+BORN = Column("born", Kind.DAY)
+COLUMNS = (NAME, SCORE, BORN)
+
+
+def read(content, columns=COLUMNS, title="Students"):
+    return read_sheet(open_workbook(BytesIO(content)), title, columns)
+
+
+def values(content, columns=COLUMNS):
+    found = read(content, columns)
+    assert found.problems == []
+    return [row.values for row in found.rows]
+
+
+def header_problems(content, columns=COLUMNS):
+    with pytest.raises(InvalidRows) as refused:
+        read(content, columns)
+    return [(told["row"], told["column"], told["code"]) for told in refused.value.errors["rows"]]
+
+
+def test_rows_are_read_by_column_and_numbered_as_in_excel():
+    found = read(workbook([["name", "score", "born"], ["Ada", 5, date(2012, 5, 31)], ["Bisi", None, None]]))
+
+    assert [(row.number, row.values) for row in found.rows] == [
+        (2, {"name": "Ada", "score": Decimal(5), "born": "2012-05-31"}),
+        (3, {"name": "Bisi"}),
+    ]
+    assert found.problems == []
+
+
+def test_columns_may_come_in_any_order_case_and_space():
+    assert values(workbook([["\t BORN ", None, "Score\n", "nAmE"], ["2012-05-31", "x", 5, "Ada"]])) == [
+        {"name": "Ada", "score": Decimal(5), "born": "2012-05-31"}
+    ]
+
+
+def test_other_columns_are_refused_where_there_is_a_reason():
+    content = workbook([["S/N", "name", None, " ", "Re\nmarks"], [1, "Ada", "a note", None, "x"]])
+
+    with pytest.raises(InvalidRows) as refused:
+        read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS, refusal="No {}.".format)
+
+    assert refused.value.errors["rows"] == [
+        {"row": 1, "column": "S/N", "code": "unknown", "message": "No S/N."},
+        {"row": 1, "column": "Re\nmarks", "code": "unknown", "message": "No Re\nmarks."},
+    ]
+
+
+def test_other_columns_are_ignored():
+    content = workbook([["S/N", "name", "remarks"], [1, "Ada", "=cmd"], [2, None, "total"]])
+
+    assert values(content) == [{"name": "Ada"}]
+
+
+def test_empty_rows_are_ignored_and_counted():
+    content = workbook([[], [None, " "], ["name"], [], ["Ada"], ["  ", ""], [], ["Bisi"]])
+
+    assert [(row.number, row.values["name"]) for row in read(content).rows] == [(5, "Ada"), (8, "Bisi")]
+
+
+def test_a_missing_column_is_refused():
+    assert header_problems(workbook([["score"], [5]])) == [(1, "name", "required")]
+
+
+def test_a_column_twice_is_refused():
+    content = workbook([[], ["name", "Score", " score "], ["Ada", 5, 6]])
+
+    assert header_problems(content) == [(2, "score", "duplicate")]
+
+
+@pytest.mark.parametrize("rows", [[], [["name"]], [["x"]]])
+def test_a_sheet_of_one_cell_or_none_lacks_columns(rows):
+    columns = (NAME, Column("score", required=True))
+
+    told = header_problems(workbook(rows), columns)
+
+    assert ("score", "required") in [(column, code) for _, column, code in told]
+
+
+def test_a_header_without_rows_has_none():
+    assert values(workbook([["name"]])) == []
+
+
+def test_the_sheet_is_found_by_its_name_among_others():
+    made = Workbook()
+    made.create_sheet(" STUDENTS ").append(["name"])
+    made.worksheets[1].append(["Ada"])
+    made.create_sheet("Notes").append(["anything"])
+
+    assert values(saved(made)) == [{"name": "Ada"}]
+
+
+def test_the_only_sheet_is_taken_whatever_its_name():
+    assert values(workbook([["name"], ["Ada"]], title="Sheet1")) == [{"name": "Ada"}]
+
+
+def test_several_sheets_without_the_name_are_refused():
+    made = Workbook()
+    made.create_sheet("Sheet2").append(["name"])
+
+    with pytest.raises(Invalid, match="no sheet named Students"):
+        read(saved(made))
+
+
+def test_hidden_sheets_rows_and_columns_are_read_like_any():
+    made = Workbook()
+    sheet = made.create_sheet("Students")
+    for row in (["name", "score"], ["Ada", 5], ["Bisi", 6]):
+        sheet.append(row)
+    sheet.sheet_state = "hidden"
+    sheet.row_dimensions[3].hidden = True
+    sheet.column_dimensions["B"].hidden = True
+
+    assert values(saved(made)) == [
+        {"name": "Ada", "score": Decimal(5)},
+        {"name": "Bisi", "score": Decimal(6)},
+    ]
+
+
+def test_merged_cells_hold_their_value_in_the_first_alone():
+    made = Workbook()
+    sheet = made.worksheets[0]
+    for row in (["name", "score"], ["Ada", 5], ["gone", 6]):
+        sheet.append(row)
+    sheet.merge_cells("A2:A3")
+
+    assert values(saved(made)) == [{"name": "Ada", "score": Decimal(5)}, {"score": Decimal(6)}]
+
+
+def test_a_formula_counts_by_its_stored_value():
+    rows = (
+        row_xml("name", "score")
+        + '<row><c t="str"><f>A1&amp;"x"</f><v>Ada</v></c><c><f>1+1</f><v>2</v></c></row>'
+        + '<row><c t="str"><f>IF(A2="","x","")</f><v></v></c><c></c></row>'
+    )
+
+    assert values(handmade(sheet_xml(rows))) == [{"name": "Ada", "score": Decimal(2)}]
+
+
+def test_a_formula_without_a_result_is_a_problem():
+    rows = row_xml("name", "score") + "<row><c><v>5</v></c><c><f>SUM(A1:A9)</f></c></row>"
+
+    found = read(handmade(sheet_xml(rows)))
+
+    assert [(problem.column, problem.code) for problem in found.problems] == [("score", "invalid")]
+    assert "formula" in found.problems[0].message
+
+
+def test_what_excel_could_not_compute_is_a_problem():
+    rows = (
+        row_xml("name", "score") + '<row><c t="e"><v>#N/A</v></c><c t="e"><f>1/0</f><v>#DIV/0!</v></c></row>'
+    )
+
+    found = read(handmade(sheet_xml(rows)))
+
+    assert found.problems == [
+        Problem(2, "name", "invalid", "Holds the error #N/A."),
+        Problem(2, "score", "invalid", "Holds the error #DIV/0!."),
+    ]
+    assert found.rows[0].bad == {"name", "score"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (1234, "1234"),
+        (1234.0, "1234"),
+        (12.5, "12.5"),
+        (-7, "-7"),
+        (2348031234567, "2348031234567"),
+        (1e21, "1000000000000000000000"),
+        (0.00001, "0.00001"),
+        (True, "TRUE"),
+        (" Ada ", " Ada "),
+        ("=1+1", "=1+1"),
+        ("Ìfẹ́ 数学 🧮", "Ìfẹ́ 数学 🧮"),
+        ("two\nlines", "two\nlines"),
+    ],
+)
+def test_a_text_column_takes_numbers_as_they_are_shown(cell, text):
+    made = Workbook()
+    made.worksheets[0].append(["name"])
+    made.worksheets[0].cell(2, 1).value = cell
+    if isinstance(cell, str):
+        made.worksheets[0].cell(2, 1).data_type = "s"
+
+    assert values(saved(made)) == [{"name": text}]
+
+
+@pytest.mark.parametrize("cell", [date(2025, 1, 31), datetime(2025, 1, 31, 12), time(12, 30)])
+def test_a_date_in_a_text_column_is_a_problem(cell):
+    found = read(workbook([["name"], [cell]]))
+
+    assert [(problem.row, problem.column, problem.code) for problem in found.problems] == [
+        (2, "name", "invalid")
+    ]
+    assert "text" in found.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        (5, "5"),
+        (0, "0"),
+        (-1, "-1"),
+        (59.5, "59.5"),
+        (0.1 + 0.2, "0.3"),
+        (29.999999999999996, "30"),
+        ("45", "45"),
+        (" 45.50 ", "45.50"),
+        ("+.5", "0.5"),
+    ],
+)
+def test_a_number_column_takes_numbers_and_text_that_is_one(cell, number):
+    found = values(workbook([["name", "score"], ["Ada", cell]]))[0]["score"]
+
+    assert isinstance(found, Decimal)
+    assert found == Decimal(number)
+
+
+@pytest.mark.parametrize(
+    "cell", ["five", "4,5", "1e3", "NaN", "Infinity", "--", "\u0665", "5%", True, date(2025, 5, 10), time(5)]
+)
+def test_what_is_no_number_is_a_problem(cell):
+    found = read(workbook([["name", "score"], ["Ada", cell]]))
+
+    assert found.problems == [Problem(2, "score", "invalid", "Is not a number.")]
+    assert (found.rows[0].values, found.rows[0].bad) == ({"name": "Ada"}, {"score"})
+
+
+@pytest.mark.parametrize("stored", ["1e999", "-1e999"])
+def test_an_infinite_number_is_a_problem(stored):
+    rows = row_xml("name", "score") + f"<row><c><v>5</v></c><c><v>{stored}</v></c></row>"
+
+    assert [problem.column for problem in read(handmade(sheet_xml(rows))).problems] == ["score"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "day"),
+    [
+        (date(2012, 5, 31), "2012-05-31"),
+        (datetime(2012, 5, 31, 17, 30), "2012-05-31"),
+        (date(1900, 3, 1), "1900-03-01"),
+        (" 2012-05-31 ", "2012-05-31"),
+        ("31/05/2012", "31/05/2012"),
+    ],
+)
+def test_a_day_column_takes_dates_and_leaves_texts_to_be_judged(cell, day):
+    assert values(workbook([["name", "born"], ["Ada", cell]])) == [{"name": "Ada", "born": day}]
+
+
+@pytest.mark.parametrize("cell", [41060, 3.5, True, time(12)])
+def test_what_is_no_day_is_a_problem(cell):
+    assert read(workbook([["name", "born"], ["Ada", cell]])).problems == [
+        Problem(2, "born", "invalid", "Is not a date.")
+    ]
+
+
+def test_dates_of_the_old_macintosh_calendar_are_the_same_days():
+    made = Workbook()
+    made.epoch = CALENDAR_MAC_1904
+    made.worksheets[0].append(["name", "born"])
+    made.worksheets[0].append(["Ada", date(2012, 5, 31)])
+
+    assert values(saved(made)) == [{"name": "Ada", "born": "2012-05-31"}]
+
+
+def styles_xml(code):
+    return (
+        f'<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="170" formatCode="{code}"/></numFmts>'
+        '<cellStyleXfs><xf numFmtId="14"/></cellStyleXfs>'
+        '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="170"/></cellXfs></styleSheet>'
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("style", "code", "is_date"),
+    [
+        (0, "0", False),
+        (1, "0", True),
+        (2, "dd/mm/yyyy", True),
+        (2, "[$-409]mmmm d", True),
+        (2, "0.00 &quot;days&quot;", False),
+        (2, "[h]:mm", False),
+        (9, "0", False),
+    ],
+)
+def test_the_style_of_a_cell_says_whether_it_is_a_date(style, code, is_date):
+    rows = row_xml("name", "born") + f'<row><c><v>1</v></c><c s="{style}"><v>41060</v></c></row>'
+
+    found = read(handmade(sheet_xml(rows), styles=styles_xml(code)))
+
+    assert (found.rows[0].values.get("born") == "2012-05-31") is is_date
+
+
+def test_a_date_beyond_the_calendar_is_a_problem():
+    rows = row_xml("name", "born") + '<row><c><v>1</v></c><c s="1"><v>99999999</v></c></row>'
+
+    assert [
+        problem.column for problem in read(handmade(sheet_xml(rows), styles=styles_xml("0"))).problems
+    ] == ["born"]
+
+
+def test_texts_come_from_the_table_with_their_fonts_joined_and_their_hints_left_out():
+    strings = strings_xml(
+        "<si><t>name</t></si>"
+        "<si><r><rPr><b/></rPr><t>Ada</t></r><r><t xml:space='preserve'> Obi</t></r>"
+        "<rPh><t>hint</t></rPh></si>"
+    )
+    rows = '<row><c t="s"><v>0</v></c></row><row><c t="s"><v>1</v></c></row>'
+
+    assert values(handmade(sheet_xml(rows), strings)) == [{"name": "Ada Obi"}]
+
+
+def test_escaped_characters_are_read_unless_they_are_none():
+    rows = row_xml("name") + row_xml("a_x0009_b_x005F_x0041_") + row_xml("_x0000_ _xD800_")
+
+    assert [row["name"] for row in values(handmade(sheet_xml(rows)))] == ["a\tb_x0041_", "_x0000_ _xD800_"]
+
+
+def test_rows_and_cells_without_numbers_count_on():
+    rows = (
+        row_xml("name") + '<row r="7"><c r="A7" t="inlineStr"><is><t>Ada</t></is></c></row>' + row_xml("Bisi")
+    )
+
+    assert [(row.number, row.values["name"]) for row in read(handmade(sheet_xml(rows))).rows] == [
+        (7, "Ada"),
+        (8, "Bisi"),
+    ]
+
+
+def test_details_are_read_by_label():
+    made = Workbook()
+    made.create_sheet("DETAILS")
+    for row in ([" School ", "Queen's College"], ["Total points", 60], ["Blank"], [], [None, "no label"]):
+        made.worksheets[1].append(row)
+
+    assert read_details(open_workbook(BytesIO(saved(made)))) == {
+        "school": "Queen's College",
+        "total points": "60",
+        "blank": "",
+    }
+
+
+def test_a_workbook_may_have_no_details():
+    assert read_details(open_workbook(BytesIO(workbook([["name"]])))) is None
+
+
+def test_fonts_and_comments_of_cells_do_not_matter():
+    made = Workbook()
+    made.worksheets[0].append(["name"])
+    made.worksheets[0].append(["Ada"])
+    made.worksheets[0]["A2"].font = Font(bold=True, color="FF00FF00")
+
+    assert values(saved(made)) == [{"name": "Ada"}]
+
+
+def test_every_problem_of_the_first_200_bad_rows_is_told():
+    problems = [Problem(row, column, "invalid", "Bad.") for column in ("a", "b") for row in range(300, 1, -1)]
+
+    with pytest.raises(InvalidRows) as refused:
+        refuse(problems)
+
+    told = refused.value.errors["rows"]
+    assert [one["row"] for one in told] == [row for row in range(2, MOST_BAD_ROWS + 2) for _ in "ab"]
+    assert told[0] == {"row": 2, "column": "a", "code": "invalid", "message": "Bad."}
+
+
+def test_at_most_200_problems_of_a_row_are_told():
+    many = [Problem(1, f"column {number}", "unknown", "Bad.") for number in range(300)]
+
+    with pytest.raises(InvalidRows) as refused:
+        refuse([*many, Problem(2, "a", "invalid", "Bad.")])
+
+    told = refused.value.errors["rows"]
+    assert [one["row"] for one in told] == [*[1] * 200, 2]
+
+
+def test_no_problems_are_not_refused():
+    refuse([])

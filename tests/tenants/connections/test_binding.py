@@ -1,0 +1,237 @@
+"""The door to a school: who is refused and why, at once after the operator changed something."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from sqlalchemy import text
+
+from tenants.connections.binding import Entry, Rules
+from tenants.connections.engines import enter
+from tenants.exceptions import (
+    ClientUnknown,
+    NotInstalled,
+    SchoolForbidden,
+    SchoolSuspended,
+    SchoolUpgrading,
+    UnknownSchool,
+)
+from tenants.migrations.migration_sql import head
+from tenants.registry.clients import create_client, revoke_client
+from tenants.registry.schools import change_school
+from tests.savepoint_engine import CountingCursor
+from tests.tenants.conftest import tagged_school
+from tests.tenants.installations import execute, guarded, installation, rules_of, working
+
+
+@pytest.fixture(scope="module")
+def school(tenancy):
+    """A school that the operator may do anything to."""
+    return tagged_school(tenancy, rows=0)
+
+
+@pytest.fixture
+def change(tenancy, school):
+    """Changes the school in the registry; all is well again after the test."""
+
+    def changed(**values):
+        with tenancy.admin.begin() as connection:
+            change_school(connection, school.id, **values)
+
+    yield changed
+    changed(status="active", revision=head())
+
+
+@pytest.fixture
+def client(tenancy):
+    """Makes a machine client; answers its id."""
+
+    def make(**grant):
+        client_id = f"client {uuid4()}"
+        with tenancy.admin.begin() as connection:
+            create_client(connection, client_id=client_id, **grant)
+        return client_id
+
+    return make
+
+
+def role_inside(sessions, entry):
+    with working(sessions, entry) as session:
+        return session.scalars(text("SELECT current_user")).one()
+
+
+def test_an_open_school_is_entered(sessions, school):
+    assert role_inside(sessions, Entry(school.id)) == school.schema
+
+
+def test_an_unknown_school(sessions):
+    with pytest.raises(UnknownSchool), working(sessions, Entry(uuid4())):
+        pass
+
+
+def test_a_suspended_school_is_closed_at_once_and_open_again_at_once(sessions, school, change):
+    change(status="suspended")
+    with pytest.raises(SchoolSuspended), working(sessions, Entry(school.id)):
+        pass
+
+    change(status="active")
+    assert role_inside(sessions, Entry(school.id)) == school.schema
+
+
+def test_a_school_at_another_revision_is_not_served(sessions, school, change):
+    change(revision="t9999")
+
+    with pytest.raises(SchoolUpgrading), working(sessions, Entry(school.id)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("serves", "served"),
+    [(("t0000", head()), True), ((head(), "t9999"), True), (("t0000",), False), ((), False)],
+)
+def test_any_of_the_revisions_that_the_code_serves_will_do(engine, school, serves, served):
+    sessions = guarded(engine, Rules(roles=True, serves=serves))
+
+    if served:
+        assert role_inside(sessions, Entry(school.id)) == school.schema
+    else:
+        with pytest.raises(SchoolUpgrading), working(sessions, Entry(school.id)):
+            pass
+
+
+def test_a_client_of_all_schools_enters_those_made_later_too(sessions, tenancy, client):
+    everywhere = client(all_schools=True)
+    later = tagged_school(tenancy, rows=0)
+
+    assert role_inside(sessions, Entry(later.id, client=everywhere)) == later.schema
+
+
+def test_a_client_enters_the_schools_it_was_granted_alone(sessions, school, schools, client):
+    listed = client(school_ids=[school.id])
+
+    assert role_inside(sessions, Entry(school.id, client=listed)) == school.schema
+    with pytest.raises(SchoolForbidden), working(sessions, Entry(schools[0].id, client=listed)):
+        pass
+
+
+def test_a_client_of_no_school_enters_none(sessions, school, client):
+    with pytest.raises(SchoolForbidden), working(sessions, Entry(school.id, client=client())):
+        pass
+
+
+def test_a_client_of_listed_schools_learns_nothing_of_others(sessions, school, change, client):
+    elsewhere = client()
+    change(status="suspended")
+
+    for school_id in (school.id, uuid4()):
+        with pytest.raises(SchoolForbidden), working(sessions, Entry(school_id, client=elsewhere)):
+            pass
+
+
+def test_a_client_of_all_schools_is_told_that_a_school_is_unknown(sessions, client):
+    with pytest.raises(UnknownSchool), working(sessions, Entry(uuid4(), client=client(all_schools=True))):
+        pass
+
+
+def test_an_unknown_client(sessions, school):
+    with pytest.raises(ClientUnknown), working(sessions, Entry(school.id, client="nobody")):
+        pass
+
+
+def test_a_revoked_client_is_out_at_once(sessions, tenancy, school, client):
+    revoked = client(all_schools=True)
+    assert role_inside(sessions, Entry(school.id, client=revoked)) == school.schema
+
+    with tenancy.admin.begin() as connection:
+        revoke_client(connection, revoked)
+
+    with pytest.raises(ClientUnknown), working(sessions, Entry(school.id, client=revoked)):
+        pass
+
+
+@pytest.mark.parametrize("grant", [{"permissions": ["read:users"]}, {"all_permissions": True}])
+def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, grant):
+    granted = client(all_schools=True, **grant)
+
+    with sessions() as session:
+        state = enter(session, Entry(school.id, client=granted, client_state=granted))
+
+    assert (state["all_permissions"], state["permissions"]) == (
+        grant.get("all_permissions", False),
+        grant.get("permissions", []),
+    )
+
+
+def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(sessions, school):
+    # Its token names the school and no permissions, and the operator has granted it none.
+    with sessions() as session:
+        state = enter(session, Entry(school.id, client_state="nobody"))
+
+        assert (state["all_permissions"], state["permissions"]) == (False, [])
+        assert session.scalars(text("SELECT current_user")).one() == school.schema
+
+
+def test_the_state_of_a_user_is_read_inside_the_school(sessions, school):
+    state = "SELECT username, current_user AS role FROM users WHERE username = %s"
+    with sessions() as session:
+        found = enter(session, Entry(school.id, state=state, state_parameters=("admin",)))
+        session.rollback()
+        missing = enter(session, Entry(school.id, state=state, state_parameters=("nobody",)))
+
+    assert (found["username"], found["role"]) == ("admin", school.schema)
+    assert missing is None
+
+
+def test_a_refusal_leaves_no_transaction_open(sessions, engine, school, change):
+    change(status="suspended")
+    with sessions() as session:
+        with pytest.raises(SchoolSuspended):
+            enter(session, Entry(school.id))
+
+        assert not session.in_transaction()
+    with engine.raw_connection().cursor() as cursor:
+        assert cursor.connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+
+
+def test_entering_costs_one_message_whoever_enters(sessions, engine, school, client):
+    engine.connect().close()
+    everywhere = client(all_schools=True)
+    for entry in (
+        Entry(school.id),
+        Entry(school.id, state="SELECT %s AS one", state_parameters=("1",)),
+        Entry(school.id, client=everywhere, client_state=everywhere),
+    ):
+        CountingCursor.messages = sent = []
+        with working(sessions, entry):
+            pass
+
+        assert [message.split()[0].rstrip(";") for message in sent] == ["BEGIN", "COMMIT"]
+
+
+def test_without_a_registry_the_message_says_what_to_do(server, make_engine):
+    with installation(server, installed=False) as tenancy:
+        engine = make_engine(tenancy.admin_url.set(drivername="postgresql+school"))
+
+        with (
+            pytest.raises(NotInstalled, match="tenants init"),
+            working(guarded(engine, rules_of(tenancy)), Entry(uuid4())),
+        ):
+            pass
+        engine.dispose()
+
+
+def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
+    with installation(server) as tenancy:
+        stranger = f"{tenancy.serving_login}_2"
+        execute(tenancy.admin_url, f"CREATE ROLE \"{stranger}\" LOGIN PASSWORD 'a password'")
+        engine = make_engine(tenancy.serving_url.set(drivername="postgresql+school", username=stranger))
+
+        with (
+            pytest.raises(NotInstalled, match="tenants init"),
+            working(guarded(engine, rules_of(tenancy)), Entry(uuid4())),
+        ):
+            pass
+        engine.dispose()
+        execute(tenancy.admin_url, f'DROP ROLE "{stranger}"')

@@ -1,0 +1,195 @@
+"""Through PgBouncer in transaction mode: clients share the server's connections and nothing else."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, InternalError
+
+from school_service.app import create_app
+from school_service.core.database import db
+from tenants.connections.binding import Entry
+from tenants.connections.engines import enter
+from tenants.exceptions import UnknownSchool
+from tests.client import ApiClient
+from tests.conftest import Way
+from tests.tenants.conftest import tag_of, tagged_school
+from tests.tenants.installations import execute, guarded, working
+from tests.threads import at_once
+
+# Each login has one connection of the server's.
+WAYS = [pytest.param(Way(logins=2, bouncer=True), id="pgbouncer")]
+
+TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
+WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
+SETTINGS = ("search_path", "timezone", "statement_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.fixture
+def schools(tenancy):
+    """Two schools of the first login that no other test sees: rows are written here."""
+    login = tenancy.placement.school_logins[0]
+    return tagged_school(tenancy, login=login), tagged_school(tenancy, login=login)
+
+
+@pytest.fixture
+def clients(make_engine, rules):
+    """Two clients, each with a connection of its own to PgBouncer."""
+    return guarded(make_engine(), rules), guarded(make_engine(), rules)
+
+
+def backend(session):
+    return session.scalars(text("SELECT pg_backend_pid()")).one()
+
+
+def write(session):
+    session.execute(WRITE, {"id": uuid4(), "name": f"room {uuid4()}"})
+
+
+def kill(tenancy, login):
+    """Let the server end the connections of a login; answer how many there were."""
+    killed = execute(
+        tenancy.admin_url,
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s",
+        (login,),
+    )
+    assert all(gone for (gone,) in killed)
+    return len(killed)
+
+
+def test_two_clients_in_two_schools_share_one_backend(clients, schools):
+    seen = []
+    for turn in range(6):
+        client, school = clients[turn % 2], schools[(turn // 2) % 2]
+        with working(client, Entry(school.id)) as session:
+            if turn % 3 == 0:
+                write(session)
+            assert {tag_of(name) for name in session.scalars(TAGS)} == {school.id}
+            assert session.scalars(text("SELECT current_user")).one() == school.schema
+            seen.append(backend(session))
+
+    assert len(set(seen)) == 1
+
+
+def test_two_applications_share_one_backend(settings, tenancy, document, place):
+    apps = create_app(settings), create_app(settings)
+    first, second = (ApiClient(app, document, place.admin_token, place.id) for app in apps)
+
+    statuses = at_once(16, lambda number: (first, second)[number % 2].using().get("/users").status_code)
+    found = execute(
+        tenancy.admin_url,
+        "SELECT usename, count(*) FROM pg_stat_activity WHERE starts_with(usename, %s) GROUP BY 1",
+        (tenancy.serving_login,),
+    )
+    for app in apps:
+        with app.app_context():
+            assert sum(engine.pool.checkedin() for engine in db.engines.values()) > 1
+            for engine in db.engines.values():
+                engine.dispose()
+
+    assert statuses == [200] * 16
+    assert {count for _, count in found} == {1}
+
+
+def test_another_client_waits_for_the_transaction_and_finds_nothing_of_it(clients, schools):
+    one, other = clients
+    names = at_once(
+        8,
+        lambda number: _names((one, other)[number % 2], schools[number % 2]) == {schools[number % 2].id},
+    )
+
+    assert names == [True] * 8
+
+
+def _names(client, school):
+    with working(client, Entry(school.id)) as session:
+        write(session)
+        return {tag_of(name) for name in session.scalars(TAGS)}
+
+
+def test_a_transaction_that_failed_leaves_nothing_to_the_next_client(clients, schools):
+    one, other = clients
+    for stumble in (
+        lambda session: session.execute(text("SELECT 1/0")),
+        lambda session: session.execute(text("SET LOCAL work_mem TO '1MB'")) and 1 / 0,
+        lambda session: session.begin_nested() and 1 / 0,
+    ):
+        with suppress(DBAPIError, ZeroDivisionError), working(one, Entry(schools[0].id)) as session:
+            write(session)
+            stumble(session)
+
+        with working(other, Entry(schools[1].id)) as session:
+            assert {tag_of(name) for name in session.scalars(TAGS)} == {schools[1].id}
+            assert session.scalars(text("SHOW work_mem")).one() == "4MB"
+
+
+def test_after_a_failed_statement_the_client_itself_goes_on(clients, schools):
+    with (
+        pytest.raises(InternalError, match="can't be committed"),
+        working(clients[0], Entry(schools[0].id)) as session,
+        suppress(DBAPIError),
+    ):
+        session.execute(text("SELECT 1/0"))
+
+    assert _names(clients[0], schools[0]) == {schools[0].id}
+
+
+def test_a_connection_of_the_server_that_died_between_transactions_is_replaced(clients, tenancy, schools):
+    login = tenancy.placement.school_logins[0]
+    for client in clients:
+        with working(client, Entry(schools[0].id)) as session:
+            before = backend(session)
+    assert kill(tenancy, login) == 1
+
+    for client in clients:
+        with working(client, Entry(schools[0].id)) as session:
+            assert backend(session) != before
+
+
+def test_a_connection_of_the_server_that_dies_in_a_transaction_ends_that_one_alone(clients, tenancy, schools):
+    one, other = clients
+
+    def die():
+        with working(one, Entry(schools[0].id)) as session:
+            write(session)
+            kill(tenancy, tenancy.placement.school_logins[0])
+            write(session)
+
+    with pytest.raises(DBAPIError) as caught:
+        die()
+
+    assert caught.value.connection_invalidated
+    assert _names(other, schools[1]) == {schools[1].id}
+    assert _names(one, schools[0]) == {schools[0].id}
+
+
+def test_the_logins_settings_hold_on_the_servers_connections(tenancy):
+    shown = ", ".join(f"current_setting('{name}')" for name in SETTINGS)
+    for login in tenancy.placement.all_logins:
+        found = execute(tenancy.serving_url.set(username=login), f"SELECT {shown}")
+
+        assert found == [('""', "UTC", "1min", "1min")]
+
+
+def test_without_a_school_nothing_is_found(tenancy, schools, clients):
+    login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
+    with working(clients[0], Entry(schools[0].id)) as session:
+        shared = backend(session)
+
+    found = execute(
+        login, "SELECT pg_backend_pid(), session_user = current_user, to_regclass('classrooms')::text"
+    )
+
+    assert found == [(shared, True, None)]
+
+
+def test_a_school_that_is_unknown_is_refused_and_the_connection_goes_on(clients, schools):
+    with clients[0]() as session:
+        with pytest.raises(UnknownSchool):
+            enter(session, Entry(uuid4()))
+        assert not session.in_transaction()
+
+    assert _names(clients[1], schools[1]) == {schools[1].id}

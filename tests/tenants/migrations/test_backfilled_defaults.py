@@ -1,0 +1,73 @@
+"""A school that was there before settings has, once upgraded, what a new school is seeded with."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from sqlalchemy import text
+
+from school_service.seed import defaults as usual
+from tenants.connections.engines import quoted, send
+from tenants.migrations.migration_sql import upgrade_statements
+from tenants.provisioning.create import create_school
+from tests.tenants.installations import ADMINISTRATOR
+
+SEEDED = (
+    "counters",
+    "departments",
+    "employee_categories",
+    "positions",
+    "grade_configurations",
+    "metric_definitions",
+)
+# What an old school has counted.
+OLD_COUNTERS = {"batches": 3, "students": 12}
+
+
+def rows(connection, schema, table):
+    """List the rows of a table as JSON, without what differs from school to school."""
+    found = connection.execute(
+        text(f"SELECT (to_jsonb(one) - 'id' - 'created_at')::text FROM {quoted(schema)}.{table} AS one")
+    )
+    return sorted(found.scalars())
+
+
+def old_school(connection):
+    """Make the tables of a school as they were before settings, with its counters."""
+    schema = f"scratch_{uuid4().hex[:8]}"
+    send(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
+    send(connection, ";\n".join(upgrade_statements(None, "t0002")))
+    for name, value in OLD_COUNTERS.items():
+        connection.execute(
+            text("INSERT INTO counters (id, name, value) VALUES (:id, :name, :value)"),
+            {"id": uuid4(), "name": name, "value": value},
+        )
+    return schema
+
+
+def test_an_upgraded_school_has_what_a_new_one_has(tenancy, connection):
+    new = create_school(tenancy, name="New", administrator=ADMINISTRATOR).schema
+    old = old_school(connection)
+
+    send(connection, ";\n".join(upgrade_statements("t0002")))
+
+    for name, value in OLD_COUNTERS.items():
+        counted = {"name": name, "value": value}
+        connection.execute(
+            text(f"UPDATE {quoted(new)}.counters SET value = :value WHERE name = :name"), counted
+        )
+    for table in SEEDED:
+        assert rows(connection, old, table) == rows(connection, new, table), table
+
+
+def test_the_rows_are_as_many_as_are_usual(tenancy, connection):
+    old = old_school(connection)
+    send(connection, ";\n".join(upgrade_statements("t0002")))
+
+    assert {table: len(rows(connection, old, table)) for table in SEEDED[1:]} == {
+        "departments": len(usual.DEPARTMENTS),
+        "employee_categories": len(usual.EMPLOYEE_CATEGORIES),
+        "positions": len(usual.POSITIONS),
+        "grade_configurations": len(usual.GRADE_BANDS),
+        "metric_definitions": sum(map(len, usual.TRAITS.values())),
+    }

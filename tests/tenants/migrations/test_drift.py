@@ -1,0 +1,284 @@
+"""Baseline, migrations and models agree, of a school's schema and of the registry.
+
+And the comparison is shown to see what differs, and what breaks the rules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from uuid import uuid4
+
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+import school_service
+from school_service.core.database import db
+from school_service.features.geography.models import metadata as geography
+from tenants.connections.engines import quoted, send
+from tenants.migrations.migration_sql import baseline, head, history, upgrade_statements, write_baseline
+from tenants.provisioning.create import create_school
+from tenants.registry import schools as registry
+from tests.tenants.catalogue import drift, read_catalogue, violations
+from tests.tenants.installations import ADMINISTRATOR
+
+for module in walk_packages(school_service.__path__, "school_service."):
+    if module.name.endswith(".models"):
+        import_module(module.name)
+
+
+def revisions(name):
+    """List the revisions of a history, the first of all first."""
+    return list(reversed(list(ScriptDirectory(str(history(name))).walk_revisions())))
+
+
+@pytest.fixture
+def fill(connection):
+    """Makes a scratch schema, fills it, and answers its catalogue."""
+
+    def filled(work):
+        schema = f"scratch_{uuid4().hex[:8]}"
+        send(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
+        work()
+        return read_catalogue(connection, schema)
+
+    return filled
+
+
+@pytest.fixture
+def from_baseline(connection, fill):
+    """The catalogue of a school's schema as baseline.sql makes it."""
+    return fill(lambda: send(connection, ";\n".join(baseline()[1])))
+
+
+# A school's schema.
+
+
+def test_the_baseline_is_what_the_migrations_write():
+    kept = (history("tenant") / "baseline.sql").read_text(encoding="utf-8")
+
+    assert kept == write_baseline(), "run: school-service tenants baseline"
+    assert head() == revisions("tenant")[-1].revision
+
+
+def test_the_baseline_is_what_the_models_say(connection, fill, from_baseline):
+    from_models = fill(lambda: db.metadata.create_all(connection, checkfirst=False))
+
+    assert drift(from_baseline, from_models) == []
+
+
+def test_the_baseline_is_where_the_migrations_lead_one_after_the_other(connection, fill, from_baseline):
+    def step_by_step():
+        before = None
+        for step in revisions("tenant"):
+            send(connection, ";\n".join(upgrade_statements(before, step.revision)))
+            before = step.revision
+
+    assert drift(from_baseline, fill(step_by_step)) == []
+
+
+def test_a_created_school_is_what_the_baseline_says(tenancy, connection, from_baseline):
+    school = create_school(tenancy, name="Drift", administrator=ADMINISTRATOR)
+    send(connection, f"SET LOCAL search_path TO {quoted(school.schema)}")
+
+    assert drift(from_baseline, read_catalogue(connection, school.schema)) == []
+    owners = text(
+        "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = to_regnamespace(:name)"
+    )
+    assert connection.execute(owners, {"name": school.schema}).scalars().all() == [school.schema]
+
+
+def test_a_schools_schema_keeps_the_rules(connection, fill):
+    def judged():
+        send(connection, ";\n".join(baseline()[1]))
+        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
+        assert violations(connection, schema) == []
+
+    fill(judged)
+
+
+# The registry.
+
+
+def test_the_registry_is_what_its_tables_say(connection, fill):
+    def create():
+        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
+        translated = connection.execution_options(schema_translate_map={"registry": schema})
+        for metadata in (registry.metadata, geography):
+            metadata.create_all(translated, checkfirst=False)
+        connection.execution_options(schema_translate_map=None)
+
+    from_tables = fill(create)
+    send(connection, "SET LOCAL search_path TO registry")
+    installed = read_catalogue(connection, "registry")
+
+    differences = drift(from_tables, installed)
+    # Alembic's own table, and the door, are no tables of ours.
+    assert {line.split(":")[0] for line in differences} == {
+        "table revision",
+        "column revision.version_num",
+        "constraint revision.revision_pkc",
+        "index revision.revision_pkc",
+        "function enter(uuid,text[],text)",
+    }
+
+
+def test_the_registry_is_at_its_newest_revision(connection):
+    found = connection.execute(text("SELECT version_num FROM registry.revision")).scalars().all()
+
+    assert found == [revisions("registry")[-1].revision]
+
+
+# Both histories.
+
+
+@pytest.mark.parametrize("name", ["tenant", "registry"])
+def test_revisions_form_one_line(name):
+    scripts = ScriptDirectory(str(history(name)))
+    found = revisions(name)
+
+    assert len(scripts.get_heads()) == len(scripts.get_bases()) == 1
+    assert [step.down_revision for step in found] == [None, *(step.revision for step in found[:-1])]
+    assert not any(step.branch_labels or step.dependencies for step in found)
+
+
+@pytest.mark.parametrize("name", ["tenant", "registry"])
+def test_revisions_are_numbered_and_named_by_their_files(name):
+    numbers = [f"{name[0]}{number:04}" for number in range(1, len(revisions(name)) + 1)]
+
+    assert [step.revision for step in revisions(name)] == numbers
+    for step in revisions(name):
+        assert Path(step.path).name.startswith(f"{step.revision}_")
+
+
+# The detector detects.
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE classrooms ADD COLUMN added text",
+        "ALTER TABLE classrooms DROP COLUMN level",
+        "ALTER TABLE classrooms ALTER COLUMN name TYPE varchar(121)",
+        'ALTER TABLE classrooms ALTER COLUMN name TYPE varchar(120) COLLATE "C"',
+        "ALTER TABLE classrooms ALTER COLUMN level DROP NOT NULL",
+        "ALTER TABLE classrooms ALTER COLUMN level SET DEFAULT 'x'",
+        "ALTER TABLE classrooms RENAME COLUMN level TO height",
+        "ALTER TABLE classrooms RENAME CONSTRAINT uq_classrooms_name TO uq_name",
+        "ALTER TABLE classrooms DROP CONSTRAINT uq_classrooms_name",
+        "ALTER TABLE classrooms ADD CONSTRAINT ck_classrooms_level CHECK (level <> '')",
+        "ALTER TABLE students DROP CONSTRAINT ck_students_status",
+        "ALTER TABLE terms DROP CONSTRAINT fk_terms_session_id; "
+        "ALTER TABLE terms ADD CONSTRAINT fk_terms_session_id FOREIGN KEY (session_id) REFERENCES sessions "
+        "ON DELETE CASCADE",
+        "ALTER TABLE counters SET UNLOGGED",
+        "ALTER TABLE classrooms SET (fillfactor = 50)",
+        "ALTER TABLE classrooms ENABLE ROW LEVEL SECURITY",
+        "DROP INDEX ix_students_status",
+        "DROP INDEX uq_sessions_current; CREATE UNIQUE INDEX uq_sessions_current ON sessions (current)",
+        "CREATE INDEX ix_classrooms_level ON classrooms (level)",
+        "CREATE TABLE added (id uuid)",
+        "DROP TABLE counters",
+        "CREATE SEQUENCE added",
+        "CREATE VIEW added AS SELECT 1",
+        "CREATE TYPE added AS ENUM ('x')",
+        "CREATE DOMAIN added AS text",
+        "CREATE FUNCTION added() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION added() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'; "
+        "CREATE TRIGGER added AFTER INSERT ON classrooms EXECUTE FUNCTION added()",
+        "CREATE RULE added AS ON DELETE TO classrooms DO INSTEAD NOTHING",
+    ],
+)
+def test_a_difference_is_seen(connection, fill, from_baseline, change):
+    def differently():
+        send(connection, ";\n".join([*baseline()[1], change]))
+
+    assert drift(from_baseline, fill(differently))
+
+
+@pytest.mark.parametrize(
+    ("offence", "seen"),
+    [
+        ("CREATE TABLE offences (name text)", "its primary key is of nothing"),
+        (
+            "CREATE TABLE offences (id int CONSTRAINT pk_offences PRIMARY KEY)",
+            "its primary key is of ['integer']",
+        ),
+        (
+            "CREATE TABLE offences (id uuid, day date, CONSTRAINT pk_offences PRIMARY KEY (id, day))",
+            "its primary key is of",
+        ),
+        (
+            "CREATE TABLE offences (id uuid CONSTRAINT pk_offences PRIMARY KEY, user_id uuid "
+            "CONSTRAINT fk_offences_user_id REFERENCES users)",
+            "has no index",
+        ),
+        (
+            "CREATE TABLE offences (id uuid CONSTRAINT pk_offences PRIMARY KEY, user_id uuid "
+            "CONSTRAINT fk_offences_user_id REFERENCES users); "
+            "CREATE INDEX ix_offences_user_id ON offences (user_id) WHERE user_id IS NOT NULL",
+            "has no index",
+        ),
+        (
+            "CREATE TABLE offences (id uuid CONSTRAINT pk_offences PRIMARY KEY, user_id uuid "
+            "CONSTRAINT fk_offences_user_id REFERENCES users); "
+            "CREATE INDEX ix_offences_id_user_id ON offences (id, user_id)",
+            "has no index",
+        ),
+        (
+            "CREATE TABLE offences (id uuid CONSTRAINT pk_offences PRIMARY KEY "
+            "CONSTRAINT fk_offences_id REFERENCES registry.schools)",
+            "refers to a table outside",
+        ),
+        ("CREATE TABLE offences (id uuid PRIMARY KEY)", "its name should be pk_offences"),
+        ("ALTER TABLE classrooms ADD UNIQUE (level)", "its name should be uq_classrooms_level"),
+        ("ALTER TABLE classrooms ADD CHECK (level <> '')", "its name should be ck_classrooms_"),
+        (
+            "ALTER TABLE classrooms ADD CONSTRAINT ck_level CHECK (level <> '')",
+            "its name should be ck_classrooms_",
+        ),
+        ("CREATE INDEX ON classrooms (level)", "its name should be ix_classrooms_level"),
+        ("CREATE INDEX idx_level ON classrooms (lower(level))", "its name should be ix_classrooms_"),
+        (
+            "CREATE UNIQUE INDEX ix_classrooms_level ON classrooms (level)",
+            "its name should be uq_classrooms_level",
+        ),
+        (
+            "ALTER TABLE classrooms ADD COLUMN number int GENERATED ALWAYS AS IDENTITY",
+            "generated by a sequence",
+        ),
+        ("ALTER TABLE classrooms ADD COLUMN number serial", "generated by a sequence"),
+        (
+            "ALTER TABLE classrooms ADD COLUMN made timestamptz DEFAULT now()",
+            "a default that PostgreSQL computes",
+        ),
+        ("ALTER TABLE classrooms ADD COLUMN school_id uuid", "which the schema says"),
+        ("CREATE SEQUENCE offence", "sequence offence"),
+        ("CREATE VIEW offence AS SELECT 1", "view offence"),
+        ("CREATE MATERIALIZED VIEW offence AS SELECT 1", "view offence"),
+        ("CREATE TYPE offence AS ENUM ('x')", "type offence"),
+        ("CREATE TYPE offence AS (x int)", "type offence"),
+        ("CREATE FUNCTION offence() RETURNS int LANGUAGE sql AS 'SELECT 1'", "function offence()"),
+        (
+            "CREATE TRIGGER offence BEFORE UPDATE ON classrooms FOR EACH ROW "
+            "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            "trigger classrooms.offence",
+        ),
+        ("CREATE RULE offence AS ON DELETE TO classrooms DO INSTEAD NOTHING", "rule classrooms.offence"),
+        (
+            "CREATE UNLOGGED TABLE offences (id uuid CONSTRAINT pk_offences PRIMARY KEY)",
+            "table offences: u r",
+        ),
+        ("CREATE TABLE offences () INHERITS (classrooms)", "inherits"),
+    ],
+)
+def test_an_offence_against_the_rules_is_seen(connection, fill, offence, seen):
+    def offended():
+        send(connection, ";\n".join([*baseline()[1], offence]))
+        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
+        found = violations(connection, schema)
+        assert any(seen in violation for violation in found), found
+
+    fill(offended)

@@ -1,0 +1,193 @@
+"""Rolling upgrades as requests see them: 503 or an answer, never 500, and nobody else is held up."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from migrations.tenant import ALSO_SERVED
+from school_service.app import create_app
+from school_service.core.database import db
+from tenants.migrations.migrate import Patience, upgrade_schools
+from tenants.migrations.migration_sql import head, revisions, served
+from tests.conftest import make_place
+from tests.tenants.migrations.histories import later_history
+from tests.tenants.migrations.upgrades import await_lock, held, revision
+from tests.threads import at_once
+
+ADDED = ["ALTER TABLE classrooms ADD COLUMN motto text", "ALTER TABLE subjects ADD COLUMN motto text"]
+TAKEN_AWAY = [
+    "ALTER TABLE classrooms RENAME COLUMN name TO title",
+    "ALTER TABLE subjects ADD COLUMN motto text",
+]
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory):
+    """A history whose newest revision the code of today could serve."""
+    return later_history(tmp_path_factory.mktemp("history") / "added", ADDED)
+
+
+@pytest.fixture(scope="module")
+def taken_away(tmp_path_factory):
+    """A history whose newest revision takes away what the code of today reads."""
+    return later_history(tmp_path_factory.mktemp("history") / "taken_away", TAKEN_AWAY)
+
+
+@pytest.fixture
+def school(app, tenancy):
+    """A school of the test's own."""
+    return make_place(app, tenancy, "Migrated College")
+
+
+@pytest.fixture
+def other_school(app, tenancy):
+    """A school that is not migrated."""
+    return make_place(app, tenancy, "Untouched College")
+
+
+@pytest.fixture
+def migrate(tenancy):
+    """Brings a school to the newest revision of a history."""
+
+    def migrate(school, history, **options):
+        later = replace(tenancy, history=history)
+        try:
+            return upgrade_schools(later, school_id=school.id, **options)
+        finally:
+            later.admin.dispose()
+
+    return migrate
+
+
+@pytest.fixture
+def both(settings, added):
+    """An application that serves the revisions before and after, on one connection."""
+    app = create_app(replace(settings, pool_size=1))
+    house = app.extensions["school-service"]
+    house.rules = replace(house.rules, serves=(*served(), head(added)))
+    yield app
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
+
+
+def ask(app, school, method="GET", **options):
+    headers = {"Authorization": f"Bearer {school.admin_token}", "X-SCHOOL-ID": str(school.id)}
+    return app.test_client().open("/classrooms", method=method, headers=headers, **options)
+
+
+def add_classroom(app, school):
+    return ask(app, school, "POST", json={"name": f"JSS {uuid4().hex[:8]}", "level": "Junior"})
+
+
+def test_what_is_served_is_of_the_history():
+    assert served() == (head(), *ALSO_SERVED)
+    assert set(served()) <= set(revisions())
+    assert len(set(served())) == len(served())
+
+
+def test_a_school_that_is_newer_than_the_code_is_closed_for_a_while_and_others_go_on(
+    app, school, other_school, migrate, added
+):
+    assert ask(app, school).status_code == 200
+
+    assert migrate(school, added).complete
+
+    for answer in (ask(app, school), add_classroom(app, school)):
+        assert answer.status_code == 503
+        assert int(answer.headers["Retry-After"]) > 0
+        assert answer.get_json()["message"] == "This school is being upgraded. Try again shortly."
+    assert ask(app, other_school).status_code == 200
+
+
+def test_a_school_that_is_older_than_the_code_is_closed_until_it_is_migrated(
+    settings, app, school, migrate, added
+):
+    later = create_app(settings)
+    house = later.extensions["school-service"]
+    house.rules = replace(house.rules, serves=(head(added),))
+
+    assert ask(later, school).status_code == 503
+    assert migrate(school, added).complete
+    assert ask(later, school).status_code == 200
+
+
+def test_code_that_serves_both_goes_on_over_the_migration_on_the_same_connection(
+    both, school, migrate, added
+):
+    add_classroom(both, school)
+    before = ask(both, school)
+    assert before.status_code == 200
+
+    assert migrate(school, added).complete
+
+    # The statements were prepared for the table as it was, if anything had been prepared.
+    assert ask(both, school).get_json() == before.get_json()
+    assert add_classroom(both, school).status_code == 200
+    assert len(ask(both, school).get_json()) == 2
+
+
+@contextmanager
+def migrating(tenancy, school):
+    """Keep a migration of a school from its end: it has changed classrooms, and waits for subjects."""
+    with held(tenancy, f'SELECT FROM "school_{school.id.hex}".subjects') as reader:
+        yield reader
+
+
+@pytest.mark.parametrize(("served_by", "status"), [("app", 503), ("both", 200)])
+def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_off(
+    request, tenancy, school, other_school, migrate, added, taken_away, served_by, status
+):
+    app = request.getfixturevalue(served_by)
+    history = added if served_by == "both" else taken_away
+
+    with migrating(tenancy, school) as reader:
+
+        def work(number):
+            if number == 0:
+                return migrate(school, history, patience=Patience(lock_timeout=30))
+            await_lock(tenancy)
+            if number == 1:
+                return ask(app, school)
+            # The request has come in at the old revision, and waits for its table.
+            await_lock(tenancy, 2)
+            other = ask(request.getfixturevalue("app"), other_school)
+            reader.rollback()
+            return other
+
+        report, answer, other = at_once(3, work)
+
+    assert report.complete
+    assert (answer.status_code, other.status_code) == (status, 200)
+    assert ("Retry-After" in answer.headers) == (status == 503)
+
+
+def test_a_migration_that_gives_up_lets_the_requests_pass_that_waited_behind_it(
+    app, tenancy, school, migrate, taken_away
+):
+    with migrating(tenancy, school):
+
+        def work(number):
+            if number == 0:
+                return migrate(school, taken_away, patience=Patience(lock_timeout=1, pauses=()))
+            await_lock(tenancy)
+            return ask(app, school)
+
+        report, answer = at_once(2, work)
+
+    assert answer.status_code == 200
+    assert [error.partition(":")[0] for _, error in report.failed] == ["55P03"]
+    assert revision(tenancy, school) == head()
+
+
+def test_a_statement_that_fails_in_a_school_that_is_served_is_no_upgrade(app, tenancy, school):
+    with tenancy.admin.begin() as connection:
+        connection.exec_driver_sql(
+            f'ALTER TABLE "school_{school.id.hex}".classrooms RENAME COLUMN name TO title'
+        )
+
+    assert ask(app, school).status_code == 500

@@ -1,0 +1,280 @@
+"""Creating a school: all of it or nothing, whoever provisions, whatever it is called."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import psycopg2
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.exc import DBAPIError
+
+from tenants.connections.binding import Entry
+from tenants.connections.engines import send, serving_engine
+from tenants.exceptions import AlreadyExists, NotInstalled
+from tenants.migrations.migration_sql import head
+from tenants.provisioning.create import create_school, creation_statements
+from tenants.registry.installation import install
+from tenants.registry.schools import find_school, list_schools, schema_of
+from tenants.tenancy import Administrator
+from tests.tenants.conftest import tagged_school
+from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, rules_of, working
+from tests.threads import at_once
+
+NAMES = (
+    "Queen's College, Yaba",
+    'St. "Mary"',
+    "100% Academy",
+    "%s %(x)s %d %%",
+    "Back\\slash \\' E'\\n",
+    "Co:lon :name ::text",
+    "Ọmọ Ọba Ilé-Ìwé 学校 🏫",
+    "$1 $$ {0} {x}",
+    "a; DROP SCHEMA registry CASCADE; --",
+    "line\nbreak;\n\nand another",
+    "x" * 120,
+)
+
+
+def create(tenancy, name="A school", school_id=None):
+    return create_school(tenancy, name=name, administrator=ADMINISTRATOR, school_id=school_id)
+
+
+def traces(tenancy, school_id):
+    """List what there is of a school in the catalogues and in the registry."""
+    name = f"school_{school_id.hex}"
+    return execute(
+        tenancy.admin_url,
+        """
+        SELECT 'role' FROM pg_roles WHERE rolname = %(name)s
+        UNION ALL SELECT 'schema' FROM pg_namespace WHERE nspname = %(name)s
+        UNION ALL SELECT 'membership' FROM pg_auth_members WHERE roleid = to_regrole(%(name)s)
+        UNION ALL SELECT 'row' FROM registry.schools WHERE id = %(id)s
+        """,
+        {"name": name, "id": str(school_id)},
+    )
+
+
+def users_seen(tenancy, school):
+    """List the users of a school, as the serving login sees them in a transaction of the school."""
+    engine = serving_engine(tenancy.serving_url, pool_size=1)
+    try:
+        with working(guarded(engine, rules_of(tenancy)), Entry(school.id)) as session:
+            return session.execute(text("SELECT username, current_user FROM users")).all()
+    finally:
+        engine.dispose()
+
+
+def test_a_school_is_ready_to_use(tenancy):
+    school = create(tenancy, "Queen's College")
+
+    assert (school.name, school.status, school.revision) == ("Queen's College", "active", head())
+    assert users_seen(tenancy, school) == [("admin", school.schema)]
+
+
+def test_the_id_may_be_given(tenancy):
+    school_id = uuid4()
+
+    assert create(tenancy, school_id=school_id).id == school_id
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_kept_as_it_is(tenancy, name):
+    school = create_school(tenancy, name=name, administrator=Administrator(name, name))
+
+    with tenancy.admin.connect() as connection:
+        assert find_school(connection, school.id).name == name
+    assert users_seen(tenancy, school) == [(name, school.schema)]
+
+
+def test_creating_is_one_message_and_a_look_at_the_result(tenancy, server):
+    with installation(server) as measured:
+        create(measured)
+        sent = []
+        event.listen(measured.admin, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
+        create(measured)
+
+    assert [statement.split()[0] for statement in sent] == ["INSERT", "SELECT"]
+
+
+# All or nothing.
+
+
+def test_a_fault_after_any_statement_leaves_nothing_behind(tenancy):
+    school_id = uuid4()
+    rows = list(tenancy.seed(ADMINISTRATOR))
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=rows)
+        for place in range(1, len(statements) + 1):
+            faulty = [*statements[:place], "SELECT 1/0", *statements[place:]]
+            with pytest.raises(DBAPIError, match="division by zero"):
+                send(connection, ";\n".join(faulty))
+            assert traces(tenancy, school_id) == [], f"after {statements[place - 1]}"
+
+        # And the same id can be had afterwards, by the same connection.
+        send(connection, ";\n".join(statements))
+    assert {kind for (kind,) in traces(tenancy, school_id)} == {"role", "schema", "membership", "row"}
+
+
+def test_a_connection_lost_on_the_way_leaves_nothing_behind(tenancy):
+    school_id = uuid4()
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=())
+        with pytest.raises(DBAPIError):
+            send(connection, ";\n".join([*statements, "SELECT pg_terminate_backend(pg_backend_pid())"]))
+
+    assert traces(tenancy, school_id) == []
+
+
+def test_an_id_that_is_taken_changes_nothing(tenancy):
+    school = create(tenancy, "The first")
+    before = everything(tenancy, school)
+
+    with pytest.raises(AlreadyExists, match=str(school.id)):
+        create_school(
+            tenancy, name="The second", administrator=Administrator("other", "x"), school_id=school.id
+        )
+
+    assert everything(tenancy, school) == before
+
+
+def everything(tenancy, school):
+    return [
+        execute(tenancy.admin_url, f"SELECT x::text FROM {table} AS x ORDER BY 1")
+        for table in (
+            "registry.schools",
+            *(f'"{school.schema}".{table}' for table in ("users", "roles", "user_roles")),
+        )
+    ]
+
+
+def test_two_at_once_with_the_same_id_make_one_school(tenancy):
+    school_id = uuid4()
+
+    def attempt(number):
+        administrator = Administrator(f"user{number}", "x")
+        try:
+            create_school(tenancy, name=f"{number}", administrator=administrator, school_id=school_id)
+        except AlreadyExists:
+            return False
+        return True
+
+    won = at_once(8, attempt)
+
+    assert won.count(True) == 1
+    with tenancy.admin.connect() as connection:
+        school = find_school(connection, school_id)
+    assert won[int(school.name)]
+    assert users_seen(tenancy, school) == [(f"user{school.name}", school.schema)]
+
+
+def test_many_at_once_are_all_created(tenancy):
+    made = at_once(16, lambda _: create(tenancy))
+
+    assert len({school.id for school in made}) == 16
+    assert all(users_seen(tenancy, school) for school in made)
+
+
+def test_a_role_of_another_database_is_named_as_what_stands_in_the_way(tenancy, server):
+    with installation(server) as elsewhere:
+        school = create(elsewhere)
+
+        with pytest.raises(AlreadyExists, match=f"role or schema {school.schema} exists already"):
+            create(tenancy, school_id=school.id)
+
+        assert ("row",) not in traces(tenancy, school.id)
+
+
+def test_rows_that_collide_are_not_taken_for_a_school_that_exists(server):
+    with installation(server) as tenancy:
+        rows = list(tenancy.seed(ADMINISTRATOR))
+        doubled = tenancy.__class__(
+            tenancy.admin_url,
+            tenancy.serving_url,
+            tenancy.roles,
+            lambda _: [*rows, rows[0]],
+            tenancy.reference,
+        )
+        with pytest.raises(DBAPIError, match="pk_permissions"):
+            create(doubled)
+        doubled.admin.dispose()
+
+
+@pytest.mark.parametrize("name", ["x" * 121, "NUL \0"])
+def test_a_name_that_can_not_be_stored_leaves_nothing_behind(tenancy, name):
+    school_id = uuid4()
+
+    with pytest.raises((DBAPIError, ValueError)):
+        create(tenancy, name, school_id=school_id)
+
+    assert traces(tenancy, school_id) == []
+
+
+def test_without_a_registry_the_message_says_what_to_do(server):
+    with installation(server, installed=False) as bare, pytest.raises(NotInstalled, match="tenants init"):
+        create(bare)
+
+
+# Whoever provisions.
+
+
+@pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
+@pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
+@pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
+def test_every_kind_of_installation_creates_and_serves(server, roles, one_login, superuser):
+    with installation(server, roles=roles, one_login=one_login, superuser=superuser) as tenancy:
+        first, second = create(tenancy), create(tenancy)
+        install(tenancy)  # a second time, with schools
+
+        for school in (first, second):
+            role = school.schema if roles else tenancy.serving_login
+            assert users_seen(tenancy, school) == [("admin", role)]
+        with tenancy.admin.connect() as connection:
+            assert {school.id for school in list_schools(connection)} == {first.id, second.id}
+
+
+@pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
+def test_a_fault_leaves_nothing_behind_whoever_provisions(server, superuser):
+    with installation(server, superuser=superuser) as tenancy:
+        school_id = uuid4()
+        with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=())
+            with pytest.raises(DBAPIError, match="division by zero"):
+                send(connection, ";\n".join([*statements, "SELECT 1/0"]))
+
+        assert traces(tenancy, school_id) == []
+
+
+def test_a_schools_role_can_do_nothing_by_itself(tenancy):
+    school = create(tenancy)
+
+    attributes = execute(
+        tenancy.admin_url,
+        "SELECT rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls "
+        "FROM pg_roles WHERE rolname = %s",
+        (school.schema,),
+    )
+    grants = execute(
+        tenancy.admin_url,
+        "SELECT member::regrole::text, inherit_option, set_option, admin_option FROM pg_auth_members "
+        "WHERE roleid = %s::regrole AND member = %s::regrole",
+        (school.schema, tenancy.serving_login),
+    )
+
+    assert attributes == [(False,) * 7]
+    assert grants == [(tenancy.serving_login, False, True, False)]
+
+
+def test_without_roles_the_serving_login_reads_and_writes_and_owns_nothing(server):
+    with installation(server, roles=False) as tenancy:
+        school = tagged_school(tenancy)
+
+        execute(tenancy.serving_url, f'UPDATE "{school.schema}".users SET gender = %s', ("MALE",))
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            execute(tenancy.serving_url, f'DROP TABLE "{school.schema}".users')
+
+
+def test_ids_are_uuids_in_the_names_of_schemas():
+    assert (
+        schema_of(UUID("01234567-89AB-cdef-0123-456789abcdef")) == "school_0123456789abcdef0123456789abcdef"
+    )

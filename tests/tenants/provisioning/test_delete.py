@@ -1,0 +1,287 @@
+"""Deleting a school: closed first, then backed up, then dropped in pieces; whatever stops it, it goes on or stays."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg2
+import pytest
+from sqlalchemy import event, text
+
+from tenants.backups.backup import back_up
+from tenants.backups.checksums import fingerprints
+from tenants.backups.restore import restore
+from tenants.connections.binding import Entry
+from tenants.exceptions import BackupRefused, SchoolBusy, SchoolDeleting, UnknownSchool
+from tenants.migrations.migrate import list_standings
+from tenants.provisioning.create import create_school
+from tenants.provisioning.delete import LOCKS, delete_school
+from tenants.registry.clients import create_client, list_clients
+from tenants.registry.schools import change_school, find_school
+from tests.cli.program import wait_for
+from tests.tenants.conftest import tagged_school
+from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, working
+from tests.tenants.provisioning.test_create import traces
+from tests.threads import at_once
+
+
+@pytest.fixture
+def school(tenancy):
+    """A school with a few rows."""
+    return tagged_school(tenancy)
+
+
+def found(tenancy, school):
+    """Find the school's row of the registry."""
+    with tenancy.admin.connect() as connection:
+        return find_school(connection, school.id)
+
+
+def tables(tenancy, school):
+    """Count the school's tables."""
+    ((count,),) = execute(
+        tenancy.admin_url, "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (school.schema,)
+    )
+    return count
+
+
+@contextmanager
+def held(tenancy, school, table="users"):
+    """Hold a table of the school, as a reader does, in a transaction that no school's request made."""
+    connection = psycopg2.connect(tenancy.admin_url.set(drivername="postgresql").render_as_string(False))
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(f'LOCK TABLE "{school.schema}".{table} IN ACCESS SHARE MODE')
+        yield
+
+
+class Stopped(BaseException):
+    """Stops a run where it stands."""
+
+
+@contextmanager
+def stopping_at_the_first_piece(total):
+    """Show progress by an end: after the first tables were dropped."""
+
+    def advance(_steps):
+        raise Stopped
+
+    yield advance
+
+
+def begin_and_stop(tenancy, school, folder):
+    """Leave a school half dropped."""
+
+    @contextmanager
+    def progress(length):
+        backing_up = found(tenancy, school).deletion == "closed"
+        with stopping_at_the_first_piece(length) as advance:
+            yield (lambda _steps: None) if backing_up else advance
+
+    with pytest.raises(Stopped):
+        delete_school(tenancy, school.id, backup_folder=folder, progress=progress)
+    left = found(tenancy, school)
+    assert (left.deletion, left.as_record()["status"]) == ("begun", "deleting")
+    assert 0 < tables(tenancy, school) < 32
+    return left
+
+
+# Gone, and nothing else.
+
+
+def test_nothing_is_left_but_the_backup(tenancy, school, tmp_path):
+    other = tagged_school(tenancy)
+    client = f"client {uuid4()}"
+    with tenancy.admin.begin() as connection:
+        create_client(connection, client_id=client, school_ids=[school.id, other.id])
+        before = fingerprints(connection, other.schema)
+
+    deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
+
+    assert traces(tenancy, school.id) == []
+    (name,) = os.listdir(tmp_path)
+    assert name.startswith(f"{school.id}-")
+    assert (deleted.name, deleted.backup, deleted.resumed) == (school.name, str(tmp_path / name), False)
+    with tenancy.admin.begin() as connection:
+        assert [c.schools for c in list_clients(connection) if c.id == client] == [(other.id,)]
+        assert fingerprints(connection, other.schema) == before
+    assert restore(tenancy, Path(deleted.backup)) == school
+
+
+def test_the_id_can_be_had_again(tenancy, school):
+    delete_school(tenancy, school.id, backup_folder=None)
+
+    again = create_school(tenancy, name="Again", administrator=ADMINISTRATOR, school_id=school.id)
+
+    assert again.id == school.id
+    delete_school(tenancy, school.id, backup_folder=None)
+    with pytest.raises(UnknownSchool):
+        delete_school(tenancy, school.id, backup_folder=None)
+
+
+# What is under way.
+
+
+def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, rules, school, tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        with working(guarded(engine, rules), Entry(school.id)) as session:
+            run = pool.submit(delete_school, tenancy, school.id, backup_folder=tmp_path)
+            wait_for(lambda: found(tenancy, school).deletion == "closed", "the closing")
+            # The request has touched no table so far.
+            insert = "INSERT INTO classrooms (id, name, level) VALUES (:id, 'under way', 'x')"
+            session.execute(text(insert), {"id": uuid4()})
+            assert not run.done()
+        deleted = run.result(60)
+
+    copy = restore(tenancy, Path(deleted.backup))
+    names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms')
+    assert ("under way",) in names
+
+
+def test_what_does_not_end_leaves_the_school_as_it_was(tenancy, engine, rules, school, tmp_path):
+    with working(guarded(engine, rules), Entry(school.id)):
+        with pytest.raises(SchoolBusy, match="try again"):
+            delete_school(tenancy, school.id, backup_folder=tmp_path, patience=0.05)
+        assert found(tenancy, school) == school
+        assert os.listdir(tmp_path) == []
+
+
+def test_the_school_is_unknown_from_the_first_moment_on(app, tenancy, document, committing, tmp_path):
+    api = committing.api
+    school = found(tenancy, type("Place", (), {"id": api.school}))
+    with ThreadPoolExecutor(1) as pool:
+        with held(tenancy, school):
+            run = pool.submit(delete_school, tenancy, api.school, backup_folder=None)
+            wait_for(lambda: found(tenancy, school).deletion == "begun", "the first drop")
+            assert api.get("/classrooms").status_code == 404
+            assert api.get("/users?pageNumber=0&pageSize=50").status_code == 404
+        run.result(60)
+    assert api.get("/classrooms").status_code == 404
+
+
+def test_a_lock_that_is_not_given_up_ends_the_run_and_the_next_goes_on(tenancy, school):
+    with held(tenancy, school), pytest.raises(SchoolBusy, match="goes on when delete is run again"):
+        delete_school(tenancy, school.id, backup_folder=None, patience=0.2)
+    assert found(tenancy, school).deletion == "begun"
+
+    assert delete_school(tenancy, school.id, backup_folder=None).resumed
+    assert traces(tenancy, school.id) == []
+
+
+# What fails, and what was broken off.
+
+
+def test_where_the_backup_fails_the_school_is_open_again(tenancy, school, tmp_path):
+    execute(tenancy.admin_url, f'CREATE VIEW "{school.schema}".strange AS SELECT 1')
+    count = tables(tenancy, school)
+
+    with pytest.raises(BackupRefused, match="CREATE VIEW"):
+        delete_school(tenancy, school.id, backup_folder=tmp_path)
+
+    assert found(tenancy, school) == school
+    assert tables(tenancy, school) == count
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_deletion_that_was_broken_off_goes_on_with_its_first_backup(tenancy, school, tmp_path):
+    left = begin_and_stop(tenancy, school, tmp_path)
+
+    deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
+
+    assert (deleted.backup, deleted.resumed) == (left.backup, True)
+    assert os.listdir(tmp_path) == [Path(left.backup).name]
+    assert traces(tenancy, school.id) == []
+    assert restore(tenancy, Path(left.backup)) == school
+
+
+def test_a_school_that_is_half_gone_is_neither_opened_nor_backed_up_nor_migrated(tenancy, school, tmp_path):
+    left = begin_and_stop(tenancy, school, tmp_path)
+
+    with tenancy.admin.begin() as connection, pytest.raises(SchoolDeleting, match="parts of it are gone"):
+        change_school(connection, school.id, status="active", deletion=None)
+    with pytest.raises(SchoolDeleting, match=f"Its backup is {left.backup}"):
+        back_up(tenancy, school.id, tmp_path / "half.zip")
+    with tenancy.admin.connect() as connection:
+        standings = {standing.id: standing for standing in list_standings(connection, tenancy)}
+    assert standings[school.id].state == "deleting"
+    delete_school(tenancy, school.id, backup_folder=None)
+
+
+def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(tenancy, school, tmp_path):
+    execute(
+        tenancy.admin_url, "UPDATE registry.schools SET deletion = 'closed' WHERE id = %s", (str(school.id),)
+    )
+    with tenancy.admin.begin() as connection:
+        assert change_school(connection, school.id, status="active", deletion=None) == school
+    execute(
+        tenancy.admin_url, "UPDATE registry.schools SET deletion = 'closed' WHERE id = %s", (str(school.id),)
+    )
+
+    deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
+
+    assert (deleted.resumed, len(os.listdir(tmp_path))) == (False, 1)
+    assert restore(tenancy, Path(deleted.backup)) == school
+
+
+def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path):
+    opening = "UPDATE registry.schools SET deletion = NULL WHERE id = %s"
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE query = %s AND wait_event_type = 'Lock'"
+
+    with ThreadPoolExecutor(1) as pool:
+
+        @contextmanager
+        def progress(_tables):
+            # The backup holds the school: whoever would open it is next.
+            pool.submit(execute, tenancy.admin_url, opening, (str(school.id),))
+            sent = opening.replace("%s", f"'{school.id}'")
+            wait_for(lambda: execute(tenancy.admin_url, waiting, (sent,)), "the opening")
+            yield lambda _steps: None
+
+        with pytest.raises(SchoolDeleting, match="opened again meanwhile: it stays"):
+            delete_school(tenancy, school.id, backup_folder=tmp_path, progress=progress)
+    assert found(tenancy, school) == school
+
+
+def test_two_at_once_delete_it_once(tenancy, school, tmp_path):
+    first, second = at_once(2, lambda _: delete_school(tenancy, school.id, backup_folder=tmp_path))
+
+    assert (first.id, second.id) == (school.id, school.id)
+    assert traces(tenancy, school.id) == []
+    made = [deleted.backup for deleted in (first, second) if deleted.backup]
+    assert restore(tenancy, Path(made[0])).id == school.id
+
+
+# In pieces.
+
+
+def test_a_transaction_takes_no_more_locks_than_it_may(server):
+    """Of a school with far more tables than ours has, each of which refers to others."""
+    with installation(server) as tenancy:
+        school = create_school(tenancy, name="Large", administrator=ADMINISTRATOR)
+        create = "".join(
+            f'CREATE TABLE "{school.schema}".extra_{n} (id uuid PRIMARY KEY, a text, '
+            f'u uuid REFERENCES "{school.schema}".users, s uuid REFERENCES "{school.schema}".extra_{n});'
+            for n in range(150)
+        )
+        execute(tenancy.admin_url, f'SET ROLE "{school.schema}"; {create}')
+        locks, dropped = [], []
+
+        def count(connection, _cursor, statement, *_):
+            if statement.startswith("DROP"):
+                with connection.connection.cursor() as cursor:
+                    cursor.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
+                    locks.append(cursor.fetchone()[0])
+                    dropped.append(statement.count(f'"{school.schema}".'))
+
+        event.listen(tenancy.admin, "after_cursor_execute", count)
+        delete_school(tenancy, school.id, backup_folder=None)
+
+        assert traces(tenancy, school.id) == []
+        assert sum(dropped) > 150
+        # A table to which all others refer goes last, by itself or with few.
+        several = [count for count, pieces in zip(locks, dropped, strict=True) if pieces > 1]
+        assert max(several) <= LOCKS
+        assert len(locks) > 20

@@ -1,0 +1,435 @@
+"""Installing: the registry, and a login that may read it and nothing else; again, and two at once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import shutil
+from dataclasses import replace
+from uuid import uuid4
+
+import psycopg2
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, event, text
+
+from tenants.connections.binding import Entry
+from tenants.connections.engines import quoted, registry_url, serving_engine
+from tenants.exceptions import NotInstalled, UnfitLogin
+from tenants.migrations.migration_sql import history
+from tenants.provisioning.create import create_school
+from tenants.registry import installation as installing
+from tenants.registry.installation import check_installed, install
+from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, rules_of, working
+from tests.threads import at_once
+
+ODD_NAMES = (
+    'odd "quoted"',
+    "odd'apostrophe",
+    "odd %s %(x)s 100%",
+    "odd:colon",
+    "odd\\slash",
+    "Odd Ọmọ 学校",
+    "odd;--",
+)
+ODD_PASSWORDS = (
+    "it's",
+    'quo"te',
+    "100% %s %(x)s",
+    "co:lon",
+    "back\\slash",
+    "pass/word@host?x=1",
+    "Ünï 学校",
+    " space ",
+)
+
+
+@pytest.fixture
+def bare(server):
+    """A database without a registry."""
+    with installation(server, installed=False) as tenancy:
+        yield tenancy
+
+
+@pytest.fixture
+def login(server, bare):
+    """Names logins for the test; they are gone after it."""
+    named = []
+
+    def name(wanted):
+        named.append(f"{wanted} {uuid4().hex[:8]}")
+        return replace(bare, serving_url=bare.serving_url.set(username=named[-1]))
+
+    yield name
+    for one in named:
+        execute(bare.admin_url, f"DROP OWNED BY {quoted(one)}")
+        execute(server, f"DROP ROLE {quoted(one)}")
+
+
+def role_of(tenancy):
+    """Read the attributes of the serving login."""
+    columns = "rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls"
+    return execute(
+        tenancy.admin_url, f"SELECT {columns} FROM pg_roles WHERE rolname = %s", (tenancy.serving_login,)
+    )
+
+
+def password_fits(tenancy, password):
+    """Compute what PostgreSQL keeps of a password (RFC 5803), and compare."""
+    ((kept,),) = execute(
+        tenancy.admin_url, "SELECT rolpassword FROM pg_authid WHERE rolname = %s", (tenancy.serving_login,)
+    )
+    rounds, salt, keys = kept.removeprefix("SCRAM-SHA-256$").replace("$", ":").split(":", 2)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(salt), int(rounds))
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    return base64.b64decode(keys.split(":")[0]) == hashlib.sha256(client_key).digest()
+
+
+def what_is_there(tenancy):
+    """Read everything that installing makes, except for the hash of the password with its salt."""
+    return {
+        query: execute(tenancy.admin_url, query)
+        for query in (
+            "SELECT oid, nspacl::text FROM pg_namespace WHERE nspname = 'registry'",
+            "SELECT oid, relacl::text FROM pg_class WHERE relnamespace = 'registry'::regnamespace ORDER BY 1",
+            "SELECT proname, proacl::text FROM pg_proc WHERE pronamespace = 'registry'::regnamespace",
+            "SELECT * FROM registry.revision",
+            "SELECT count(*) FROM registry.nationalities",
+            "SELECT count(*) FROM registry.lgas",
+            "SELECT * FROM pg_db_role_setting ORDER BY 1, 2",
+            f"SELECT rolinherit, rolcanlogin FROM pg_roles WHERE rolname = '{tenancy.serving_login}'",
+        )
+    }
+
+
+def can_work(tenancy, school):
+    """Tell whether the serving login reaches a school as a request does."""
+    engine = serving_engine(tenancy.serving_url, pool_size=1)
+    try:
+        with working(guarded(engine, rules_of(tenancy)), Entry(school.id)) as session:
+            return session.scalars(text("SELECT username FROM users")).all() == ["admin"]
+    finally:
+        engine.dispose()
+
+
+# The registry.
+
+
+def test_again_changes_nothing(bare):
+    install(bare)
+    before = what_is_there(bare)
+
+    install(bare)
+
+    assert what_is_there(bare) == before
+    assert before["SELECT count(*) FROM registry.lgas"] == [(774,)]
+
+
+def test_two_at_once(bare):
+    others = [replace(bare) for _ in range(4)]
+    at_once(4, lambda number: install(others[number]))
+    for other in others:
+        other.admin.dispose()
+
+    assert execute(bare.admin_url, "SELECT count(*) FROM registry.revision") == [(1,)]
+    assert can_work(bare, create_school(bare, name="x", administrator=ADMINISTRATOR))
+
+
+def test_reference_data_is_brought_up_to_date(bare):
+    install(bare)
+    execute(bare.admin_url, "UPDATE registry.states SET name = 'Old name' WHERE code = 'LA'")
+    execute(bare.admin_url, "DELETE FROM registry.lgas WHERE name = 'Bakassi'")
+
+    install(bare)
+
+    assert execute(bare.admin_url, "SELECT name FROM registry.states WHERE code = 'LA'") == [("Lagos",)]
+    assert execute(bare.admin_url, "SELECT count(*) FROM registry.lgas") == [(774,)]
+
+
+def test_a_registry_of_a_later_version_is_left_alone(bare):
+    install(bare)
+    execute(bare.admin_url, "UPDATE registry.revision SET version_num = 'r9999'")
+
+    with pytest.raises(NotInstalled, match="r9999"):
+        install(bare)
+
+    assert execute(bare.admin_url, "SELECT version_num FROM registry.revision") == [("r9999",)]
+
+
+def test_a_fault_leaves_nothing_behind(bare):
+    def fail(_connection):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        install(replace(bare, reference=fail))
+
+    assert execute(bare.admin_url, "SELECT FROM pg_namespace WHERE nspname = 'registry'") == []
+    assert role_of(bare) == []
+
+
+def test_an_older_registry_is_led_to_the_newest_revision(bare, tmp_path, monkeypatch):
+    install(bare)
+    school = create_school(bare, name="x", administrator=ADMINISTRATOR)
+    longer = shutil.copytree(history("registry"), tmp_path / "registry")
+    newest = ScriptDirectory(str(longer)).get_current_head()
+    (longer / "versions" / "r9998_added.py").write_text(
+        "from alembic import op\n"
+        f"revision, down_revision = 'r9998', '{newest}'\n"
+        "def upgrade():\n"
+        "    op.execute('CREATE TABLE registry.added (id uuid)')\n"
+    )
+    monkeypatch.setattr(installing, "history", lambda name: tmp_path / name)
+
+    install(bare)
+
+    assert execute(bare.admin_url, "SELECT version_num FROM registry.revision") == [("r9998",)]
+    assert execute(bare.serving_url, "SELECT * FROM registry.added") == []
+    assert can_work(bare, school)
+
+
+def check(url):
+    engine = create_engine(registry_url(url))
+    try:
+        with engine.connect() as connection:
+            check_installed(connection)
+    finally:
+        engine.dispose()
+
+
+def test_what_is_installed_is_told_from_what_is_not(bare, server, login):
+    with pytest.raises(NotInstalled, match="tenants init"):
+        check(bare.admin_url)
+
+    install(bare)
+    check(bare.serving_url)
+
+    stranger = login("stranger").serving_url
+    execute(server, f"CREATE ROLE {quoted(stranger.username)} LOGIN PASSWORD 'a password'")
+    with pytest.raises(NotInstalled, match="tenants init"):
+        check(stranger)
+
+    execute(bare.admin_url, "UPDATE registry.revision SET version_num = 'r0000'")
+    with pytest.raises(NotInstalled, match="tenants init"):
+        check(bare.serving_url)
+
+
+# The login.
+
+
+def test_the_login_can_sign_in_and_nothing_more(tenancy):
+    assert role_of(tenancy) == [(True, False, False, False, False, False, False)]
+
+
+def rights_of(tenancy):
+    """List what the serving login may do to the registry."""
+    return execute(
+        tenancy.serving_url,
+        """
+        SELECT 'table', relname::text, right_ FROM pg_class
+        CROSS JOIN string_to_table('SELECT INSERT UPDATE DELETE TRUNCATE REFERENCES TRIGGER', ' ') AS right_
+        WHERE relnamespace = to_regnamespace('registry') AND relkind = 'r'
+            AND has_table_privilege(oid, right_)
+        UNION ALL SELECT 'schema', 'registry', right_ FROM unnest(ARRAY['USAGE', 'CREATE']) AS right_
+        WHERE has_schema_privilege('registry', right_)
+        UNION ALL SELECT 'function', proname, 'EXECUTE' FROM pg_proc
+        WHERE pronamespace = to_regnamespace('registry') AND has_function_privilege(oid, 'EXECUTE')
+        ORDER BY 1, 2
+        """,
+    )
+
+
+TABLES = (
+    "client_schools",
+    "clients",
+    "failed_migrations",
+    "lgas",
+    "nationalities",
+    "revision",
+    "schools",
+    "states",
+)
+RIGHTS = [
+    ("function", "enter", "EXECUTE"),
+    ("schema", "registry", "USAGE"),
+    *(("table", table, "SELECT") for table in TABLES),
+]
+
+
+def test_the_login_may_read_the_registry_and_knock_at_its_door(tenancy):
+    assert rights_of(tenancy) == RIGHTS
+
+
+def test_rights_that_were_granted_by_hand_are_taken_away(bare):
+    install(bare)
+    login = quoted(bare.serving_login)
+    execute(bare.admin_url, f"GRANT ALL ON ALL TABLES IN SCHEMA registry TO {login}")
+    execute(bare.admin_url, f"GRANT ALL ON SCHEMA registry TO {login}")
+    assert rights_of(bare) != RIGHTS
+
+    install(bare)
+
+    assert rights_of(bare) == RIGHTS
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO registry.clients VALUES ('x', null, true, true, '{}', '2026-01-01', null)",
+        "UPDATE registry.schools SET status = 'active'",
+        "DELETE FROM registry.schools",
+        "TRUNCATE registry.client_schools",
+        "CREATE TABLE registry.mine (id int)",
+        "CREATE OR REPLACE FUNCTION registry.enter(school uuid, serves text[], client text) RETURNS void "
+        "LANGUAGE sql AS ''",
+        "DROP SCHEMA registry CASCADE",
+        "CREATE TABLE public.mine (id int)",
+        "CREATE TEMPORARY TABLE mine (id int)",
+        "CREATE SCHEMA mine",
+        "CREATE ROLE mine",
+        "CREATE DATABASE mine",
+        "ALTER SYSTEM SET work_mem = '1GB'",
+        "SELECT * FROM pg_authid",
+    ],
+)
+def test_the_login_writes_and_creates_nothing(tenancy, statement):
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        execute(tenancy.serving_url, statement)
+
+
+def test_nobody_else_reaches_the_registry(bare, server, login):
+    install(bare)
+    stranger = login("stranger").serving_url
+    execute(server, f"CREATE ROLE {quoted(stranger.username)} LOGIN PASSWORD 'a password'")
+
+    for statement in (
+        "SELECT * FROM registry.schools",
+        f"SELECT registry.enter('{uuid4()}', '{{}}', null)",
+        "CREATE TEMPORARY TABLE mine (id int)",
+    ):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            execute(stranger, statement)
+
+
+def test_the_door_is_closed_to_all_by_its_own_rights_too(tenancy):
+    (rights,) = execute(tenancy.admin_url, "SELECT proacl::text FROM pg_proc WHERE proname = 'enter'")
+
+    # An entry without a name before the sign would be that of all roles.
+    assert "{=" not in rights[0]
+    assert ",=" not in rights[0]
+
+
+def test_the_logins_own_settings(tenancy):
+    for setting, value in {
+        "search_path": '""',
+        "timezone": "UTC",
+        "statement_timeout": "1min",
+        "idle_in_transaction_session_timeout": "1min",
+    }.items():
+        assert execute(tenancy.serving_url, f"SHOW {setting}") == [(value,)]
+
+
+def test_a_login_of_any_name(login):
+    for name in ODD_NAMES:
+        tenancy = login(name)
+        install(tenancy)
+        install(tenancy)
+
+        assert role_of(tenancy) == [(True, False, False, False, False, False, False)]
+        assert password_fits(tenancy, "a password")
+        assert can_work(tenancy, create_school(tenancy, name="x", administrator=ADMINISTRATOR))
+        tenancy.admin.dispose()
+
+
+def test_a_password_of_any_kind_and_a_changed_one(bare):
+    before = "a password"
+    install(bare)
+    for password in ODD_PASSWORDS:
+        changed = replace(bare, serving_url=bare.serving_url.set(password=password))
+        install(changed)
+        changed.admin.dispose()
+
+        assert password_fits(bare, password)
+        assert not password_fits(bare, before)
+        before = password
+
+
+def test_without_a_password_the_kept_one_stays(bare):
+    install(bare)
+    # URL.set() can't take a password away.
+    silent = replace(bare, serving_url=bare.serving_url._replace(password=None))
+
+    install(silent)
+
+    assert password_fits(bare, "a password")
+    silent.admin.dispose()
+
+
+def test_no_password_reaches_the_server_in_the_clear(bare):
+    sent = []
+    event.listen(
+        bare.admin, "before_cursor_execute", lambda *arguments: sent.append(f"{arguments[2]} {arguments[3]}")
+    )
+    install(bare)
+
+    assert any("PASSWORD" in statement for statement in sent)
+    assert not any("a password" in statement for statement in sent)
+
+
+def test_a_login_that_exists_is_made_fit(bare):
+    execute(bare.admin_url, f"CREATE ROLE {quoted(bare.serving_login)} NOLOGIN INHERIT")
+
+    install(bare)
+
+    assert role_of(bare) == [(True, False, False, False, False, False, False)]
+    assert can_work(bare, create_school(bare, name="x", administrator=ADMINISTRATOR))
+
+
+def test_a_login_with_powers_is_refused_and_left_alone(bare, server):
+    for power in ("SUPERUSER", "CREATEROLE", "CREATEDB", "REPLICATION", "BYPASSRLS"):
+        execute(server, f"CREATE ROLE {quoted(bare.serving_login)} LOGIN {power}")
+        before = role_of(bare)
+
+        with pytest.raises(UnfitLogin, match=power):
+            install(bare)
+
+        assert role_of(bare) == before
+        assert execute(bare.admin_url, "SELECT FROM pg_namespace WHERE nspname = 'registry'") == []
+        execute(server, f"DROP ROLE {quoted(bare.serving_login)}")
+
+
+@pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
+def test_a_login_of_another_name_is_let_into_the_schools_that_exist(bare, login, roles):
+    bare = replace(bare, roles=roles)
+    install(bare)
+    schools = [create_school(bare, name="x", administrator=ADMINISTRATOR) for _ in range(2)]
+    newcomer = replace(login("newcomer"), roles=roles)
+
+    install(newcomer)
+
+    assert all(can_work(newcomer, school) for school in schools)
+    assert all(can_work(bare, school) for school in schools)
+    for tenancy in (bare, newcomer):
+        tenancy.admin.dispose()
+
+
+def test_from_one_login_to_two(bare):
+    alone = replace(bare, serving_url=bare.admin_url)
+    install(alone)
+    school = create_school(alone, name="x", administrator=ADMINISTRATOR)
+    assert can_work(alone, school)
+
+    install(bare)
+
+    assert can_work(bare, school)
+    alone.admin.dispose()
+
+
+def test_one_login_is_left_as_it_is(bare):
+    before = execute(bare.admin_url, "SELECT rolname, rolinherit, rolconfig FROM pg_roles ORDER BY 1")
+    alone = replace(bare, serving_url=bare.admin_url)
+
+    install(alone)
+
+    assert execute(bare.admin_url, "SELECT rolname, rolinherit, rolconfig FROM pg_roles ORDER BY 1") == before
+    alone.admin.dispose()

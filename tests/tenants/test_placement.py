@@ -1,0 +1,353 @@
+"""Schools divided over several logins: each reaches its own alone, and their number can change under way."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from school_service.app import create_app
+from school_service.auth.signing_key import SigningKey
+from school_service.config import Settings
+from school_service.core.database import db
+from school_service.web.request_scope import in_school
+from tenants.connections.binding import Entry
+from tenants.connections.engines import enter, quoted, serving_engine
+from tenants.exceptions import NoSchool, NotInstalled, SchoolUpgrading, UnfitLogin
+from tenants.placement import Placement
+from tenants.provisioning.create import create_school
+from tenants.registry import installation as installing
+from tenants.registry.installation import install, withdraw
+from tests.tenants.conftest import tagged_school
+from tests.tenants.installations import (
+    ADMINISTRATOR,
+    execute,
+    guarded,
+    installation,
+    rules_of,
+    working,
+)
+
+# Which login serves a school.
+
+
+def test_one_login_serves_every_school():
+    placement = Placement("school")
+
+    assert placement.all_logins == placement.school_logins == ("school",)
+    assert {placement.login_of(uuid4()) for _ in range(20)} == {"school"}
+
+
+def test_of_several_logins_a_school_always_has_the_same():
+    placement = Placement("school", 16)
+    ids = [uuid4() for _ in range(1600)]
+
+    served = [placement.login_of(school_id) for school_id in ids]
+
+    assert served == [Placement("school", 16).login_of(UUID(str(school_id))) for school_id in ids]
+    assert set(served) == {f"school_{number:02}" for number in range(1, 17)}
+    assert max(map(served.count, set(served))) < 200
+    # What has been granted by this rule is granted: it may not change from version to version.
+    assert placement.login_of(UUID("01234567-89ab-4def-8123-456789abcdef")) == "school_16"
+    assert placement.login_of(UUID("01234567-89ab-4def-8123-456789abcde0")) == "school_01"
+
+
+def test_with_several_logins_the_registrys_has_no_school():
+    placement = Placement("school", 2)
+
+    assert placement.all_logins == ("school", "school_01", "school_02")
+    assert placement.school_logins == ("school_01", "school_02")
+
+
+@pytest.mark.parametrize(
+    ("name", "was"),
+    [
+        ("school", True),
+        ("school_01", True),
+        ("school_99", True),
+        ("school_1", False),
+        ("school_100", False),
+        ("school_1x", False),
+        ("school_", False),
+        ("school_\u0660\u0661", False),
+        ("schools_01", False),
+        ("other", False),
+    ],
+)
+def test_a_placements_logins_are_told_from_others(name, was):
+    assert Placement("school", 2).was_login(name) is was
+
+
+def test_too_many_schools_for_the_logins_are_said():
+    assert Placement("school").advice(1000) is None
+    assert Placement("school", 10).advice(10_000) is None
+    assert "1001 schools share 1 serving login," in Placement("school").advice(1001)
+    assert "SERVING_LOGINS to 2 " in Placement("school").advice(1001)
+    assert "10001 schools share 10 serving logins," in Placement("school", 10).advice(10_001)
+    # There are no more.
+    assert Placement("school", 99).advice(200_000) is None
+
+
+def test_a_pool_keeps_its_share_and_one_more():
+    assert Placement("school").kept_connections(10) == 10
+    assert Placement("school", 2).kept_connections(10) == 6
+    assert Placement("school", 16).kept_connections(10) == 2
+    assert Placement("school", 16).kept_connections(1) == 1
+
+
+# Installing.
+
+
+@pytest.fixture
+def one(server):
+    """An installation whose one login serves three schools."""
+    with installation(server) as tenancy:
+        for _ in range(3):
+            tagged_school(tenancy)
+        yield tenancy
+
+
+def schools_of(tenancy):
+    return [UUID(row[0]) for row in execute(tenancy.admin_url, "SELECT id::text FROM registry.schools")]
+
+
+def members(tenancy):
+    """Map each login of the installation to the schools whose role it may become."""
+    found = execute(
+        tenancy.admin_url,
+        "SELECT m.member::regrole::text, substr(m.roleid::regrole::text, 8)::uuid::text "
+        "FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid "
+        "WHERE m.set_option AND NOT m.inherit_option AND starts_with(m.member::regrole::text, %s) "
+        "AND starts_with(r.rolname, 'school_') AND r.rolname <> %s",
+        (tenancy.serving_login, tenancy.serving_login),
+    )
+    members = {}
+    for login, school in found:
+        members.setdefault(login, set()).add(UUID(school))
+    return members
+
+
+def divided(tenancy):
+    """Map each login to the schools that its placement gives it."""
+    placement, wanted = tenancy.placement, {}
+    for school_id in schools_of(tenancy):
+        wanted.setdefault(placement.login_of(school_id), set()).add(school_id)
+    return wanted
+
+
+def works(tenancy, school_id, login=None):
+    """Tell whether a school's login, or another, works in it as a request does."""
+    url = tenancy.serving_url.set(username=login or tenancy.placement.login_of(school_id))
+    engine = serving_engine(url, pool_size=1)
+    try:
+        with working(guarded(engine, rules_of(tenancy)), Entry(school_id)) as session:
+            return session.scalars(text("SELECT username FROM users")).all() == ["admin"]
+    except SchoolUpgrading:
+        return False
+    finally:
+        engine.dispose()
+
+
+def test_more_logins_open_the_schools_that_exist_and_close_none(one):
+    three = replace(one, logins=3)
+
+    install(three)
+
+    assert members(one) == {one.serving_login: set(schools_of(one)), **divided(three)}
+    assert all(works(here, school_id) for here in (one, three) for school_id in schools_of(one))
+
+
+def test_what_is_not_used_any_more_is_withdrawn(one):
+    three = replace(one, logins=3)
+    install(three)
+
+    assert withdraw(three) == 3
+
+    assert members(one) == divided(three)
+    assert all(works(three, school_id) for school_id in schools_of(one))
+    assert not any(works(one, school_id) for school_id in schools_of(one))
+    assert withdraw(three) == 0
+
+
+def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(one):
+    three = replace(one, logins=3)
+    install(three)
+    withdraw(three)
+
+    install(one)
+    assert all(works(here, school_id) for here in (one, three) for school_id in schools_of(one))
+
+    assert withdraw(one) == 3
+    assert members(one) == {one.serving_login: set(schools_of(one))}
+    can_sign_in = execute(
+        one.admin_url,
+        "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, %s)",
+        (one.serving_login,),
+    )
+    assert can_sign_in == [(one.serving_login,)]
+
+    install(three)
+    assert all(works(three, school_id) for school_id in schools_of(one))
+
+
+def test_logins_of_others_are_left_alone(one, server):
+    stranger = f"{one.serving_login}_copy"
+    role = f"school_{schools_of(one)[0].hex}"
+    execute(one.admin_url, f"CREATE ROLE {quoted(stranger)} LOGIN")
+    execute(one.admin_url, f"GRANT {role} TO {quoted(stranger)} WITH INHERIT FALSE, SET TRUE")
+
+    withdraw(replace(one, logins=2))
+
+    assert stranger in members(one)
+
+
+def test_many_schools_are_opened_and_withdrawn_in_pieces(one, monkeypatch):
+    monkeypatch.setattr(installing, "_AT_ONCE", 1)
+    two = replace(one, logins=2)
+
+    install(two)
+    withdraw(two)
+
+    assert members(one) == divided(two)
+
+
+def test_a_new_school_is_open_to_its_login_alone(server):
+    with installation(server, logins=2) as tenancy:
+        for _ in range(6):
+            create_school(tenancy, name="x", administrator=ADMINISTRATOR)
+
+        assert members(tenancy) == divided(tenancy)
+        assert all(works(tenancy, school_id) for school_id in schools_of(tenancy))
+
+
+def test_an_operator_who_is_no_superuser_divides_schools_too(server):
+    with installation(server, superuser=False) as tenancy:
+        create_school(tenancy, name="x", administrator=ADMINISTRATOR)
+        two = replace(tenancy, logins=2)
+
+        install(two)
+        create_school(two, name="y", administrator=ADMINISTRATOR)
+        withdraw(two)
+
+        assert members(tenancy) == divided(two)
+        assert all(works(two, school_id) for school_id in schools_of(tenancy))
+
+
+def test_a_school_of_a_login_that_is_not_made_yet_is_refused(one):
+    before = schools_of(one)
+
+    with pytest.raises(NotInstalled, match="tenants init"):
+        create_school(replace(one, logins=2), name="x", administrator=ADMINISTRATOR)
+
+    assert schools_of(one) == before
+
+
+def test_each_login_has_no_power_and_the_same_settings(server):
+    with installation(server, logins=2) as tenancy:
+        found = execute(
+            tenancy.admin_url,
+            "SELECT rolname, rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, "
+            "rolbypassrls FROM pg_roles WHERE starts_with(rolname, %s) ORDER BY 1",
+            (tenancy.serving_login,),
+        )
+        paths = {
+            execute(tenancy.serving_url.set(username=login), "SHOW search_path")[0][0]
+            for login in tenancy.placement.all_logins
+        }
+
+    assert found == [(login, True, *[False] * 6) for login in sorted(tenancy.placement.all_logins)]
+    assert paths == {'""'}
+
+
+def test_a_login_with_powers_is_refused_whichever_it_is(one):
+    login = f"{one.serving_login}_02"
+    execute(one.admin_url, f"CREATE ROLE {quoted(login)} LOGIN CREATEROLE")
+
+    with pytest.raises(UnfitLogin, match="_02 has CREATEROLE"):
+        install(replace(one, logins=2))
+
+
+def test_one_login_that_does_everything_is_not_divided(one):
+    with pytest.raises(UnfitLogin, match="SERVING_LOGINS"):
+        install(replace(one, serving_url=one.admin_url, logins=2))
+
+
+# Serving.
+
+
+@pytest.fixture
+def make_app(one):
+    """Makes applications on the installation, with so many logins."""
+    made = []
+
+    def make(logins, **environment):
+        app = create_app(
+            Settings.load(
+                {
+                    "DATABASE_URL": one.serving_url.render_as_string(hide_password=False),
+                    "SIGNING_KEY": SigningKey.generate().to_pem(),
+                    "SERVING_LOGINS": str(logins),
+                    **environment,
+                }
+            )
+        )
+        made.append(app)
+        return app
+
+    yield make
+    for app in made:
+        with app.app_context():
+            for engine in db.engines.values():
+                engine.dispose()
+
+
+def test_an_application_takes_each_school_to_its_login(one, make_app):
+    three = replace(one, logins=3)
+    install(three)
+    withdraw(three)
+    app = make_app(3)
+
+    with app.app_context():
+        for school_id in schools_of(one):
+            with in_school(Entry(school_id)):
+                served = db.session.scalars(text("SELECT session_user")).one()
+            assert served == three.placement.login_of(school_id)
+
+
+def test_without_a_school_there_is_no_engine(make_app):
+    for logins in (1, 2):
+        app = make_app(logins)
+        with app.app_context():
+            with pytest.raises(NoSchool):
+                db.session.execute(text("SELECT 1"))
+            with pytest.raises(NoSchool):
+                db.session.get_bind()
+            db.session.rollback()
+
+
+def test_each_logins_pool_keeps_a_share_and_opens_more_in_passing(make_app):
+    with make_app(4, POOL_SIZE="6").app_context():
+        pools = {name: engine.pool for name, engine in db.engines.items() if name != "registry"}
+
+        assert len(pools) == 4
+        assert {(pool.size(), pool._max_overflow) for pool in pools.values()} == {(3, 3)}
+
+
+def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
+    school_id = schools_of(one)[0]
+    two = replace(one, logins=2)
+    install(two)
+    withdraw(two)
+    engine = serving_engine(one.serving_url, pool_size=1)
+    sessions = guarded(engine, rules_of(one))
+
+    with caplog.at_level(logging.WARNING), sessions() as session:
+        with pytest.raises(SchoolUpgrading, match="just now"):
+            enter(session, Entry(school_id))
+        assert not session.in_transaction()
+    engine.dispose()
+
+    assert "school-service tenants init" in caplog.text

@@ -1,0 +1,257 @@
+"""The database away, busy or of another version: 503 with Retry-After, and the process recovers by itself."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+from flask.views import MethodView
+from sqlalchemy import URL, text
+
+from school_service.app import create_app
+from school_service.auth.signing_key import SigningKey
+from school_service.auth.tokens import issue_user_token
+from school_service.core.database import db
+from school_service.web.blueprint import Blueprint
+from tenants.registry.schools import change_school
+from tests.client import ApiClient, Document
+from tests.conftest import make_place
+from tests.threads import at_once
+from tests.web.conftest import TakenSchema
+
+AWAY = "The database can't be reached. Try again shortly."
+BUSY = "The service is overloaded. Try again shortly."
+
+
+def assert_away(answer, message):
+    body = answer.get_json()
+    assert (answer.status_code, body["message"]) == (503, message), body
+    assert body["request_id"] == answer.headers["X-Request-ID"]
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+
+
+@contextmanager
+def running(settings):
+    app = create_app(settings)
+    try:
+        yield app
+    finally:
+        with app.app_context():
+            for engine in db.engines.values():
+                engine.dispose()
+
+
+def terminate_backends(tenancy):
+    """End every connection of the login that serves, and see them end."""
+    with tenancy.admin.begin() as connection:
+        connection.execute(
+            text("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = :login"),
+            {"login": tenancy.serving_login},
+        )
+
+
+@pytest.fixture(scope="module")
+def own_place(app, tenancy):
+    return make_place(app, tenancy, "Abeokuta Grammar School")
+
+
+@pytest.fixture
+def caller(app, document, own_place):
+    """The administrator of a school of this module, whose requests commit."""
+    return ApiClient(app, document, own_place.admin_token, own_place.id)
+
+
+# Nobody at the address
+
+
+@pytest.fixture
+def lost(settings):
+    """A client of an application whose database is at a closed port."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    address = URL.create("postgresql", "serving", "secret", "127.0.0.1", port, "school")
+    with running(replace(settings, database_url=address)) as app:
+        school = uuid4()
+        with app.app_context():
+            key = SigningKey.from_pem(settings.signing_key)
+            token = issue_user_token(key, uuid4(), school)["access_token"]
+        yield ApiClient(app, Document(app), token, school)
+
+
+@pytest.mark.parametrize("path", ["/classrooms", "/users", "/lgas", "/roles"])
+def test_while_the_database_is_away_reading_is_503(lost, path):
+    assert_away(lost.get(path), AWAY)
+
+
+def test_while_the_database_is_away_writing_is_503(lost):
+    assert_away(lost.post("/classrooms", {"name": "JSS 1", "level": "Junior"}), AWAY)
+
+
+def test_while_the_database_is_away_machines_get_no_token(lost):
+    asked = {
+        "client_id": "a",
+        "client_secret": "b",
+        "audience": "school-service",
+        "grant_type": "client_credentials",
+    }
+    assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", asked), AWAY)
+
+
+def test_while_the_database_is_away_health_says_so(lost):
+    answer = lost.using(token=None, school=None).get("/health")
+
+    assert (answer.status_code, answer.get_json()["database"]) == (503, "unreachable")
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_while_the_database_is_away_tokens_are_still_judged_and_pages_shown(lost):
+    assert lost.using(token="nonsense").get("/classrooms").status_code == 401
+    assert lost.using(school=None).get("/classrooms").status_code == 400
+    assert lost.get("/docs").status_code == 200
+    assert lost.get("/nothing").status_code == 404
+
+
+# Connections that die
+
+
+@pytest.mark.parametrize("path", ["/classrooms", "/health", "/states", "/users"])
+def test_after_a_restart_of_the_database_reading_simply_works(caller, tenancy, path):
+    for _ in range(2):
+        terminate_backends(tenancy)
+        assert caller.get(path).status_code == 200
+
+
+def test_after_a_restart_of_the_database_writing_simply_works_and_happens_once(caller, tenancy):
+    terminate_backends(tenancy)
+    name = f"Room {uuid4()}"
+
+    made = caller.ok(caller.post("/classrooms", {"name": name, "level": "Junior"}))
+
+    assert [room for room in caller.ok(caller.get("/classrooms")) if room["name"] == name] == [made]
+
+
+def test_after_a_restart_of_the_database_every_connection_of_the_pool_recovers(caller, tenancy):
+    def ask(_number):
+        return caller.using().get("/classrooms").status_code
+
+    assert at_once(6, ask) == [200] * 6
+    terminate_backends(tenancy)
+    assert at_once(6, ask) == [200] * 6
+
+
+@pytest.fixture
+def middle(settings, tenancy):
+    """An application with an operation in whose middle something happens: `app.config["MIDDLE"]()`."""
+    with running(settings) as app:
+        probe = Blueprint("middle", __name__, description="Fails in the middle.")
+
+        @probe.route("/middle")
+        class Middle(MethodView):
+            @probe.requires(None)
+            @probe.returns(TakenSchema)
+            def post(self):
+                """Work, let something happen, work again."""
+                db.session.execute(text("SELECT 1"))
+                app.config["MIDDLE"]()
+                return {"taken": {"two": str(db.session.execute(text("SELECT 2")).scalar_one())}}
+
+        app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(probe)
+        yield app
+
+
+def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middle, tenancy, own_place):
+    caller = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id)
+    middle.config["MIDDLE"] = lambda: terminate_backends(tenancy)
+
+    assert_away(caller.post("/middle"), AWAY)
+
+    middle.config["MIDDLE"] = lambda: None
+    assert caller.ok(caller.post("/middle")) == {"taken": {"two": "2"}}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET LOCAL statement_timeout TO 1; SELECT pg_sleep(10)",
+        "SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE",
+    ],
+)
+def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, statement):
+    caller.ok(caller.post("/classrooms", {"name": f"Room {uuid4()}", "level": "Junior"}))
+    middle.config["MIDDLE"] = lambda: db.session.execute(text(statement))
+
+    with tenancy.admin.begin() as holding:
+        schema = f"school_{own_place.id.hex}"
+        holding.execute(text(f'LOCK TABLE "{schema}".classrooms'))
+        answer = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id).post("/middle")
+
+    assert_away(answer, BUSY)
+
+
+# No connection to be had
+
+
+def test_when_every_connection_is_taken_the_answer_is_503_and_then_it_works(settings, tenancy, own_place):
+    with running(replace(settings, pool_size=1)) as app:
+        caller = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+        with app.app_context():
+            engine = db.engine
+        # Nobody who runs the tests has to wait as long as a request does.
+        engine.pool._timeout = 0.05
+        with engine.connect():
+            assert_away(caller.get("/classrooms"), BUSY)
+            assert caller.get("/health").status_code == 200
+        assert caller.get("/classrooms").status_code == 200
+
+
+def test_when_the_database_takes_no_more_connections_the_answer_is_503(settings, tenancy, own_place):
+    login = f'"{tenancy.serving_login}"'
+    with running(settings) as app:
+        caller = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+        with tenancy.admin.begin() as connection:
+            connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
+        try:
+            assert_away(caller.get("/classrooms"), AWAY)
+        finally:
+            with tenancy.admin.begin() as connection:
+                connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT -1"))
+        assert caller.get("/classrooms").status_code == 200
+
+
+# Schools that are closed
+
+
+def test_a_suspended_school_is_403_until_it_is_opened_again(caller, tenancy, own_place):
+    with tenancy.admin.begin() as connection:
+        change_school(connection, own_place.id, status="suspended")
+
+    refused = [caller.get("/classrooms"), caller.post("/classrooms", {})]
+
+    with tenancy.admin.begin() as connection:
+        change_school(connection, own_place.id, status="active")
+    for answer in refused:
+        assert (answer.status_code, answer.get_json()["message"]) == (403, "This school is suspended.")
+    assert caller.get("/classrooms").status_code == 200
+
+
+def test_a_school_at_a_revision_that_the_code_can_not_serve_is_503_until_it_is_upgraded(
+    caller, tenancy, own_place
+):
+    with tenancy.admin.begin() as connection:
+        revision = connection.execute(
+            text("SELECT revision FROM registry.schools WHERE id = :id"), {"id": own_place.id}
+        ).scalar_one()
+        change_school(connection, own_place.id, revision="t9999")
+
+    refused = [caller.get("/classrooms"), caller.post("/classrooms", {})]
+
+    with tenancy.admin.begin() as connection:
+        change_school(connection, own_place.id, revision=revision)
+    for answer in refused:
+        assert_away(answer, "This school is being upgraded. Try again shortly.")
+        assert "t9999" not in answer.get_data(as_text=True)
+    assert caller.get("/classrooms").status_code == 200

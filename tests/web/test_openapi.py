@@ -1,0 +1,290 @@
+"""The OpenAPI document, and the page that shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import replace
+
+import pytest
+from openapi_schema_validator import OAS30Validator
+
+from school_service.app import create_app
+from school_service.web.docs_page import operation_id
+
+NAME = re.compile(r"[A-Z][A-Za-z]*")
+
+
+@pytest.fixture
+def visitor(app):
+    return app.test_client()
+
+
+def assets(page):
+    return re.findall(r'(?:src|href)="([^"]*)"', page.get_data(as_text=True))
+
+
+def resolve(document, node):
+    while "$ref" in node:
+        kind, name = node["$ref"].split("/")[-2:]
+        node = document.spec["components"][kind][name]
+    return node
+
+
+def parts(document, schema):
+    """Give a schema and all that it is made of."""
+    schema = resolve(document, schema)
+    yield schema
+    for inner in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), schema.get("items")):
+        if inner is not None:
+            yield from parts(document, inner)
+
+
+def bodies(document):
+    """Give each operation that takes a body, with the schema of it."""
+    for key, operation in document.operations().items():
+        for media in operation.get("requestBody", {"content": {}})["content"].values():
+            yield key, media["schema"]
+
+
+def answers(document):
+    """Give each operation with the media type and the schema of its answer."""
+    for key, operation in document.operations().items():
+        for kind, media in operation["responses"]["200"]["content"].items():
+            yield key, kind, resolve(document, media["schema"])
+
+
+# The addresses
+
+
+def test_the_document_needs_no_token_and_is_the_applications_own(visitor, app, document):
+    answer = visitor.get("/openapi.json")
+
+    assert (answer.status_code, answer.mimetype) == (200, "application/json")
+    assert answer.get_json() == json.loads(app.json.dumps(document.spec))
+
+
+def test_a_document_that_is_known_is_not_sent_again(visitor):
+    tag = visitor.get("/openapi.json").headers["ETag"]
+
+    again = visitor.get("/openapi.json", headers={"If-None-Match": tag})
+
+    assert (again.status_code, again.get_data()) == (304, b"")
+
+
+def test_the_page_needs_no_token_and_lets_the_browser_load_from_here_alone(visitor):
+    page = visitor.get("/docs")
+
+    assert (page.status_code, page.mimetype) == (200, "text/html")
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert {policy[kind] for kind in ("script-src", "style-src", "connect-src")} == {"'self'"}
+    assert "<title>School Service" in page.get_data(as_text=True)
+
+
+def test_all_that_the_page_loads_comes_from_here_and_may_be_kept_for_good(visitor):
+    addresses = [address for address in assets(visitor.get("/docs")) if "assets" in address]
+
+    assert len(set(addresses)) == 5
+    for address in addresses:
+        assert address.startswith("/docs/assets/")
+        answer = visitor.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.cache_control.immutable
+        assert answer.cache_control.max_age == 365 * 24 * 3600
+        answer.close()
+
+
+def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor):
+    page = visitor.get("/docs", environ_overrides={"SCRIPT_NAME": "/schools"})
+
+    assert all(address.startswith("/schools/") for address in assets(page))
+
+
+@pytest.mark.parametrize("name", ["index.css", "swagger-ui.js", "../documents.py", "..%2fdocuments.py", ""])
+def test_other_files_are_not_given_out(visitor, name):
+    folder = next(address for address in assets(visitor.get("/docs")) if "assets" in address).rpartition("/")[
+        0
+    ]
+
+    assert visitor.get(f"{folder}/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+def test_both_can_be_turned_off(settings, tenancy, path):
+    answer = create_app(replace(settings, docs=False)).test_client().get(path)
+
+    assert answer.status_code == 404
+    assert answer.get_json() == {
+        "code": 404,
+        "status": "Not Found",
+        "message": "There is nothing at this address.",
+        "request_id": answer.headers["X-Request-ID"],
+    }
+
+
+# The document
+
+
+def test_making_it_raises_no_warning(settings, tenancy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        create_app(settings)
+
+
+def test_every_route_is_documented(app, document):
+    routes = {
+        (method, re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule))
+        for rule in app.url_map.iter_rules()
+        if not rule.endpoint.startswith("docs.")
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+
+    assert routes == set(document.operations())
+
+
+def test_every_operation_says_what_it_is(document):
+    tags = [tag["name"] for tag in document.spec["tags"]]
+
+    for (method, path), operation in document.operations().items():
+        assert re.fullmatch(r"[A-Z].{5,110}\.", operation["summary"]), (method, path)
+        assert len(operation["tags"]) == 1
+        assert operation["tags"][0] in tags
+    assert {tag for operation in document.operations().values() for tag in operation["tags"]} == set(tags)
+    assert all(tag["description"] for tag in document.spec["tags"])
+
+
+def test_operation_ids_are_unique_and_readable(document):
+    ids = [operation["operationId"] for operation in document.operations().values()]
+
+    assert len(set(ids)) == len(ids)
+    assert [name for name in ids if not re.fullmatch(r"[a-z]+([A-Z][A-Za-z0-9]*)+", name)] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("get", "/users", "getUsers"),
+        ("get", "/users/{id}", "getUser"),
+        ("delete", "/users/{id}/delete", "deleteUser"),
+        ("delete", "/users/{id}/roles/{roleId}", "deleteUserRole"),
+        ("delete", "/employee-categories/{id}", "deleteEmployeeCategory"),
+        ("patch", "/cohorts/{cohortId}/remove_students", "patchCohortRemoveStudents"),
+        ("get", "/auth/.well-known/jwks.json", "getAuthWellKnownJwksJson"),
+    ],
+)
+def test_an_operation_is_named_by_its_method_and_path(method, path, name):
+    assert operation_id(method, path) == name
+
+
+def test_schemas_have_names_of_their_own_and_all_are_used(document):
+    schemas = document.spec["components"]["schemas"]
+
+    assert [name for name in schemas if not NAME.fullmatch(name)] == []
+    text = str(document.spec)
+    assert [name for name in schemas if f"#/components/schemas/{name}'" not in text] == []
+
+
+def test_every_operation_documents_its_errors(document):
+    for (method, path), operation in document.operations().items():
+        documented = set(operation["responses"])
+        expected = {"200", "500", "503"}
+        if operation["security"]:
+            expected |= {"400", "401", "403", "404"}
+        if "requestBody" in operation:
+            expected |= {"400", "413", "415", "422"}
+        if any(parameter["in"] == "query" for parameter in operation.get("parameters", ())):
+            expected.add("422")
+        assert expected <= documented, (method, path)
+        assert [status for status in documented if status.startswith("2")] == ["200"], (method, path)
+
+
+def test_errors_are_shown_in_their_one_shape(document):
+    responses = document.spec["components"]["responses"]
+
+    for name, response in responses.items():
+        shown = response["content"]["application/json"]
+        assert response["description"]
+        assert shown["schema"] == {"$ref": "#/components/schemas/Error"}
+        validator = OAS30Validator({**shown["schema"], "components": document.spec["components"]})
+        assert list(validator.iter_errors(shown["example"])) == [], name
+    assert "WWW-Authenticate" in responses["Unauthorized"]["headers"]
+    assert "Retry-After" in responses["TooManyRequests"]["headers"]
+    assert "Retry-After" in responses["ServiceUnavailable"]["headers"]
+
+
+def test_the_permission_of_an_operation_is_told_to_programs_and_to_people(document):
+    for operation in document.operations().values():
+        permission = operation.get("x-permission")
+        assert permission is None or f"`{permission}`" in operation["description"]
+
+
+def test_it_serves_from_wherever_it_is(document):
+    assert [server["url"] for server in document.spec["servers"]] == ["."]
+
+
+# What holds for all schemas: they are as the contract's conventions have them.
+
+
+def test_every_body_refuses_members_that_it_does_not_know(document):
+    for key, schema in bodies(document):
+        for part in parts(document, schema):
+            if part.get("type") == "object" and "enum" not in part:
+                assert part["additionalProperties"] is False, key
+
+
+def test_an_answer_is_an_object_an_array_of_objects_an_envelope_or_a_file(document):
+    for key, kind, shape in answers(document):
+        if kind == "application/octet-stream":
+            assert shape == {"type": "string", "format": "binary"}, key
+        elif shape["type"] == "array":
+            assert resolve(document, shape["items"])["type"] == "object", key
+        else:
+            assert shape["type"] == "object", key
+
+
+def test_a_delete_answers_id_and_deleted_or_the_record_that_lost_something(document):
+    for (method, path), _kind, shape in answers(document):
+        if method == "DELETE":
+            assert {"id"} < set(shape["properties"]), path
+            assert path == "/users/{id}/roles/{roleId}" or set(shape["properties"]) == {"id", "deleted"}, path
+
+
+def test_every_page_is_in_the_one_envelope_and_is_asked_for_in_one_way(document):
+    for key, _kind, shape in answers(document):
+        if "data" not in shape.get("properties", {}):
+            continue
+        assert set(shape["properties"]) == {"page_number", "page_size", "total_pages", "total", "data"}, key
+        assert resolve(document, shape["properties"]["data"]["items"])["type"] == "object", key
+        given = {parameter["name"]: parameter for parameter in document.operations()[key]["parameters"]}
+        assert given["pageNumber"]["schema"]["default"] == 0, key
+        assert given["pageSize"]["schema"]["default"] == 50, key
+        assert given["pageSize"]["schema"]["maximum"] == 1000, key
+
+
+def test_every_member_of_an_answer_is_always_there(document):
+    for key, _kind, shape in answers(document):
+        for part in parts(document, shape):
+            assert set(part.get("required", ())) == set(part.get("properties", ())), key
+
+
+def test_bounds_are_numbers(visitor):
+    def bounds(node):
+        for name, inner in node.items() if isinstance(node, dict) else enumerate(node):
+            if name in {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}:
+                yield inner
+            elif isinstance(inner, dict | list):
+                yield from bounds(inner)
+
+    found = list(bounds(visitor.get("/openapi.json").get_json()["paths"]))
+    found += bounds(visitor.get("/openapi.json").get_json()["components"]["schemas"])
+    assert len(found) > 20
+    assert [bound for bound in found if not isinstance(bound, int | float)] == []
+
+
+def test_every_text_that_is_taken_is_bounded(document):
+    for key, schema in bodies(document):
+        for part in parts(document, schema):
+            assert part.get("type") != "string" or {"maxLength", "enum", "format"} & set(part), (key, part)

@@ -1,0 +1,175 @@
+"""Request ids and logs."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import sys
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DataError
+
+from school_service.core.database import db
+from school_service.web import request_log as tracing
+from school_service.web.request_scope import in_school
+from tenants.connections.binding import Entry
+from tests.web.conftest import SECRET
+
+MADE = re.compile(r"[0-9a-f]{32}")
+
+
+def of_logger(lines, name):
+    return [line for line in lines if line["logger"] == name]
+
+
+# Request ids
+
+
+@pytest.mark.parametrize("sent", ["a", "3fa85f64-5717-4562-b3fc-2c963f66afa6", "A.b_c-9", "x" * 64])
+def test_a_sound_request_id_is_kept(api, logs, sent):
+    answer = api.get("/nothing", headers={"X-Request-ID": sent})
+
+    assert answer.headers["X-Request-ID"] == sent
+    assert answer.get_json()["request_id"] == sent
+    assert [line["request_id"] for line in of_logger(logs(), "school_service.access")] == [sent]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["", " ", "x" * 65, "a b", "a,b", 'a"b', "<script>", "a;b", "é", "a/b", "../a", "{}", "a\tb", "%0a"],
+)
+def test_an_unsound_request_id_is_replaced(api, logs, sent):
+    answer = api.get("/nothing", headers={"X-Request-ID": sent})
+
+    made = answer.headers["X-Request-ID"]
+    assert MADE.fullmatch(made)
+    assert answer.get_json()["request_id"] == made
+    assert [line["request_id"] for line in of_logger(logs(), "school_service.access")] == [made]
+
+
+def test_each_request_has_an_id_of_its_own(api):
+    assert len({api.get("/classrooms").headers["X-Request-ID"] for _ in range(5)}) == 5
+
+
+@pytest.mark.parametrize("path", ["/health", "/docs", "/openapi.json", "/nothing"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
+def test_every_answer_bears_the_request_id(api, method, path):
+    assert api.request(method, path, headers={"X-Request-ID": "mine"}).headers["X-Request-ID"] == "mine"
+
+
+# The log
+
+
+def test_every_request_is_a_line(api, logs, place):
+    api.get("/classrooms?search=hidden")
+
+    (line,) = of_logger(logs(), "school_service.access")
+    assert line.pop("ms") >= 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line.pop("at"))
+    assert MADE.fullmatch(line.pop("request_id"))
+    assert line == {
+        "level": "INFO",
+        "logger": "school_service.access",
+        "message": "request",
+        "method": "GET",
+        "path": "/classrooms",
+        "status": 200,
+        "school": str(place.id),
+        "actor": str(place.admin_id),
+    }
+
+
+def test_a_failure_is_logged_with_its_traceback_and_the_request_id(probing, logs):
+    answer = probing.test_client().get("/probe/failure/python")
+
+    (line,) = of_logger(logs(), "school_service.web.error_responses")
+    assert (line["level"], line["message"]) == ("ERROR", "unforeseen error")
+    assert line["request_id"] == answer.headers["X-Request-ID"] == answer.get_json()["request_id"]
+    assert line["exception"].startswith("Traceback (most recent call last):")
+    assert line["exception"].endswith(f"RuntimeError: {SECRET}")
+
+
+def test_what_a_caller_sends_can_not_forge_a_line(api, logs):
+    api.get("/nothing%0a%7B%22forged%22%3A1%7D", headers={"X-SCHOOL-ID": '"}{"forged":1}'})
+
+    (line,) = of_logger(logs(), "school_service.access")
+    assert line["path"] == '/nothing\n{"forged":1}'
+    assert "forged" not in line
+
+
+@pytest.mark.parametrize("value", ["\ud800", 2**70, float("nan"), b"\xff", {"a": {1, 2}}, object()], ids=repr)
+def test_whatever_is_logged_is_a_line_of_json(logs, value):
+    logging.getLogger("tests").error("a %s", value, extra={"value": value})
+    try:
+        raise RuntimeError(value)
+    except RuntimeError:
+        logging.getLogger("tests").exception("it failed")
+
+    assert [line["message"] for line in of_logger(logs(), "tests")][1] == "it failed"
+
+
+def test_outside_a_request_there_is_no_request_id(logs):
+    logging.getLogger("tests").warning("starting")
+
+    (line,) = of_logger(logs(), "tests")
+    assert (line["message"], "request_id" in line) == ("starting", False)
+
+
+def test_the_process_logs_to_standard_error_from_its_level_on(monkeypatch):
+    stream = io.StringIO()
+    root = logging.getLogger()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+
+    tracing.configure_logs("WARNING")
+    logging.getLogger("tests.level").info("hidden")
+    logging.getLogger("tests.level").warning("shown")
+
+    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["shown"]
+
+
+# Secrets
+
+
+def test_passwords_and_tokens_never_appear_in_the_log(api, make, logs):
+    passwords = ["first pass-word", "second pass-word", "wrong pass-word"]
+    user = make.user(password=passwords[0])
+    username, token = user["user"]["username"], user["access_token"]["access_token"]
+    own = api.using(token=token)
+    api.post("/users/login", {"username": username, "password": passwords[2]})
+    login = api.ok(api.post("/users/login", {"username": username, "password": passwords[0]}))
+    change = {"password": passwords[1], "current_password": passwords[0]}
+    own.ok(own.put(f"/users/{user['user']['id']}/password", change))
+    api.post("/users", {"username": username, "password": passwords[0], "first_name": "A"})
+    api.post("/users", {"username": username, "password": passwords[0], "first_name": 1, "x": passwords[1]})
+    api.using(token=token + "x").get("/users")
+    api.post(
+        "/auth/oauth/token",
+        {
+            "client_id": "nobody",
+            "client_secret": passwords[2],
+            "audience": "school-service",
+            "grant_type": "client_credentials",
+        },
+    )
+
+    written = json.dumps(logs())
+    assert len(of_logger(logs(), "school_service.access")) >= 8
+    for secret in (*passwords, token, login["access_token"]["access_token"], api.token):
+        assert secret not in written
+
+
+def test_a_failed_statement_does_not_tell_its_values(app, place):
+    statement, values = text("SELECT :value, 1 / 0"), {"value": "a hidden value"}
+
+    with app.app_context():
+        with pytest.raises(DataError) as caught, in_school(Entry(place.id)):
+            db.session.execute(statement, values)
+        assert "a hidden value" not in str(caught.value)
+        with pytest.raises(DataError) as caught, db.engines["registry"].connect() as connection:
+            connection.execute(statement, values)
+        assert "a hidden value" not in str(caught.value)
