@@ -23,7 +23,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from benchmarks.installation import installation
-from tenants.connections.engines import send
+from tenants.connections.engines import execute_script
 from tenants.provisioning.create import create_school, creation_statements
 from tenants.tenancy import Administrator, Tenancy
 
@@ -56,7 +56,7 @@ def message(tenancy: Tenancy) -> float:
         statements = creation_statements(
             tenancy, connection, school_id=uuid4(), name="King's College", rows=rows
         )
-        return measured(lambda: send(connection, ";\n".join(statements)))
+        return measured(lambda: execute_script(connection, ";\n".join(statements)))
 
 
 def measured(work: Callable[[], None]) -> float:

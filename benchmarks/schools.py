@@ -28,8 +28,8 @@ from school_service.features.gradebooks.service import Score, enter_sheet
 from school_service.features.sessions.service import create_session, create_term
 from school_service.features.students.service import create_student
 from school_service.features.subjects.service import create_subject
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.tenancy import Administrator, Tenancy
 
@@ -60,7 +60,7 @@ class School:
         token = issue_user_token(app.extensions["school-service"].verifier.key, admin, made.id)
         self._headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": str(made.id)}
         self._client: FlaskClient = app.test_client()
-        with in_school(Entry(self._id)):
+        with in_transaction(SchoolBinding(self._id)):
             self._room = create_classroom(name="JSS 1", level="Junior Secondary").id
             self._students = [
                 create_student(first_name="Adaeze", last_name=f"Okonkwo {n}", admission_number=f"A/{n:04}").id
@@ -69,7 +69,7 @@ class School:
 
     def teach(self, *, year: int, terms: int, subjects: int, assessments: int) -> list[Taught]:
         """Let the class have a session, with so many terms, subjects, and assessments of each in a term."""
-        with in_school(Entry(self._id)):
+        with in_transaction(SchoolBinding(self._id)):
             start, end = date(year, 9, 8), date(year + 1, 7, 24)
             session = create_session(name=f"{year}", start_date=start, end_date=end)
             cohort = create_cohort(classroom=self._room, session_id=str(session.id))
@@ -95,7 +95,7 @@ class School:
     def score(self, taught: list[Taught]) -> None:
         """Give every student a score in every assessment."""
         for one in taught:
-            with in_school(Entry(self._id)):
+            with in_transaction(SchoolBinding(self._id)):
                 for number in one.assessments:
                     assessment = db.session.get_one(Assessment, number)
                     scores = [

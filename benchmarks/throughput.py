@@ -42,8 +42,8 @@ from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.features.users.service import create_user
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
 from tenants.tenancy import Administrator
@@ -144,11 +144,11 @@ def serve(kind: str, port: int, threads: int) -> None:
 
     import waitress
 
-    from school_service.web.request_log import configure_logs
+    from school_service.web.request_log import configure_logging
 
     settings = Settings.load(os.environ)
     if kind == "ours":
-        configure_logs(settings.log_level)
+        configure_logging(settings.log_level)
         app = create_app(settings)
     else:
         app = floor(dict(os.environ), threads)
@@ -178,7 +178,7 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
     from school_service.features.classrooms.service import create_classroom
 
     with app.app_context():
-        with in_school(Entry(school.id)):
+        with in_transaction(SchoolBinding(school.id)):
             for number in range(40):
                 create_classroom(name=f"Classroom {number:02}", level="Junior Secondary")
             for number in range(49):

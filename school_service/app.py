@@ -10,13 +10,14 @@ from flask import Flask
 
 from school_service import __version__
 from school_service.auth import tokens
+from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
-from school_service.auth.tokens import Verifier
+from school_service.auth.tokens import TokenVerifier
 from school_service.config import ConfigError, Settings
-from school_service.core.database import db, jwt, limiter
+from school_service.core.database import db
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.views import blp as audit
-from school_service.features.auth_provider.views import blp as provider
+from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
 from school_service.features.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.cohorts.views import blp as cohorts
@@ -39,14 +40,12 @@ from school_service.features.teachers.views import blp as teachers
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.seed.school import seed_school
-from school_service.web import docs_page as documents
-from school_service.web import error_responses as errors
-from school_service.web import request_log as tracing
+from school_service.web import error_responses, openapi, request_log
 from school_service.web.json_provider import OrjsonProvider
-from school_service.web.request_scope import House
-from tenants.connections.binding import Rules
+from school_service.web.request_scope import AppState
+from tenants.connections.binding import BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
-from tenants.migrations.migration_sql import served
+from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 from tenants.tenancy import Tenancy
 
@@ -105,15 +104,15 @@ def create_app(settings: Settings | None = None) -> Flask:
     tokens.configure(app, settings, key)
     app.extensions["placement"] = placement
     db.init_app(app)
-    jwt.init_app(app)
+    tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
-    rules = Rules(roles=settings.tenant_roles, serves=served())
-    app.extensions["school-service"] = House(settings, Verifier(settings, key), USER_STATE, rules)
+    options = BindingOptions(roles=settings.tenant_roles, serves=served_revisions())
+    app.extensions["school-service"] = AppState(settings, TokenVerifier(settings, key), USER_STATE, options)
 
-    tracing.trace(app)
-    errors.register(app)
-    api = documents.make_api(app, settings, __version__)
-    for feature in FEATURES if settings.auth_url else (provider, *FEATURES):
+    request_log.log_requests(app)
+    error_responses.register(app)
+    api = openapi.make_api(app, settings, __version__)
+    for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
         api.register_blueprint(feature)
     return app
 
@@ -142,11 +141,11 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
             "SQLALCHEMY_ENGINE_OPTIONS": options(settings.pool_size),
             "SQLALCHEMY_BINDS": binds,
         }
-    kept = placement.kept_connections(settings.pool_size)
+    idle = placement.idle_connections(settings.pool_size)
     for login in placement.school_logins:
         binds[login] = {
             "url": school_url(url.set(username=login)),
-            **options(kept, in_passing=settings.pool_size - kept),
+            **options(idle, max_overflow=settings.pool_size - idle),
         }
     return {"SQLALCHEMY_BINDS": binds}
 

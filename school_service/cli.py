@@ -18,9 +18,9 @@ from flask_smorest.spec import openapi_cli
 from school_service import __version__
 from school_service import server as serving
 from school_service.config import ConfigError, Settings
-from school_service.data_folder import EmbeddedError, data_folder
+from school_service.data_folder import DataFolderError, data_folder
 from school_service.server import ServingError
-from school_service.web.request_log import configure_logs
+from school_service.web.request_log import configure_logging
 from tenants.commands import LOADER, clients_group, tenants_group
 from tenants.exceptions import TenancyError
 from tenants.registry.installation import install
@@ -50,7 +50,7 @@ class Program(FlaskGroup):
         """Run the command line; what stops it is said in one line, with exit status 1."""
         try:
             return super().main(*arguments, **options)
-        except (ConfigError, EmbeddedError, ServingError, TenancyError) as error:
+        except (ConfigError, DataFolderError, ServingError, TenancyError) as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(1)
 
@@ -178,11 +178,11 @@ def serve(host: str, port: int, threads: int) -> None:
 
     with serving.listen(host, port) as listener:
         settings, in_folder = _settings(os.environ, create=True)
-        configure_logs(settings.log_level)
+        configure_logging(settings.log_level)
         app = create_app(settings)
         if in_folder:
             install(tenancy_of(settings))
-        serving.check(app, settings, threads)
+        serving.check_database(app, settings, threads)
         serving.serve(app, settings, listener, threads=threads)
 
 

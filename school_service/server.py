@@ -23,7 +23,8 @@ from waitress.channel import HTTPChannel
 
 from school_service.config import Settings
 from school_service.core.database import db
-from tenants.exceptions import NotInstalled, first_line
+from tenants.driver_errors import first_line
+from tenants.exceptions import NotInstalled
 from tenants.migrations.migration_sql import head
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
@@ -32,11 +33,11 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
 DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 
-STOP_WITHIN = 30  # seconds that requests have to end once the process is told to stop
-IDLE_LIMIT = 60  # seconds that a connection may lie idle
+SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is told to stop
+IDLE_TIMEOUT = 60  # seconds that a connection may lie idle
 CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
-LEAST_BODY_CAP = 64 * 2**20  # bytes
+MIN_BODY_CAP = 64 * 2**20  # bytes
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ def base_address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def check(app: Flask, settings: Settings, threads: int) -> None:
+def check_database(app: Flask, settings: Settings, threads: int) -> None:
     """See that the database is there and of this version, and warn of what is unwise; raises ServingError."""
     placement: Placement = app.extensions["placement"]
     try:
@@ -125,7 +126,7 @@ def check(app: Flask, settings: Settings, threads: int) -> None:
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
             extra={"pool_size": settings.pool_size, "threads": threads},
         )
-    kept = placement.logins * placement.kept_connections(settings.pool_size)
+    kept = placement.logins * placement.idle_connections(settings.pool_size)
     if kept >= found.connections:
         _log.warning(
             "POOL_SIZE asks for more connections than PostgreSQL allows",
@@ -161,9 +162,9 @@ def serve(
         sockets=[listener],
         threads=threads,
         # Above our own limit, so that the answer to what is too large is ours in all but absurd cases.
-        max_request_body_size=max(4 * settings.max_upload_bytes, LEAST_BODY_CAP),
+        max_request_body_size=max(4 * settings.max_upload_bytes, MIN_BODY_CAP),
         max_request_header_size=HEADER_LIMIT,
-        channel_timeout=IDLE_LIMIT,
+        channel_timeout=IDLE_TIMEOUT,
         connection_limit=CONNECTION_LIMIT,
         asyncore_use_poll=True,
         clear_untrusted_proxy_headers=True,
@@ -183,7 +184,7 @@ def serve(
             announce()
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
         while not told.is_set():
-            _turn(channels, 30)
+            _run_loop_once(channels, 30)
         _log.info("stopping")
         _drain(server, channels)
 
@@ -203,7 +204,7 @@ def _handling(handler: Any) -> Iterator[None]:
             signal.signal(number, previous)
 
 
-def _turn(channels: dict[int, Any], seconds: float) -> None:
+def _run_loop_once(channels: dict[int, Any], seconds: float) -> None:
     wasyncore.loop(timeout=seconds, use_poll=True, map=channels, count=1)
 
 
@@ -214,18 +215,18 @@ def _drain(server: Any, channels: dict[int, Any]) -> None:
         server.handle_accept()
     # Not server.close(): threads still wake the loop by the server's trigger.
     wasyncore.dispatcher.close(server)
-    _turn(channels, 0)
-    deadline = time.monotonic() + STOP_WITHIN
+    _run_loop_once(channels, 0)
+    deadline = time.monotonic() + SHUTDOWN_TIMEOUT
     while server.active_channels and time.monotonic() < deadline:
         for channel in list(server.active_channels.values()):
-            _let_end(channel)
+            _finish_channel(channel)
         if server.active_channels:
-            _turn(channels, 0.5)
+            _run_loop_once(channels, 0.5)
     if server.active_channels:
         _log.warning("requests were cut off", extra={"requests": len(server.active_channels)})
 
 
-def _let_end(channel: HTTPChannel) -> None:
+def _finish_channel(channel: HTTPChannel) -> None:
     if not (channel.requests or channel.request or channel.total_outbufs_len):
         channel.handle_close()
         return

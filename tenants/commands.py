@@ -23,15 +23,16 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from tenants.backups.backup import back_up
 from tenants.backups.restore import restore
-from tenants.exceptions import NotInstalled, TenancyError, first_line, sqlstate
-from tenants.migrations.migrate import MOST_WORKERS, list_standings, stopped_by_signals, upgrade_schools
-from tenants.migrations.migration_rules import check
+from tenants.driver_errors import first_line, sqlstate
+from tenants.exceptions import NotInstalled, TenancyError
+from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
+from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, write_baseline
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry import schools as registry
 from tenants.registry.clients import create_client, list_clients, revoke_client
-from tenants.registry.installation import install, withdraw
+from tenants.registry.installation import install, revoke_unused_memberships
 from tenants.tenancy import Administrator, Tenancy
 
 LOADER = "tenants.loader"
@@ -156,7 +157,7 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
     else:
         click.echo(f"Registry ready; requests are served by the login {placement.login}.")
     if withdrawing:
-        click.echo(f"Memberships taken away: {withdraw(tenancy)}.")
+        click.echo(f"Memberships taken away: {revoke_unused_memberships(tenancy)}.")
     if tenancy.one_login:
         click.echo(
             "Note: the same login provisions and serves. Give DATABASE_URL a login of its own "
@@ -225,7 +226,7 @@ def show_(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 def status(tenancy: Tenancy, as_json: bool) -> None:
     """Show the revision of each school, who is behind, and whose migration failed, and why."""
     with tenancy.admin.connect() as connection:
-        standings = list_standings(connection, tenancy)
+        standings = list_migration_states(connection, tenancy)
     show_table(
         [standing.as_record() for standing in standings],
         ("id", "name", "status", "revision", "state", "error"),
@@ -244,7 +245,7 @@ def status(tenancy: Tenancy, as_json: bool) -> None:
 @tenants_group.command("migrate", short_help="Bring the schools to the newest revision.")
 @click.option(
     "--workers",
-    type=click.IntRange(1, MOST_WORKERS),
+    type=click.IntRange(1, MAX_WORKERS),
     default=2,
     show_default=True,
     help="Schools to migrate at once, each on a connection of its own.",
@@ -264,7 +265,7 @@ def migrate(
     run goes on where the first ended, however it ended. SIGINT and SIGTERM let what is under way end.
     """
     with stopped_by_signals() as stop:
-        report = upgrade_schools(
+        report = migrate_schools(
             tenancy,
             workers=workers,
             school_id=school_id,
@@ -348,7 +349,7 @@ def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
 @as_json
 def check_(folder: Path, as_json: bool) -> None:
     """Judge the migrations: what sharding by schema, or a school's schema, can't take; needs no database."""
-    findings = check(folder)
+    findings = check_migrations(folder)
     if as_json:
         click.echo(json.dumps([finding.as_record() for finding in findings], ensure_ascii=False))
     for finding in [] if as_json else findings:

@@ -1,8 +1,6 @@
-"""What can go wrong on the way into a school, and what the database says of it."""
+"""What this package refuses, and why."""
 
 from __future__ import annotations
-
-from sqlalchemy.exc import DBAPIError
 
 _NOT_INSTALLED = (
     "The registry is missing, of another version, or closed to this login. Run: school-service tenants init"
@@ -78,14 +76,3 @@ class ProgramFailed(TenancyError):
 
 class BackupRefused(TenancyError):
     """A backup can't be written or read, or is not what it should be; the message says why."""
-
-
-def sqlstate(error: DBAPIError) -> str | None:
-    """Give the SQLSTATE of an error; None where it did not come from the server."""
-    found: str | None = getattr(error.orig, "pgcode", None)
-    return found
-
-
-def first_line(said: object) -> str:
-    """Give the first line of what a driver's error says."""
-    return (str(said).strip().splitlines() or ["no message"])[0]

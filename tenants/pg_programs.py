@@ -24,8 +24,8 @@ from tenants.exceptions import ProgramFailed, ProgramMissing
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)(\S*)")
 # What a program may know of our environment: how libpq is set up, and where it finds its own libraries.
 _PASSED_ON = re.compile(r"PG\w+|PATH|HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|TMPDIR")
-_KEPT_LINES = 20
-_PIECE = 1 << 16  # bytes
+_STDERR_LINES = 20
+_CHUNK = 1 << 16  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def find_program(name: str, at_least: int) -> PostgresProgram:
     """Find a program of at least a major version: on the PATH, else in the wheel; raises ProgramMissing."""
     seen = []
     for path in _candidates(name):
-        program = _look_at(path, os.stat(path).st_mtime_ns)
+        program = _read_version(path, os.stat(path).st_mtime_ns)
         if program is not None and program.major >= at_least:
             return program
         seen.append(f"{path} is {program.version if program else 'no program of PostgreSQL'}")
@@ -75,7 +75,7 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 @cache
-def _look_at(path: str, _changed_at: int) -> PostgresProgram | None:
+def _read_version(path: str, _changed_at: int) -> PostgresProgram | None:
     try:
         said = subprocess.run(  # noqa: S603
             [path, "--version"], capture_output=True, text=True, env=_environment({}), check=False
@@ -108,7 +108,7 @@ def connection_argument(url: URL, *, settings: str = "") -> tuple[str, dict[str,
 
 
 @contextmanager
-def output_of(
+def run_program(
     program: PostgresProgram,
     arguments: Sequence[str],
     *,
@@ -133,7 +133,7 @@ def output_of(
     except OSError as error:
         raise ProgramFailed(f"{program.path} can't be run: {error.strerror}.") from None
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 -- for mypy
-    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    lines: deque[str] = deque(maxlen=_STDERR_LINES)
     threads = [_Thread(lambda: _listen(process.stderr, lines, said))]
     if stdin is not None:
         threads.append(_Thread(lambda: _feed(process, stdin)))
@@ -142,7 +142,7 @@ def output_of(
             thread.start()
         yield process.stdout
         # What the block left unread must not keep the program from ending.
-        while process.stdout.read(_PIECE):
+        while process.stdout.read(_CHUNK):
             pass
         status = process.wait()
         for thread in threads:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import ceil
 from uuid import UUID
 
-MOST_LOGINS = 99
+MAX_LOGINS = 99
 # Worked out in some 2 ms; beyond it a connection's first transaction begins to show.
-SCHOOLS_OF_A_LOGIN = 1000
+SCHOOLS_PER_LOGIN = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Placement:
         """Name the login that serves a school; the same for ever, as long as the number of logins is."""
         return self.school_logins[school_id.int % self.logins]
 
-    def kept_connections(self, pool_size: int) -> int:
+    def idle_connections(self, pool_size: int) -> int:
         """Count the idle connections of each login in a process that has `pool_size` in use at most.
 
         Any login may be asked for most of what is under way, so that one more than its share is kept.
@@ -63,9 +63,9 @@ class Placement:
 
     def advice(self, schools: int) -> str | None:
         """Say that so many schools are too many for the logins; None where they are not."""
-        if schools <= SCHOOLS_OF_A_LOGIN * self.logins:
+        if schools <= SCHOOLS_PER_LOGIN * self.logins:
             return None
-        needed = min(ceil(schools / SCHOOLS_OF_A_LOGIN), MOST_LOGINS)
+        needed = min(ceil(schools / SCHOOLS_PER_LOGIN), MAX_LOGINS)
         if needed == self.logins:
             return None
         return (

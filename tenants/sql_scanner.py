@@ -60,7 +60,7 @@ def statements(sql: str) -> list[Statement]:
     found: list[Statement] = []
     text, between, depth = "", "", 0
     tokens: list[Token] = []
-    for kind, piece in [*_pieces(sql), ("symbol", ";")]:
+    for kind, piece in [*_lexemes(sql), ("symbol", ";")]:
         if kind in {"space", "comment"}:
             between += _LINE_END.sub("", piece)
             continue
@@ -82,7 +82,7 @@ def _token(kind: str, piece: str) -> Token:
     return Token(kind, piece.upper() if kind == "word" else piece)
 
 
-def _pieces(sql: str) -> Iterator[tuple[str, str]]:
+def _lexemes(sql: str) -> Iterator[tuple[str, str]]:
     place = 0
     while place < len(sql):
         match = _TOKEN.match(sql, place)

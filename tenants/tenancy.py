@@ -26,8 +26,8 @@ class Administrator:
 
 # Table name and rows: what a new school's tables hold from the start. Every column is given, none is
 # defaulted.
-Rows = tuple[str, Sequence[dict[str, Any]]]
-Seed = Callable[[Administrator], Iterable[Rows]]
+SeedRows = tuple[str, Sequence[dict[str, Any]]]
+Seed = Callable[[Administrator], Iterable[SeedRows]]
 Reference = Callable[[Connection], None]
 
 

@@ -10,7 +10,7 @@ from flask import Flask
 from openapi_schema_validator import OAS30Validator
 from werkzeug.test import TestResponse
 
-from school_service.web.fields import ErrorSchema
+from school_service.web.schemas import ErrorSchema
 
 
 class Document:

@@ -18,10 +18,11 @@ from sqlalchemy import URL
 
 from school_service.app import create_app, tenancy_of
 from school_service.auth import passwords
+from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.core.database import db, limiter
+from school_service.core.database import db
 from school_service.web.request_log import JsonFormatter
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
@@ -30,9 +31,9 @@ from tenants.registry.schools import School
 from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
-from tests.pgbouncer import bouncer
+from tests.pgbouncer import pgbouncer
 from tests.postgres import test_database, test_server
-from tests.savepoint_engine import CountingCursor, rehearsal_engine
+from tests.savepoint_engine import CountingCursor, savepoint_engine
 
 PASSWORD = "correct horse battery staple"
 
@@ -62,16 +63,16 @@ class Way:
     """How the application reaches its schools: over how many logins, and whether through PgBouncer."""
 
     logins: int = 1
-    bouncer: bool = False
+    pgbouncer: bool = False
 
     @contextmanager
     def reach(self, serving: URL) -> Iterator[URL]:
         """Yield the address that the application is given."""
-        if not self.bouncer:
+        if not self.pgbouncer:
             yield serving
             return
         logins = Placement(str(serving.username), self.logins).all_logins
-        with bouncer(serving, logins, pool_size=1) as address:
+        with pgbouncer(serving, logins, pool_size=1) as address:
             yield address
 
 
@@ -146,7 +147,7 @@ def other_place(app: Flask, tenancy: Tenancy) -> Place:
 @pytest.fixture
 def rehearsed(app: Flask, settings: Settings, place: Place, other_place: Place) -> Iterator[Flask]:
     """The application, whose requests are all undone after the test."""
-    with app.app_context(), rehearsal_engine(settings.database_url) as engine:
+    with app.app_context(), savepoint_engine(settings.database_url) as engine:
         limiter.limiter.storage.reset()
         engines: Any = db.engines
         real, engines[None] = engines[None], engine

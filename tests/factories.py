@@ -28,6 +28,10 @@ class Taught:
     students: list[str]
 
 
+UNKNOWN_ID = "00000000-0000-4000-8000-000000000000"
+"""The id of no record, the same in every process: for the names of parametrized tests."""
+
+
 class Factory:
     """Makes records of one school, as its administrator; every argument overrides a default."""
 

@@ -50,7 +50,7 @@ def program() -> str:
 
 
 @contextmanager
-def bouncer(database: URL, logins: Sequence[str], pool_size: int) -> Iterator[URL]:
+def pgbouncer(database: URL, logins: Sequence[str], pool_size: int) -> Iterator[URL]:
     """Start PgBouncer before a database; yield its address with the same login.
 
     Each of `logins` gets a pool of `pool_size` connections of the server's.

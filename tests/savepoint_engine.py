@@ -26,14 +26,14 @@ class CountingCursor(psycopg2.extensions.cursor):
         super().execute(query, vars)
 
 
-class RehearsalDialect(SchoolDialect):
+class SavepointDialect(SchoolDialect):
     """Begins with a savepoint and ends with its release, on one connection whose transaction is never committed."""
 
     supports_statement_cache = True
     _open = False
     _read_only = False
 
-    def begin_words(self, read_only: bool) -> str:
+    def begin_statement(self, read_only: bool) -> str:
         self._open, self._read_only = True, read_only
         words = "SAVEPOINT request"
         return f"{words}; SET LOCAL transaction_read_only TO on" if read_only else words
@@ -57,17 +57,17 @@ class RehearsalDialect(SchoolDialect):
             cursor.execute(words)
 
 
-dialects.register("postgresql.rehearsal", __name__, "RehearsalDialect")
+dialects.register("postgresql.savepoint", __name__, "SavepointDialect")
 
 
 @contextmanager
-def rehearsal_engine(url: URL) -> Iterator[Engine]:
+def savepoint_engine(url: URL) -> Iterator[Engine]:
     """Yield an engine whose every transaction is undone in the end."""
     options = serving_options(1)
     for name in ("poolclass", "pool_size", "max_overflow", "pool_timeout"):
         del options[name]
     options["connect_args"]["cursor_factory"] = CountingCursor
-    engine = create_engine(url.set(drivername="postgresql+rehearsal"), poolclass=StaticPool, **options)
+    engine = create_engine(url.set(drivername="postgresql+savepoint"), poolclass=StaticPool, **options)
     connection = engine.raw_connection()
     with connection.cursor() as cursor:
         cursor.execute("BEGIN")

@@ -8,7 +8,7 @@ from threading import Barrier
 from typing import Any
 
 
-def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
+def run_concurrently(count: int, work: Callable[[int], Any]) -> list[Any]:
     """Do a work in so many threads, all of which begin together; answers what each returned, by number."""
     barrier = Barrier(count)
 

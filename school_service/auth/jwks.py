@@ -1,4 +1,4 @@
-"""The outside provider's public keys: fetched when needed, kept while the provider is away."""
+"""The outside provider's public keys (JWKS, RFC 7517): fetched when needed, cached while it can't be reached."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from jwt.exceptions import PyJWTError
 _log = logging.getLogger(__name__)
 
 COOL_DOWN = 30.0  # seconds between two fetches caused by unknown key ids
-FIRST_COOL_DOWN = 5.0  # the same while the provider has never answered
-FRESH = 600.0  # seconds after which a known key set is fetched anew, so that withdrawn keys go
-PATIENCE = 5.0  # seconds that a fetch may take, and that a token with an unknown key waits for it
+FIRST_COOL_DOWN = 5.0  # the same, as long as the provider has never answered
+REFRESH_AFTER = 600.0  # seconds after which a key set is fetched anew, so that withdrawn keys go
+FETCH_TIMEOUT = 5.0  # seconds that a fetch may take, and that a token with an unknown key waits for it
 ANSWER_LIMIT = 2**20  # bytes
-_PORTION = 2**16
+_CHUNK = 2**16
 
 # The one algorithm for each kind of key.
 _ALGORITHMS = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
 
 
-class ProviderAway(Exception):
-    """The provider has never answered, so that no token of its can be checked."""
+class ProviderUnavailable(Exception):
+    """The provider has never answered, so that none of its tokens can be verified."""
 
 
 class KeySet:
@@ -48,7 +48,7 @@ class KeySet:
         self._fetched_at: float | None = None
         self._tried_at: float | None = None
         self._fetching: threading.Thread | None = None
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(PATIENCE), retries=False)
+        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(FETCH_TIMEOUT), retries=False)
 
     def find(self, key_id: str | None) -> PyJWK | None:
         """Find the key of this id, or the only key where a token names none; None where there is no such key.
@@ -56,18 +56,18 @@ class KeySet:
         Raises ProviderAway where no key has ever been fetched.
         """
         known = self._choose(key_id)
-        stale = self._fetched_at is None or self._clock() - self._fetched_at > FRESH
+        stale = self._fetched_at is None or self._clock() - self._fetched_at > REFRESH_AFTER
         if known is not None and not stale:
             return known
         fetching = self._fetch_soon()
         if known is not None:
-            # Nobody waits for a refreshment: the provider may be slow, or away.
+            # Nobody waits for a refresh: the provider may be slow, or unreachable.
             return known
         if fetching is not None:
             self._await(fetching)
         found = self._choose(key_id)
         if found is None and self._fetched_at is None:
-            raise ProviderAway
+            raise ProviderUnavailable
         return found
 
     def _choose(self, key_id: str | None) -> PyJWK | None:
@@ -79,7 +79,7 @@ class KeySet:
     def _fetch_soon(self) -> threading.Thread | None:
         """Start a fetch unless one has just been tried; returns the one that is under way."""
         with self._lock:
-            if self._fetching is None and not self._tired():
+            if self._fetching is None and not self._cooling_down():
                 self._tried_at = self._clock()
                 fetching = threading.Thread(target=self._refetch, name="provider's keys", daemon=True)
                 fetching.start()
@@ -87,11 +87,11 @@ class KeySet:
             return self._fetching
 
     def _await(self, fetching: threading.Thread) -> None:
-        # Until the fetch has had its time, not from now on: a slow provider must not hold every thread.
+        # Until the fetch has had its time, not from now on: a slow provider must not block every thread.
         begun = self._tried_at or 0.0
-        fetching.join(max(0.0, PATIENCE - (self._clock() - begun)))
+        fetching.join(max(0.0, FETCH_TIMEOUT - (self._clock() - begun)))
 
-    def _tired(self) -> bool:
+    def _cooling_down(self) -> bool:
         pause = FIRST_COOL_DOWN if self._fetched_at is None else COOL_DOWN
         return self._tried_at is not None and self._clock() - self._tried_at < pause
 
@@ -106,7 +106,7 @@ class KeySet:
                 self._fetching = None
 
     def _fetch(self) -> dict[str | None, PyJWK]:
-        deadline = self._clock() + PATIENCE
+        deadline = self._clock() + FETCH_TIMEOUT
         response = self._http.request("GET", self.url, preload_content=False, redirect=False)
         try:
             if response.status != 200:
@@ -120,9 +120,9 @@ class KeySet:
         return {key.key_id: key for key in usable if key is not None}
 
     def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-        """Read an answer of bounded size in bounded time, however slowly it trickles in."""
+        """Read an answer of bounded size in bounded time, however slowly it arrives."""
         body = b""
-        while portion := response.read1(_PORTION):
+        while portion := response.read1(_CHUNK):
             body += portion
             if len(body) > ANSWER_LIMIT:
                 raise ValueError("the answer is too large")

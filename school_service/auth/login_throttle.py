@@ -1,4 +1,4 @@
-"""Counting wrong passwords within a school: by username, and by network address."""
+"""The throttle of logins: wrong passwords within a school are counted by username and by network address."""
 
 from __future__ import annotations
 
@@ -6,19 +6,52 @@ import math
 import time
 from dataclasses import dataclass
 
+from flask import Flask, current_app
 from limits import RateLimitItemPerMinute
+from limits.errors import ConfigurationError
+from limits.storage import storage_from_string
+from limits.strategies import MovingWindowRateLimiter, RateLimiter
 
-from school_service.core.database import limiter
-from school_service.core.errors import TooManyTries
+from school_service.config import ConfigError
+from school_service.core.errors import TooManyAttempts
 
-FOR_USERNAME = RateLimitItemPerMinute(10, namespace="password-of-username")
+STORAGE_TIMEOUT = 2.0  # seconds that counting an attempt may take
+
+USERNAME_LIMIT = RateLimitItemPerMinute(10, namespace="password-of-username")
 # Against trying one password on many names. A school often stands behind one address, so it is generous.
-FROM_ADDRESS = RateLimitItemPerMinute(600, namespace="password-from-address")
+ADDRESS_LIMIT = RateLimitItemPerMinute(600, namespace="password-from-address")
+
+
+class Limiter:
+    """Counts attempts with `limits`, the engine of Flask-Limiter, in a moving window.
+
+    Without that extension's hooks: they would cost every request what only signing in needs.
+    """
+
+    def init_app(self, app: Flask) -> None:
+        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError."""
+        timeouts = {"socket_connect_timeout": STORAGE_TIMEOUT, "socket_timeout": STORAGE_TIMEOUT}
+        try:
+            storage = storage_from_string(
+                app.config["RATELIMIT_STORAGE_URI"], wrap_exceptions=True, **timeouts
+            )
+        except (ConfigurationError, ValueError) as error:
+            raise ConfigError(f"RATE_LIMIT_STORAGE can't be used: {error}") from None
+        app.extensions["limiter"] = MovingWindowRateLimiter(storage)
+
+    @property
+    def limiter(self) -> RateLimiter:
+        """The current application's counters."""
+        found: RateLimiter = current_app.extensions["limiter"]
+        return found
+
+
+limiter = Limiter()
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
-    """The wrong passwords that were tried in a school, those from one address among them."""
+class LoginThrottle:
+    """The attempts to sign in to a school from one address."""
 
     school: str
     address: str
@@ -29,7 +62,7 @@ class Tries:
             if not limiter.limiter.test(limit, *key):
                 raise self._refusal(username)
 
-    def count_wrong(self, username: str) -> None:
+    def record_failure(self, username: str) -> None:
         """Count a wrong password; raises TooManyTries where others at this moment have used the limit up."""
         # Each is counted, whatever becomes of the other.
         within = [limiter.limiter.hit(limit, *key) for limit, key in self._counted(username)]
@@ -37,9 +70,9 @@ class Tries:
             raise self._refusal(username)
 
     def _counted(self, username: str) -> list[tuple[RateLimitItemPerMinute, tuple[str, ...]]]:
-        return [(FOR_USERNAME, (self.school, username)), (FROM_ADDRESS, (self.school, self.address))]
+        return [(USERNAME_LIMIT, (self.school, username)), (ADDRESS_LIMIT, (self.school, self.address))]
 
-    def _refusal(self, username: str) -> TooManyTries:
+    def _refusal(self, username: str) -> TooManyAttempts:
         ends = [
             stats.reset_time
             for stats in (
@@ -47,4 +80,4 @@ class Tries:
             )
             if stats.remaining <= 0
         ]
-        return TooManyTries(max(1, math.ceil(max(ends, default=time.time()) - time.time())))
+        return TooManyAttempts(max(1, math.ceil(max(ends, default=time.time()) - time.time())))

@@ -18,24 +18,24 @@ def hash_password(password: str) -> str:
     return hasher.hash(password)
 
 
-def check_password(kept: str | None, password: str) -> bool:
-    """Tell whether this is the password of the kept hash.
+def check_password(stored: str | None, password: str) -> bool:
+    """Tell whether this is the password of the stored hash.
 
     None (no such user, no password set) costs the same work.
     """
     try:
-        hasher.verify(kept or _nobodys_hash(hasher), password)
+        hasher.verify(stored or _dummy_hash(hasher), password)
     except (VerificationError, InvalidHashError):
         return False
-    return kept is not None
+    return stored is not None
 
 
-def needs_rehash(kept: str) -> bool:
+def needs_rehash(stored: str) -> bool:
     """Tell whether a hash was made at another cost than the present one."""
-    return hasher.check_needs_rehash(kept)
+    return hasher.check_needs_rehash(stored)
 
 
 @lru_cache(maxsize=1)
-def _nobodys_hash(present: PasswordHasher) -> str:
-    # Made by the present hasher: a hash carries its cost, and for nobody it must be that of the others.
-    return present.hash(secrets.token_urlsafe())
+def _dummy_hash(current: PasswordHasher) -> str:
+    # Made by the present hasher: a hash carries its cost, which must be that of real hashes.
+    return current.hash(secrets.token_urlsafe())

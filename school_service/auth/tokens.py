@@ -13,11 +13,11 @@ from uuid import UUID
 import jwt
 from cachetools import LRUCache
 from flask import Flask
-from flask_jwt_extended import create_access_token, decode_token
+from flask_jwt_extended import JWTManager, create_access_token, decode_token
 from flask_jwt_extended.exceptions import JWTExtendedException
 
 from school_service.auth.jwks import KeySet
-from school_service.auth.principal import Caller, client_of, permissions_of, schools_of
+from school_service.auth.principal import VerifiedToken, client_claim, permissions_claim, schools_claim
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
 from school_service.core.errors import NotAuthenticated
@@ -26,15 +26,18 @@ OWN_ISSUER = "school-service"
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LEEWAY = 30  # seconds
 LIFETIME = 86400  # seconds, as the interface shows
-REMEMBERED = 10_000  # verified tokens
+CACHE_SIZE = 10_000  # verified tokens
 LONGEST_TOKEN = 16_384  # characters
 
 _REFUSED = "The token is invalid."
-_STUMBLES = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+jwt_manager = JWTManager()
 
 
 def configure(app: Flask, settings: Settings, key: SigningKey) -> None:
-    """Set up flask-jwt-extended for the service's own tokens."""
+    """Set flask-jwt-extended up for the service's own tokens."""
     app.config.update(
         JWT_ALGORITHM=key.algorithm,
         JWT_PRIVATE_KEY=key.private,
@@ -52,16 +55,16 @@ def configure(app: Flask, settings: Settings, key: SigningKey) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verified:
-    """What came of verifying a token; it stands until then (seconds since 1970), and while its key does."""
+class _CachedToken:
+    """A token that was verified: valid until then (seconds since 1970), and as long as its key is."""
 
-    caller: Caller
+    token: VerifiedToken
     until: float
     outside_key: jwt.PyJWK | None = None
 
 
-class Verifier:
-    """Turns tokens into callers, and remembers the verified ones until they expire (at most REMEMBERED)."""
+class TokenVerifier:
+    """Verifies tokens, and caches the verified ones until they expire (at most CACHE_SIZE)."""
 
     def __init__(
         self, settings: Settings, key: SigningKey, *, clock: Callable[[], float] = time.time
@@ -70,54 +73,54 @@ class Verifier:
         self._clock = clock
         self.key = key
         self.outside_keys = KeySet(settings.auth_jwks_url) if settings.auth_jwks_url else None
-        self._known: LRUCache[str, _Verified] = LRUCache(REMEMBERED)
+        self._cache: LRUCache[str, _CachedToken] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
 
-    def caller(self, token: str) -> Caller:
+    def verify(self, token: str) -> VerifiedToken:
         """Verify a token: signature, algorithm, audience, issuer and expiry.
 
-        Raises NotAuthenticated, and ProviderAway where the outside provider's keys have never been had.
+        Raises NotAuthenticated, and ProviderAway where the outside provider's keys have never been fetched.
         """
         with self._lock:
-            known = self._known.get(token)
-        if known is not None and self._stands(known):
-            return known.caller
+            cached = self._cache.get(token)
+        if cached is not None and self._is_valid(cached):
+            return cached.token
         verified = self._verify(token)
         with self._lock:
-            self._known[token] = verified
-        return verified.caller
+            self._cache[token] = verified
+        return verified.token
 
-    def _stands(self, known: _Verified) -> bool:
-        if self._clock() >= known.until:
+    def _is_valid(self, cached: _CachedToken) -> bool:
+        if self._clock() >= cached.until:
             return False
-        key = known.outside_key
+        key = cached.outside_key
         return key is None or self.outside_keys is None or self.outside_keys.find(key.key_id) is key
 
-    def _verify(self, token: str) -> _Verified:
+    def _verify(self, token: str) -> _CachedToken:
         if len(token) > LONGEST_TOKEN:
             raise NotAuthenticated(_REFUSED)
         try:
-            said: Any = jwt.decode_complete(token, options={"verify_signature": False})
-            issuer = said["payload"].get("iss")
+            decoded: Any = jwt.decode_complete(token, options={"verify_signature": False})
+            issuer = decoded["payload"].get("iss")
             if issuer == OWN_ISSUER:
-                return self._own(token, said["header"])
+                return self._own(token, decoded["header"])
             if issuer in self._settings.auth_issuers:
-                return self._outside(token, said["header"])
+                return self._outside(token, decoded["header"])
             raise jwt.InvalidIssuerError
         except jwt.ExpiredSignatureError:
             raise NotAuthenticated("The token has expired.") from None
-        except (jwt.PyJWTError, JWTExtendedException, *_STUMBLES):
-            # Whatever a forged token trips over, the answer is the same.
+        except (jwt.PyJWTError, JWTExtendedException, *_MALFORMED):
+            # However a forged token is malformed, the answer is the same.
             raise NotAuthenticated(_REFUSED) from None
 
-    def _own(self, token: str, header: dict[str, Any]) -> _Verified:
+    def _own(self, token: str, header: dict[str, Any]) -> _CachedToken:
         if header.get("alg") != self.key.algorithm or header.get("kid") != self.key.key_id:
             raise jwt.InvalidKeyError
         claims = decode_token(token)
-        # An `exp` that is no number trips here.
-        return _Verified(_own_caller(claims), claims["exp"] + LEEWAY)
+        # An `exp` that is no number fails here.
+        return _CachedToken(_own_token(claims), claims["exp"] + LEEWAY)
 
-    def _outside(self, token: str, header: dict[str, Any]) -> _Verified:
+    def _outside(self, token: str, header: dict[str, Any]) -> _CachedToken:
         key_id, algorithm = header.get("kid"), header.get("alg")
         if self.outside_keys is None or algorithm not in ALGORITHMS or not isinstance(key_id, str | None):
             raise jwt.InvalidKeyError
@@ -133,32 +136,34 @@ class Verifier:
             leeway=LEEWAY,
             options={"require": ["exp", "aud", "iss"], "verify_sub": False},
         )
-        return _Verified(self._outside_caller(claims), claims["exp"] + LEEWAY, key)
+        return _CachedToken(self._outside_token(claims), claims["exp"] + LEEWAY, key)
 
-    def _outside_caller(self, claims: dict[str, Any]) -> Caller:
-        schools = schools_of(claims.get(self._settings.auth_school_claim))
-        return Caller(
+    def _outside_token(self, claims: dict[str, Any]) -> VerifiedToken:
+        schools = schools_claim(claims.get(self._settings.auth_school_claim))
+        return VerifiedToken(
             user_id=None,
-            client_id=client_of(claims),
+            client_id=client_claim(claims),
             own=False,
             schools=schools,
             granted=schools is None,
-            permissions=permissions_of(claims),
+            permissions=permissions_claim(claims),
         )
 
 
-def _own_caller(claims: dict[str, Any]) -> Caller:
-    schools = schools_of(claims.get("school_id"))
+def _own_token(claims: dict[str, Any]) -> VerifiedToken:
+    schools = schools_claim(claims.get("school_id"))
     if "client_id" in claims:
         # A client's grant is read in every request, so that a revocation works at once.
-        return Caller(None, claims["client_id"], own=True, schools=schools, granted=True, permissions=None)
-    return Caller(
+        return VerifiedToken(
+            None, claims["client_id"], own=True, schools=schools, granted=True, permissions=None
+        )
+    return VerifiedToken(
         UUID(claims["sub"]), None, own=True, schools=schools or frozenset(), granted=False, permissions=None
     )
 
 
 def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID) -> dict[str, Any]:
-    """Issue a token for a user of a school, as the member `access_token` of AuthUser."""
+    """Issue a token for a user of a school, for the member `access_token` of AuthUser."""
     return _issue(key, str(user_id), {"school_id": str(school_id)})
 
 

@@ -1,13 +1,33 @@
-"""Points and scores: exact decimals with two places, never floats (decisions.md, "Numbers")."""
+"""Columns that every model is made of, and their bounds.
+
+Points and scores are exact decimals with two places, never floats (decisions.md, "Numbers").
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
+from uuid import UUID, uuid4
 
-from sqlalchemy import Numeric
+from sqlalchemy import DateTime, Numeric, Uuid
+from sqlalchemy.orm import Mapped, mapped_column
 
-MOST_POINTS = Decimal("99999.99")
+from tenants.clock import now
+
+NAME_LENGTH = 120
+TEXT_LENGTH = 2000
+MAX_POINTS = Decimal("99999.99")
 POINTS = Numeric(7, 2)
+
+
+def primary_key() -> Mapped[UUID]:
+    """Make the uuid primary key that every table has; the id is made in Python."""
+    return mapped_column(Uuid, primary_key=True, default=uuid4)
+
+
+def created_at() -> Mapped[datetime]:
+    """Make the column of the moment of creation, UTC, bound from Python."""
+    return mapped_column(DateTime(timezone=True), default=now)
 
 
 def more_than_two_places(number: Decimal) -> bool:

@@ -7,8 +7,8 @@ from uuid import UUID
 from sqlalchemy import Integer, String, update
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, primary_key
 
 BATCHES = "batches"
 GRADUATES = "graduates"

@@ -1,72 +1,88 @@
-"""The extensions, unbound: the factory binds them to an application."""
+"""The database as models and services see it: the base of models, and the session with its request context."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
 from uuid import UUID
 
-from flask import Flask, current_app
-from flask_jwt_extended import JWTManager
+from flask import current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
-from limits.errors import ConfigurationError
-from limits.storage import storage_from_string
-from limits.strategies import MovingWindowRateLimiter, RateLimiter
 from sqlalchemy import MetaData
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
-from school_service.config import ConfigError
-from tenants.connections.engines import SchoolSession
+from tenants.connections.sessions import SchoolSession
 from tenants.placement import Placement
-from tenants.registry.schools import NAMING
-
-STORAGE_PATIENCE = 2.0  # seconds that counting a try may take
+from tenants.registry.schools import NAMING_CONVENTION, School
 
 
 class Model(DeclarativeBase):
     """Base of the records of a school. Table names carry no schema: the transaction's search_path gives it."""
 
-    metadata = MetaData(naming_convention=NAMING)
+    metadata = MetaData(naming_convention=NAMING_CONVENTION)
+
+
+class Actor(Protocol):
+    """Who acts, as the audit log names them: `auth.principal.Principal` is one."""
+
+    @property
+    def actor(self) -> str:
+        """The id of the user or client."""
+
+    @property
+    def actor_name(self) -> str:
+        """The name of the user, or the client's id."""
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """What a transaction knows of the request that it serves.
+
+    `load_school` gives the school's public details. `principal` and `request_id` are None outside of a request, as
+    in the demo.
+    """
+
+    school_id: UUID
+    load_school: Callable[[], School]
+    principal: Actor | None = None
+    request_id: str | None = None
 
 
 class RoutedSession(SchoolSession, flask_session.Session):
-    """The session of the application: on the engine of its school's login."""
+    """The session of the application: on the engine of the login that serves its school."""
+
+    context: RequestContext | None = None
 
     def engine_of(self, school_id: UUID) -> Engine:
         """Find the engine of the current application."""
         placement: Placement = current_app.extensions["placement"]
-        return self._db.engines[engine_key(placement, school_id)]
+        return self._db.engines[bind_key(placement, school_id)]
 
 
-def engine_key(placement: Placement, school_id: UUID) -> str | None:
+def bind_key(placement: Placement, school_id: UUID) -> str | None:
     """Name the engine of a school among `db.engines`: its login, or None where one engine serves them all."""
     return placement.login_of(school_id) if placement.divided else None
 
 
-class Limiter:
-    """Counts tries with `limits`, the engine of Flask-Limiter, in a moving window.
-
-    Without that extension's hooks: they would cost every request what only signing in needs.
-    """
-
-    def init_app(self, app: Flask) -> None:
-        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError."""
-        patience = {"socket_connect_timeout": STORAGE_PATIENCE, "socket_timeout": STORAGE_PATIENCE}
-        try:
-            storage = storage_from_string(
-                app.config["RATELIMIT_STORAGE_URI"], wrap_exceptions=True, **patience
-            )
-        except (ConfigurationError, ValueError) as error:
-            raise ConfigError(f"RATE_LIMIT_STORAGE can't be used: {error}") from None
-        app.extensions["limiter"] = MovingWindowRateLimiter(storage)
-
-    @property
-    def limiter(self) -> RateLimiter:
-        """The current application's counters."""
-        found: RateLimiter = current_app.extensions["limiter"]
-        return found
-
-
 db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False, "class_": RoutedSession})
-jwt = JWTManager()
-limiter = Limiter()
+
+
+def current_session() -> RoutedSession:
+    """The session of the request, or of the application context."""
+    return cast(RoutedSession, db.session())
+
+
+def request_context() -> RequestContext:
+    """The context of the transaction under way."""
+    context = current_session().context
+    if context is None:
+        raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
+    return context
+
+
+def current_school() -> School:
+    """The school of the transaction, with its public details (id, name, address, …)."""
+    return request_context().load_school()

@@ -65,7 +65,7 @@ class WrongPassword(NotAuthenticated):
     """The password or secret is not that of the user or client; which of the two is wrong is not said."""
 
 
-class TooManyTries(DomainError):
+class TooManyAttempts(DomainError):
     """Too many wrong passwords; `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:

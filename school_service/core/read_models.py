@@ -1,8 +1,9 @@
-"""Read models made once: building and compiling a select() costs more than running it.
+"""Read models: a SELECT for each resource, built and compiled once.
 
 A read model is a function that returns a select() whose columns bear the names of its schema's fields; its arguments
-are filters. Decorated with `read_model`, it is called once for each combination of arguments that are given (the
-others are None), with bind parameters in place of the values, and the statements made of it are compiled once.
+are filters. Building and compiling a select() costs more than running it. So a function decorated with `read_model` is
+called once for each combination of arguments that are given (the others are None), with bind parameters in place of
+the values, and the statements made of it are compiled once.
 """
 
 from __future__ import annotations
@@ -13,12 +14,34 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, update_wrapper
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, ParamSpec, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, Select, String, Uuid, bindparam
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    BindParameter,
+    Boolean,
+    Cast,
+    ColumnElement,
+    Date,
+    DateTime,
+    Integer,
+    Numeric,
+    Select,
+    String,
+    Text,
+    Uuid,
+    bindparam,
+    cast,
+    func,
+    or_,
+)
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
+
+from school_service.core.database import current_school, request_context
+from tenants.registry.schools import School
 
 _TYPES: dict[Any, Any] = {
     UUID: Uuid,
@@ -33,9 +56,11 @@ _TYPES: dict[Any, Any] = {
 _dialect = PGDialect_psycopg2()
 
 Query = Select[*tuple[Any, ...]]
+Filters = ParamSpec("Filters")
+Wrapper = Callable[[Query], ClauseElement]
 
 
-class Statement:
+class CompiledStatement:
     """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
 
     def __init__(self, executable: ClauseElement) -> None:
@@ -44,78 +69,79 @@ class Statement:
         if "__[POSTCOMPILE" in self.sql:
             raise TypeError("A read model can't hold a list of values; compare with any_() of an array.")
         self._constants: dict[str, Any] = {}
-        self._asked: list[tuple[str, Callable[[], Any]]] = []
-        self._given: list[str] = []
+        self._computed: list[tuple[str, Callable[[], Any]]] = []
+        self._required: list[str] = []
         for bind, name in compiled.bind_names.items():
             processor = bind.type.dialect_impl(_dialect).bind_processor(_dialect)
             if bind.callable is not None:
-                self._asked.append((name, bind.callable))
+                self._computed.append((name, bind.callable))
             elif bind.required:
-                self._given.append(name)
+                self._required.append(name)
             else:
                 self._constants[name] = processor(bind.value) if processor else bind.value
 
     def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Gather the value of every parameter; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
-        for name in self._given:
+        for name in self._required:
             parameters[name] = values[name]
-        for name, ask in self._asked:
-            parameters[name] = ask()
+        for name, compute in self._computed:
+            parameters[name] = compute()
         return parameters
 
 
 @dataclass
-class Shape:
-    """A select() made with bind parameters, and the statements that have been made of it, by their purpose."""
+class QueryTemplate:
+    """A select() made with bind parameters, and the statements made of it, by the function that wrapped it."""
 
     query: Query
-    statements: dict[str, Statement] = field(default_factory=dict)
+    statements: dict[Wrapper, CompiledStatement] = field(default_factory=dict)
 
-    def statement(self, purpose: str, make: Callable[[Query], ClauseElement]) -> Statement:
-        """The statement for a purpose, made at its first use."""
-        found = self.statements.get(purpose)
+    def statement(self, wrap: Wrapper) -> CompiledStatement:
+        """The statement that `wrap` makes of the select(), compiled at its first use."""
+        found = self.statements.get(wrap)
         if found is None:
-            found = self.statements[purpose] = Statement(make(self.query))
+            found = self.statements[wrap] = CompiledStatement(wrap(self.query))
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BoundQuery:
     """A read model with the values of its filters, ready to be rendered."""
 
-    shape: Shape
+    template: QueryTemplate
     values: Mapping[str, Any]
 
 
-class ReadModel:
-    """A read model that is made once for each combination of given arguments."""
+class ReadModel(Generic[Filters]):
+    """A read model that is built once for each combination of given filters; called as the function it decorates."""
 
-    def __init__(self, make: Callable[..., Query]) -> None:
+    def __init__(self, make: Callable[Filters, Query]) -> None:
         update_wrapper(self, make)
         self.query = make
         """The plain function: the select() with values in it, for use within another statement."""
         self._names = tuple(inspect.signature(make).parameters)
         self._types: dict[str, Any] | None = None
-        self._shapes: dict[frozenset[str], Shape] = {}
+        self._templates: dict[frozenset[str], QueryTemplate] = {}
 
-    def __call__(self, *arguments: Any, **named: Any) -> Reading:
+    def __call__(self, *arguments: Filters.args, **named: Filters.kwargs) -> BoundQuery:
         """Give the filters their values; None leaves a filter out."""
-        values = dict(zip(self._names, arguments, strict=False), **named)
+        values: dict[str, Any] = {**dict(zip(self._names, arguments, strict=False)), **named}
         given = frozenset(name for name, value in values.items() if value is not None)
-        shape = self._shapes.get(given)
-        if shape is None:
-            shape = self._shapes[given] = self._make(given)
-        return Reading(shape, values)
+        template = self._templates.get(given)
+        if template is None:
+            template = self._templates[given] = self._make(given)
+        return BoundQuery(template, values)
 
-    def _make(self, given: frozenset[str]) -> Shape:
+    def _make(self, given: frozenset[str]) -> QueryTemplate:
         if self._types is None:
             self._types = {name: _column_type(hint) for name, hint in get_type_hints(self.query).items()}
         binds = {name: bindparam(name, type_=self._types[name], required=True) for name in given}
-        return Shape(self.query(**{name: binds.get(name) for name in self._names}))
+        make: Callable[..., Query] = self.query
+        return QueryTemplate(make(**{name: binds.get(name) for name in self._names}))
 
 
-def read_model(make: Callable[..., Query]) -> ReadModel:
+def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
     """Make a function that returns a select() a read model which is built and compiled once."""
     return ReadModel(make)
 
@@ -126,3 +152,26 @@ def _column_type(hint: Any) -> Any:
         hint = next(part for part in get_args(hint) if part is not NoneType)
     made = _TYPES.get(hint)
     return made() if made else None
+
+
+# What read models are made of. The school is read when a statement runs, so that a read model serves every school.
+
+
+def school_id() -> BindParameter[UUID]:
+    """The id of the transaction's school."""
+    return bindparam("school_id", callable_=lambda: request_context().school_id, type_=Uuid())
+
+
+def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str]:
+    """A text computed from the transaction's school."""
+    return bindparam(name, callable_=lambda: value(current_school()), type_=Text())
+
+
+def as_json(text: BindParameter[str]) -> Cast[Any]:
+    """A text that holds JSON, as JSON."""
+    return cast(text, JSON)
+
+
+def matches(search: Any, *texts: Any) -> ColumnElement[bool]:
+    """Tell whether one of the texts contains `search`, whatever the case; `%` and `_` mean themselves."""
+    return or_(*(func.strpos(func.lower(text), func.lower(search)) > 0 for text in texts))

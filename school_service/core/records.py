@@ -1,99 +1,69 @@
-"""The database as services see it: the session, and the few pieces that every model is made of."""
+"""Records of a school, as services get, lock, insert and delete them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from sqlalchemy import (
-    ARRAY,
-    JSON,
-    BindParameter,
-    Cast,
-    ColumnElement,
-    DateTime,
-    TableValuedAlias,
-    Text,
-    Uuid,
-    bindparam,
-    cast,
-    column,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    text,
-)
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import ARRAY, TableValuedAlias, bindparam, column, func, insert, literal, select, text
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
-
-NAME_LENGTH = 120
-TEXT_LENGTH = 2000
+from school_service.core.wording import record_name
 
 Record = TypeVar("Record")
 
 
-def primary_key() -> Mapped[UUID]:
-    """Make the uuid primary key that every table has; the id is made in Python."""
-    return mapped_column(Uuid, primary_key=True, default=uuid4)
-
-
-def created_at() -> Mapped[datetime]:
-    """Make the column of the moment of creation, UTC, bound from Python."""
-    return mapped_column(DateTime(timezone=True), default=now)
-
-
-def now() -> datetime:
-    """The present moment in UTC."""
-    return datetime.now(UTC)
-
-
 def add(record: Record) -> Record:
-    """Insert a record now, so that a collision is known here. A taken name or key becomes 409 in `web.errors`."""
+    """Insert a record now, so that a violated constraint is known here (`web.integrity_errors` answers it)."""
     db.session.add(record)
     db.session.flush()
     return record
 
 
 def remove(model: type[Any], record_id: UUID) -> UUID:
-    """Delete a record by id, now, and answer the id. One in use becomes 409 in `web.errors`. Raises NotFound."""
-    db.session.delete(get(model, record_id, lock=True))
+    """Delete a record by id, now, and return the id. One in use is a conflict. Raises NotFound."""
+    db.session.delete(get(model, record_id, for_update=True))
     db.session.flush()
     return record_id
 
 
-def get(model: type[Record], record_id: UUID, *, lock: bool = False, share: bool = False) -> Record:
-    """Get a record of the school by id, held against changes until the transaction ends where asked for.
+def get(model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Record:
+    """Get a record of the school by id; raises NotFound.
 
-    `lock` holds it for oneself, `share` together with others that share it; records that refer to it can be written
-    by anyone meanwhile. Raises NotFound.
+    `for_update` locks its row FOR NO KEY UPDATE: records that refer to it can still be written. `for_share` locks
+    it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends.
     """
-    record = find(model, record_id, lock=lock, share=share)
+    record = find(model, record_id, for_update=for_update, for_share=for_share)
     if record is None:
-        raise missing(model)
+        raise not_found(model)
     return record
 
 
-def referred(model: type[Record], record_id: UUID, field: str, *, lock: bool = False) -> Record:
-    """Get the record that a field of the input refers to by id; `lock` as in `get`.
+def find(
+    model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False
+) -> Record | None:
+    """Find a record of the school by id, or None; locks as in `get`."""
+    lock = {"key_share": True} if for_update else {"read": True} if for_share else None
+    return db.session.get(model, record_id, with_for_update=lock, populate_existing=lock is not None)
+
+
+def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_update: bool = False) -> Record:
+    """Get the record that a field of the input refers to by id; `for_update` as in `get`.
 
     Raises Invalid, naming the field.
     """
-    record = find(model, record_id, lock=lock)
+    record = find(model, record_id, for_update=for_update)
     if record is None:
-        raise Invalid.field(field, f"no such {_kind_of(model)}")
+        raise Invalid.field(field, f"no such {_name_of(model)}")
     return record
 
 
-def hold(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
-    """Lock records until the transaction ends, in order of id, so that no two can wait for each other.
+def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
+    """Lock the rows of records FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock.
 
-    Returns them by id, those that there are.
+    Returns the records that exist, by id.
     """
     table: Any = model
     found = db.session.scalars(
@@ -106,80 +76,31 @@ def hold(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
     return {record.id: record for record in found}
 
 
-def hold_all(model: type[Any]) -> None:
-    """Lock all records of a kind, and new ones, against other writers until the transaction ends; readers go on.
+def lock_table(model: type[Any]) -> None:
+    """Lock a table against other writers until the transaction ends; readers go on.
 
-    For a rule that concerns all of them. To be called before one of them is held alone.
+    For a rule that concerns all of its rows. To be called before one of them is locked.
     """
     db.session.execute(text(f"LOCK TABLE {model.__tablename__} IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def find(model: type[Record], record_id: UUID, *, lock: bool = False, share: bool = False) -> Record | None:
-    """Find a record of the school by id, held as in `get`; None where there is none."""
-    held = {"key_share": True} if lock else {"read": True} if share else None
-    return db.session.get(model, record_id, with_for_update=held, populate_existing=held is not None)
+def not_found(model: type[Any]) -> NotFound:
+    """Make the error that says that a record is not there: `No such classroom.`"""
+    return NotFound(f"No such {_name_of(model)}.")
 
 
-def _kind_of(model: type[Any]) -> str:
-    return kind_of_table(model.__table__)
-
-
-def missing(model: type[Any]) -> NotFound:
-    """Say that a record of this kind is not there: `No such classroom.`"""
-    return NotFound(f"No such {_kind_of(model)}.")
-
-
-def kind_of_table(table: Any) -> str:
-    """Name what a table holds one of, for messages: `cohort subject` for `cohort_subjects`."""
-    return singular(table.name.replace("_", " "))
-
-
-def singular(words: str) -> str:
-    """Name one of what the words name many of: `cohort subject` for `cohort subjects`."""
-    for plural, one in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
-        if words.endswith(plural):
-            return words.removesuffix(plural) + one
-    return words
-
-
-def matches(search: Any, *texts: Any) -> ColumnElement[bool]:
-    """Tell whether one of the texts holds `search`, without regard to case; `%` and `_` mean themselves."""
-    return or_(*(func.strpos(func.lower(text), func.lower(search)) > 0 for text in texts))
-
-
-def unnested(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
-    """Make rows of columns, each of a type and values: sent as one array, however many there are."""
+def unnest_rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
+    """Make rows of columns, each a type and its values: sent as one array a column, however many rows."""
     arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
     names = [column(name, kind) for name, (kind, _) in columns.items()]
     return func.unnest(*arrays).table_valued(*names).render_derived()
 
 
 def insert_rows(model: type[Any], rows: TableValuedAlias, **common: Any) -> None:
-    """Insert rows in one statement, with the values that all of them have in common."""
-    made = select(rows, *map(literal, common.values()))
-    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], made))
+    """Insert rows in one statement; `common` are the values that all of them have."""
+    values = select(rows, *map(literal, common.values()))
+    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values))
 
 
-# The school of the transaction, as the layer above chose it. Read when a statement runs, so that a read model can be
-# made once and serve every school.
-
-
-def chosen_school() -> Any:
-    """The school that the session works in, with its public details (id, name, address, …)."""
-    school: Callable[[], Any] = db.session().info["school"]
-    return school()
-
-
-def school_id() -> BindParameter[UUID]:
-    """The id of the transaction's school, for a read model."""
-    return bindparam("school_id", callable_=lambda: db.session().info["entry"].school_id, type_=Uuid())
-
-
-def school_value(name: str, value: Callable[[Any], str]) -> BindParameter[str]:
-    """A text computed from the transaction's school, for a read model."""
-    return bindparam(name, callable_=lambda: value(chosen_school()), type_=Text())
-
-
-def as_json(written: BindParameter[str]) -> Cast[Any]:
-    """A text that holds JSON, as JSON."""
-    return cast(written, JSON)
+def _name_of(model: type[Any]) -> str:
+    return record_name(model.__table__)

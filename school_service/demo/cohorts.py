@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from school_service.demo.context import THIS_SESSION, Filling
+from school_service.demo.context import THIS_SESSION, DemoContext
 from school_service.features.cohort_subjects.service import create_cohort_subject, take_subject
 from school_service.features.cohorts.service import create_batch, create_cohort
 from school_service.features.enrollments.service import enroll
@@ -12,7 +12,7 @@ SECOND_ARM = "B"
 ELECTIVES = {"Economics", "Agricultural Science"}
 
 
-def make_classes(filling: Filling) -> None:
+def make_cohorts(filling: DemoContext) -> None:
     """Make a cohort of each classroom, and enroll its students into the two arms in turn."""
     for classroom, room_id in filling.classrooms.items():
         cohort_id = create_cohort(classroom=room_id, session_id=THIS_SESSION).id
@@ -25,7 +25,7 @@ def make_classes(filling: Filling) -> None:
         filling.arms[classroom] = arms
 
 
-def make_cohort_subjects(filling: Filling) -> None:
+def make_cohort_subjects(filling: DemoContext) -> None:
     """Teach every subject to every cohort; of the electives, which seniors have, half of them take each."""
     for classroom, cohort_id in filling.cohorts.items():
         for name, subject_id in filling.subjects.items():

@@ -20,19 +20,19 @@ from school_service.auth.passwords import hash_password
 from school_service.auth.tokens import LIFETIME, issue_client_token, issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.data_folder import EmbeddedError, data_folder, lock
+from school_service.data_folder import DataFolderError, data_folder, lock
 from school_service.demo import demo_file as demo_file
 from school_service.demo.context import CLIENT_ID
-from school_service.demo.demo_file import Kept, KeptSchool, Login
-from school_service.demo.fill_school import fill
+from school_service.demo.demo_file import DemoFile, DemoSchool, Login
+from school_service.demo.fill_school import fill_school
 from school_service.demo.sample_schools import SCHOOLS, SampleSchool
 from school_service.features.users.models import User
 from school_service.server import base_address, listen, serve
-from school_service.web.request_log import configure_logs
-from school_service.web.request_scope import house, in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_log import configure_logging
+from school_service.web.request_scope import app_state, in_transaction
+from tenants.connections.binding import SchoolBinding
 from tenants.exceptions import TenancyError, UnknownSchool
-from tenants.migrations.migrate import upgrade_schools
+from tenants.migrations.migrate import migrate_schools
 from tenants.provisioning.create import create_school
 from tenants.registry.clients import check_secret, create_client
 from tenants.registry.installation import install
@@ -49,9 +49,9 @@ def run(path: Path, host: str, port: int) -> None:
 
     Raises ConfigError, EmbeddedError, ServingError.
     """
-    with listen(host, port) as listener, data_folder(path, create=True) as folder, _alone(folder.path):
+    with listen(host, port) as listener, data_folder(path, create=True) as folder, _only_demo_of(folder.path):
         settings = folder.settings(_with_quiet_logs(os.environ))
-        configure_logs(settings.log_level)
+        configure_logging(settings.log_level)
         app, tenancy = create_app(settings), tenancy_of(settings)
         with app.app_context():
             kept = _prepare(tenancy, settings, folder.path, base_address(listener))
@@ -65,13 +65,13 @@ def run(path: Path, host: str, port: int) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _only_demo_of(folder: Path) -> Iterator[None]:
     with ExitStack() as held:
         try:
             held.enter_context(lock(folder / "demo.lock", wait=False))
         except BlockingIOError:
             address = demo_file.read(folder).base_url
-            raise EmbeddedError(
+            raise DataFolderError(
                 f"A demo of the data folder {folder} is running already"
                 f"{f', at {address}' if address else ''}. "
                 "Stop that one first, or name another folder with --data-dir."
@@ -85,7 +85,7 @@ def _with_quiet_logs(environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, "LOG_LEVEL": level}
 
 
-def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) -> Kept:
+def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) -> DemoFile:
     """Make what is missing, and what an earlier start could not finish; returns what is to be kept of it."""
     known = demo_file.read(folder)
     with click.progressbar(
@@ -110,10 +110,10 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
             try:
                 schools.append(_school(tenancy, sample, known.login(str(sample.id))))
             except TenancyError as error:
-                raise EmbeddedError(f"{sample.name}: {error}") from None
+                raise DataFolderError(f"{sample.name}: {error}") from None
         bar.update(1, "")
     tenancy.admin.dispose()
-    return Kept(
+    return DemoFile(
         base_url=base_url,
         auth_url=settings.auth_url or f"{base_url}/auth",
         audience=settings.auth_audience,
@@ -125,8 +125,8 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
 
 def _upgrade(tenancy: Tenancy) -> None:
     """Bring the schools that an earlier version made to the newest revision."""
-    for school, error in upgrade_schools(tenancy).failed:
-        raise EmbeddedError(f"{school.name} can't be upgraded: {error}")
+    for school, error in migrate_schools(tenancy).failed:
+        raise DataFolderError(f"{school.name} can't be upgraded: {error}")
 
 
 def _client(connection: Connection, secret: str | None) -> str:
@@ -141,7 +141,7 @@ def _remove_client(connection: Connection) -> None:
     connection.execute(delete(clients).where(clients.c.id == CLIENT_ID))
 
 
-def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> KeptSchool:
+def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> DemoSchool:
     """See that a sample school is there and filled.
 
     Where the password of its administrator is not known (demo.json was lost, or never written), they get a
@@ -159,8 +159,8 @@ def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> Kept
         with tenancy.admin.begin() as connection:
             change_school(connection, sample.id, **sample.details)
     if found.status == "active":
-        fill(sample)
-    return KeptSchool(str(found.id), found.name, login)
+        fill_school(sample)
+    return DemoSchool(str(found.id), found.name, login)
 
 
 def _find(connection: Connection, sample: SampleSchool) -> School | None:
@@ -171,7 +171,7 @@ def _find(connection: Connection, sample: SampleSchool) -> School | None:
 
 
 def _set_password(sample: SampleSchool, login: Login) -> None:
-    with in_school(Entry(sample.id)):
+    with in_transaction(SchoolBinding(sample.id)):
         _administrator(login).password_hash = hash_password(login.password)
 
 
@@ -179,23 +179,23 @@ def _administrator(login: Login) -> User:
     return db.session.scalars(select(User).where(User.username == login.username)).one()
 
 
-def _token(settings: Settings, kept: Kept) -> tuple[str, str]:
+def _token(settings: Settings, kept: DemoFile) -> tuple[str, str]:
     """Issue a token to try the service with; returns what it is for, and the token.
 
     With an outside provider, which knows no client of ours, it is the first school's administrator's.
     """
-    key = house().verifier.key
+    key = app_state().verifier.key
     if settings.auth_url is None:
         return "every school, every permission", issue_client_token(key, CLIENT_ID, [])["access_token"]
     first = kept.schools[0]
-    with in_school(Entry(UUID(first.id), read_only=True)):
+    with in_transaction(SchoolBinding(UUID(first.id), read_only=True)):
         user_id = _administrator(first.admin).id
     return f"the administrator of {first.name}", issue_user_token(key, user_id, UUID(first.id))[
         "access_token"
     ]
 
 
-def _show(settings: Settings, kept: Kept, path: Path, purpose: str, token: str) -> None:
+def _show(settings: Settings, kept: DemoFile, path: Path, purpose: str, token: str) -> None:
     """Print what a person needs to try the service."""
     headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {kept.schools[0].id}")
     options = " ".join(f"-H {shlex.quote(header)}" for header in headers)

@@ -7,7 +7,7 @@ from datetime import date
 from random import Random
 from uuid import UUID
 
-from school_service.auth.principal import Caller, Principal
+from school_service.auth.principal import Principal, VerifiedToken
 from school_service.demo.people import Population
 from school_service.demo.sample_schools import SampleSchool
 
@@ -21,12 +21,12 @@ LAST_SESSION = f"{THIS_YEAR - 1}/{THIS_YEAR}"
 
 def everything_allowed() -> Principal:
     """The demo itself, which may do everything."""
-    caller = Caller(None, CLIENT_ID, own=True, schools=None, granted=True, permissions=None)
-    return Principal(caller, frozenset(), everything=True)
+    caller = VerifiedToken(None, CLIENT_ID, own=True, schools=None, granted=True, permissions=None)
+    return Principal(caller, frozenset(), all_permissions=True)
 
 
 @dataclass
-class Filling:
+class DemoContext:
     """A sample school while it is being filled: its people, and the ids of what has been made.
 
     Those of `terms` are by session and term, of `students`, `cohorts` and `arms` by classroom, of
@@ -48,7 +48,7 @@ class Filling:
     cohort_subjects: dict[tuple[str, str], UUID] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, school: SampleSchool) -> Filling:
+    def of(cls, school: SampleSchool) -> DemoContext:
         """Begin to fill a school; the same people come to it every time."""
         return cls(school, Population(Random(school.code), school.peoples))  # noqa: S311
 

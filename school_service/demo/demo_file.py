@@ -21,7 +21,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class KeptSchool:
+class DemoSchool:
     """A school of the demo, and its administrator."""
 
     id: str
@@ -30,7 +30,7 @@ class KeptSchool:
 
 
 @dataclass
-class Kept:
+class DemoFile:
     """What demo.json holds, member for member (decisions.md, "What an operator types")."""
 
     base_url: str | None = None
@@ -38,27 +38,27 @@ class Kept:
     audience: str | None = None
     client_id: str | None = None
     client_secret: str | None = None
-    schools: list[KeptSchool] = field(default_factory=list)
+    schools: list[DemoSchool] = field(default_factory=list)
 
     def login(self, school_id: str) -> Login | None:
         """Find the administrator of a school."""
         return next((school.admin for school in self.schools if school.id == school_id), None)
 
 
-def read(folder: Path) -> Kept:
+def read(folder: Path) -> DemoFile:
     """Read what an earlier start wrote; nothing where there is no such file, or no sense in it."""
     try:
         found: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
         schools = [
-            KeptSchool(school["id"], school["name"], Login(**school["admin"]))
+            DemoSchool(school["id"], school["name"], Login(**school["admin"]))
             for school in found.pop("schools")
         ]
-        return Kept(**found, schools=schools)
+        return DemoFile(**found, schools=schools)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
-        return Kept()
+        return DemoFile()
 
 
-def write(folder: Path, kept: Kept) -> Path:
+def write(folder: Path, kept: DemoFile) -> Path:
     """Write the file, for its owner's eyes alone."""
     path = folder / FILE
     write_private(path, json.dumps(asdict(kept), ensure_ascii=False, indent=2) + "\n")

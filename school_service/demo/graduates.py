@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from school_service.demo.context import LAST_SESSION, THIS_YEAR, Filling
+from school_service.demo.context import LAST_SESSION, THIS_YEAR, DemoContext
 from school_service.demo.students import IN_A_CLASS, make_student
 from school_service.features.cohorts.service import create_cohort
 from school_service.features.enrollments.service import enroll
@@ -12,7 +12,7 @@ LAST_CLASS = "SSS 3"
 _YEARS_AT_SCHOOL = 6
 
 
-def make_alumni(filling: Filling) -> None:
+def make_graduates(filling: DemoContext) -> None:
     """Make the students who were in the last class a year ago, and let them graduate."""
     cohort_id = create_cohort(classroom=filling.classrooms[LAST_CLASS], session_id=LAST_SESSION).id
     count = filling.population.random.randint(*IN_A_CLASS)

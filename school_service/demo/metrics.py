@@ -7,10 +7,9 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert, select
 
 from school_service.core.database import db
-from school_service.core.records import now
-from school_service.demo.context import THIS_SESSION, Filling
-from school_service.features.audit.service import Change, entered, record_many
-from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.demo.context import THIS_SESSION, DemoContext
+from school_service.features.audit.service import Change, audit_changes, score_values
+from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.metrics.models import (
     BEST,
     METRIC_TYPES,
@@ -21,9 +20,10 @@ from school_service.features.metrics.models import (
 )
 from school_service.features.metrics.service import ENTITY
 from school_service.features.sessions.models import TERMS
+from tenants.clock import now
 
 
-def make_metrics(filling: Filling) -> None:
+def make_metrics(filling: DemoContext) -> None:
     """Score every student for every trait in every term.
 
     Inserted a class at a time, not sheet by sheet through the service, like the scores.
@@ -38,7 +38,7 @@ def make_metrics(filling: Filling) -> None:
 
 
 def _make_class(
-    filling: Filling, classroom: str, term: str, metric_type: str, traits: list[tuple[UUID, str]]
+    filling: DemoContext, classroom: str, term: str, metric_type: str, traits: list[tuple[UUID, str]]
 ) -> None:
     random, moment = filling.population.random, now()
     sheet = f"{classroom} {term.title()} Term {metric_type.lower()}.xlsx"
@@ -60,17 +60,17 @@ def _make_class(
             {"metric_id": metric_id, "definition_id": definition_id, "score": given[name]}
             for definition_id, name in traits
         ]
-        changes.append(Change(metric_id, None, entered(given, sheet)))
+        changes.append(Change(metric_id, None, score_values(given, sheet)))
     db.session.execute(insert(Metric), records)
     db.session.execute(insert(MetricScore), scores)
-    record_many(ENTITY, changes)
+    audit_changes(ENTITY, changes)
 
 
-def _students(filling: Filling, classroom: str) -> list[tuple[UUID, UUID]]:
+def _students(filling: DemoContext, classroom: str) -> list[tuple[UUID, UUID]]:
     """Find who is in a class, each with their arm."""
     found = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id).where(
-            Enrollment.cohort_id == filling.cohorts[classroom], OPEN
+            Enrollment.cohort_id == filling.cohorts[classroom], CURRENT
         )
     )
     return [(row.student_id, row.batch_id) for row in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from school_service.demo.context import THIS_YEAR, Filling, first_day
+from school_service.demo.context import THIS_YEAR, DemoContext, first_day
 from school_service.features.classrooms.service import create_classroom
 from school_service.features.sessions.models import TERMS
 from school_service.features.sessions.service import create_session, create_term
@@ -29,7 +29,7 @@ SUBJECTS = (
 _YEAR = timedelta(weeks=46) - timedelta(days=3)  # from a Monday in September to a Friday in July
 
 
-def make_sessions(filling: Filling) -> None:
+def make_sessions(filling: DemoContext) -> None:
     """Make last year's session and the current one, each with its three terms."""
     for year in (THIS_YEAR - 1, THIS_YEAR):
         name, begin = f"{year}/{year + 1}", first_day(year)
@@ -42,13 +42,13 @@ def make_sessions(filling: Filling) -> None:
             ).id
 
 
-def make_classrooms(filling: Filling) -> None:
+def make_classrooms(filling: DemoContext) -> None:
     """Make the six classes of a secondary school."""
     for name, level in CLASSROOMS:
         filling.classrooms[name] = create_classroom(name=name, level=level).id
 
 
-def make_subjects(filling: Filling) -> None:
+def make_subjects(filling: DemoContext) -> None:
     """Make the subjects, the language of the place among them."""
     for name, code in (*SUBJECTS, filling.school.language):
         filling.subjects[name] = create_subject(name=name, code=code).id

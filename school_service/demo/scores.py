@@ -11,19 +11,19 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert, select
 
 from school_service.core.database import db
-from school_service.core.records import now
-from school_service.demo.context import THIS_SESSION, THIS_YEAR, Filling, first_day
+from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, first_day
 from school_service.features.assessments.models import Assessment
-from school_service.features.audit.service import Change, record_many
+from school_service.features.audit.service import Change, audit_changes
 from school_service.features.cohort_subjects.models import SubjectEnrollment
-from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.gradebooks.service import ENTITY
 from school_service.features.sessions.models import TERMS
+from tenants.clock import now
 
 
 @dataclass(frozen=True)
-class Kind:
+class AssessmentPlan:
     """What is assessed once in every subject and term: its points, and the week of the term it is due in."""
 
     category: str
@@ -32,17 +32,17 @@ class Kind:
     week: int
 
 
-KINDS = (
-    Kind("CA1", "First continuous assessment", 10, 4),
-    Kind("CA2", "Second continuous assessment", 10, 7),
-    Kind("CA3", "Project", 20, 10),
-    Kind("EXAM", "Examination", 60, 12),
+ASSESSMENT_PLANS = (
+    AssessmentPlan("CA1", "First continuous assessment", 10, 4),
+    AssessmentPlan("CA2", "Second continuous assessment", 10, 7),
+    AssessmentPlan("CA3", "Project", 20, 10),
+    AssessmentPlan("EXAM", "Examination", 60, 12),
 )
 _TERM = timedelta(weeks=15)
 _ABSENT = 0.03  # share of students who miss an assessment: no entry, which is not a score of 0
 
 
-def make_scores(filling: Filling) -> None:
+def make_scores(filling: DemoContext) -> None:
     """Make three continuous assessments and an examination of every subject and term, with scores.
 
     Inserted a subject at a time, not one by one through the services: a school has thousands of scores.
@@ -57,14 +57,14 @@ def make_scores(filling: Filling) -> None:
         db.session.execute(insert(Assessment), assessments)
         entries = _entries(filling, assessments, _takers(cohort_subject_id), abilities)
         db.session.execute(insert(GradebookEntry), entries)
-        record_many(
+        audit_changes(
             ENTITY,
             [Change(entry["id"], None, {"score": entry["score"], "source": "hand"}) for entry in entries],
         )
 
 
 def _assessments(
-    filling: Filling, classroom: str, subject: str, cohort_subject_id: UUID
+    filling: DemoContext, classroom: str, subject: str, cohort_subject_id: UUID
 ) -> list[dict[str, Any]]:
     begin, moment = first_day(THIS_YEAR), now()
     return [
@@ -86,7 +86,7 @@ def _assessments(
             "created_at": moment,
         }
         for number, term in enumerate(TERMS)
-        for kind in KINDS
+        for kind in ASSESSMENT_PLANS
     ]
 
 
@@ -95,13 +95,13 @@ def _takers(cohort_subject_id: UUID) -> list[tuple[UUID, UUID]]:
     found = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id)
         .join(SubjectEnrollment, SubjectEnrollment.student_id == Enrollment.student_id)
-        .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id, OPEN)
+        .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id, CURRENT)
     )
     return sorted((row.student_id, row.batch_id) for row in found)
 
 
 def _entries(
-    filling: Filling,
+    filling: DemoContext,
     assessments: list[dict[str, Any]],
     takers: list[tuple[UUID, UUID]],
     abilities: dict[UUID, float],

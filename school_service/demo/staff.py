@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.database import db
-from school_service.demo.context import THIS_YEAR, Filling, first_day
+from school_service.demo.context import THIS_YEAR, DemoContext, first_day
 from school_service.demo.people import FEMALE, Person
 from school_service.features.employees.service import create_employee
 from school_service.features.geography.service import list_lgas, list_nationalities, list_states
@@ -45,7 +45,7 @@ _BANKS = (("First Bank", "011"), ("Zenith Bank", "057"), ("Access Bank", "044"),
 _BLOOD_GROUPS = ("O+", "O+", "O+", "A+", "A+", "B+", "AB+", "O-", "A-")
 
 
-def make_staff(filling: Filling) -> None:
+def make_staff(filling: DemoContext) -> None:
     """Make the staff, and give each their role."""
     roles, settings = _by_name(Role), _Settings()
     places = _Places(filling.school.state)
@@ -62,7 +62,7 @@ def make_staff(filling: Filling) -> None:
             filling.teachers.append(employee.id)
 
 
-def make_form_teachers(filling: Filling) -> None:
+def make_form_teachers(filling: DemoContext) -> None:
     """Give each arm of every cohort a form teacher."""
     arms = [arm for arms in filling.arms.values() for arm in arms]
     for arm, teacher_id in zip(arms, filling.teachers, strict=True):
@@ -77,7 +77,7 @@ class _Places:
         self._state = next(found["id"] for found in list_states() if found["name"] == state)
         self._lgas = [lga["id"] for lga in list_lgas(state=self._state)]
 
-    def one(self, filling: Filling) -> dict[str, Any]:
+    def one(self, filling: DemoContext) -> dict[str, Any]:
         """Choose one."""
         lga = filling.population.random.choice(self._lgas)
         return {"lga": lga, "state": self._state, "nationality": self._nigeria}
@@ -115,7 +115,7 @@ def _named(person: Person, post: Post) -> dict[str, Any]:
     }
 
 
-def _papers(filling: Filling, person: Person, number: int) -> dict[str, Any]:
+def _papers(filling: DemoContext, person: Person, number: int) -> dict[str, Any]:
     """Make up what is in the files about an employee."""
     people = filling.population
     random, address = people.random, filling.school.address

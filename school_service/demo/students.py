@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.demo.context import THIS_YEAR, Filling
+from school_service.demo.context import THIS_YEAR, DemoContext
 from school_service.demo.people import FEMALE
 from school_service.features.students.service import create_student
 
@@ -12,7 +12,7 @@ IN_A_CLASS = (10, 13)  # the fewest and the most
 AGE_OF_ADMISSION = 11  # years, in the first class
 
 
-def make_students(filling: Filling) -> None:
+def make_students(filling: DemoContext) -> None:
     """Make the students of each class: admitted as many years ago as it takes to come to it."""
     for years, classroom in enumerate(filling.classrooms):
         for place in range(1, filling.population.random.randint(*IN_A_CLASS) + 1):
@@ -20,7 +20,7 @@ def make_students(filling: Filling) -> None:
             filling.students.setdefault(classroom, []).append(student)
 
 
-def make_student(filling: Filling, *, admitted: int, place: int) -> UUID:
+def make_student(filling: DemoContext, *, admitted: int, place: int) -> UUID:
     """Make a student and a guardian; `place` counts those admitted in the same year."""
     people = filling.population
     child = people.person()

@@ -10,10 +10,10 @@ from school_service.auth.passwords import hash_password
 from school_service.core.counters import COUNTERS
 from school_service.core.counters import TRAITS as TRAIT_COUNTERS
 from school_service.core.permissions import Permission
-from school_service.core.records import now
 from school_service.features.roles.models import ADMINISTRATOR
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
-from tenants.tenancy import Administrator, Rows
+from tenants.clock import now
+from tenants.tenancy import Administrator, SeedRows
 
 _RECORDS = (
     "classrooms",
@@ -48,7 +48,7 @@ ROLES: dict[str, set[Permission]] = {
 }
 
 
-def seed_school(administrator: Administrator) -> Iterator[Rows]:
+def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     """Give the first rows of a new school: permissions, roles, its administrator, counters, and the usual settings."""
     moment = now()
     permission_ids = {permission: uuid4() for permission in Permission}

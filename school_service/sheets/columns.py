@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
 
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 
 
-class Kind(Enum):
+class CellType(Enum):
     """What the cells of a column hold.
 
     A read row holds what JSON would: a text, a Decimal, a day written YYYY-MM-DD.
@@ -20,13 +20,13 @@ class Kind(Enum):
     DAY = auto()
 
 
-def compared(name: str) -> str:
+def normalized_name(name: str) -> str:
     """The name of a column as names are compared: whatever the case and the space around it."""
     return name.strip().casefold()
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class NumberRange:
     """Excel lets no other numbers be typed than those from `least` to `most`; `whole`: no fractions."""
 
     least: Decimal
@@ -35,7 +35,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class SuggestedValues:
     """Excel offers these words; any other text may be typed too."""
 
     words: tuple[str, ...]
@@ -51,8 +51,8 @@ class Column:
     """
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: CellType = CellType.TEXT
     required: bool = False
     locked: bool = False
-    rule: Between | Suggested | None = None
+    rule: NumberRange | SuggestedValues | None = None
     width: int = 10

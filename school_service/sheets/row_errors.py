@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 
 from school_service.core.errors import InvalidRows
 
-MOST_BAD_ROWS = 200
-MOST_OF_ROW = 200  # problems of one row that are told
+MAX_BAD_ROWS = 200
+MAX_ERRORS_OF_ROW = 200  # problems of one row that are told
 
 REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate", "taken", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RowError:
     """What is wrong with a cell; `code` is one of the above: DUPLICATE in the sheet, TAKEN in the school."""
 
     row: int
@@ -23,14 +23,14 @@ class Problem:
     message: str
 
 
-def refuse(problems: Iterable[Problem]) -> None:
+def raise_row_errors(problems: Iterable[RowError]) -> None:
     """Raise InvalidRows where there are problems: those of every bad row, of the first 200 bad rows."""
     found: dict[int, list[Mapping[str, object]]] = {}
     for problem in sorted(problems, key=lambda problem: problem.row):
-        if len(found) == MOST_BAD_ROWS and problem.row not in found:
+        if len(found) == MAX_BAD_ROWS and problem.row not in found:
             break
         of_row = found.setdefault(problem.row, [])
-        if len(of_row) < MOST_OF_ROW:
+        if len(of_row) < MAX_ERRORS_OF_ROW:
             of_row.append(asdict(problem))
     if found:
         raise InvalidRows([told for row in found.values() for told in row])

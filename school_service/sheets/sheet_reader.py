@@ -12,12 +12,12 @@ from typing import Any
 from uuid import UUID
 
 from school_service.core.errors import Invalid
-from school_service.sheets.columns import MOST_ROWS, Column, Kind, compared
-from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, Problem, refuse
+from school_service.sheets.columns import MAX_ROWS, CellType, Column, normalized_name
+from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Workbook
 
 DETAILS = "Details"
-MOST_OF_HEADER = 120  # characters of a header that are told
+MAX_HEADER_LENGTH = 120  # characters of a header that are told
 
 _NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
 
@@ -35,11 +35,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SheetContent:
     """What a sheet holds: its rows but the empty ones, and what is wrong with single cells."""
 
     rows: list[Row]
-    problems: list[Problem]
+    problems: list[RowError]
 
 
 def read_sheet(
@@ -48,7 +48,7 @@ def read_sheet(
     columns: Sequence[Column],
     *,
     refusal: Callable[[str], str] | None = None,
-) -> Content:
+) -> SheetContent:
     """Read the sheet of that name, or the only one of the workbook, whatever its name.
 
     The first row that is not empty is the header. Columns that are not asked for are ignored, unless
@@ -59,7 +59,7 @@ def read_sheet(
     lines = _lines(workbook, title)
     header_row, header = next(lines, (1, {}))
     places = _places(header_row, header, columns, refusal)
-    content = Content([], [])
+    content = SheetContent([], [])
     for number, cells in lines:
         values: dict[str, Any] = {}
         bad: set[str] = set()
@@ -68,14 +68,14 @@ def read_sheet(
                 value = _value(cells.get(place), column.kind)
             except ValueError as error:
                 bad.add(column.name)
-                content.problems.append(Problem(number, column.name, INVALID, str(error)))
+                content.problems.append(RowError(number, column.name, INVALID, str(error)))
             else:
                 if value is not None:
                     values[column.name] = value
         if not values and not bad:
             continue
-        if len(content.rows) == MOST_ROWS:
-            raise Invalid(f"The sheet has more than {MOST_ROWS:,} rows.")
+        if len(content.rows) == MAX_ROWS:
+            raise Invalid(f"The sheet has more than {MAX_ROWS:,} rows.")
         content.rows.append(Row(number, values, frozenset(bad)))
     return content
 
@@ -89,7 +89,7 @@ def read_details(workbook: Workbook) -> dict[str, str] | None:
     if title is None:
         return None
     return {
-        compared(_shown(cells[1])).replace("_", " "): _shown(cells.get(2, ""))
+        normalized_name(_shown(cells[1])).replace("_", " "): _shown(cells.get(2, ""))
         for _, cells in workbook.rows(title)
         if 1 in cells
     }
@@ -100,14 +100,16 @@ def check_details(details: Mapping[str, str], kind: str, record_id: UUID) -> Non
 
     Details that do not name one will do. Raises Invalid.
     """
-    named = details.get(compared(f"{kind} ID"))
+    named = details.get(normalized_name(f"{kind} ID"))
     if named is not None and named.casefold() != str(record_id):
-        raise another(details, kind, named)
+        raise sheet_of_another(details, kind, named)
 
 
-def another(details: Mapping[str, str], kind: str, named: str) -> Invalid:
+def sheet_of_another(details: Mapping[str, str], kind: str, named: str) -> Invalid:
     """Say that a sheet is that of another record, by the name that its Details give it or else as it is `named`."""
-    return Invalid(f"The sheet is that of another {kind.lower()}: {details.get(compared(kind), named)}.")
+    return Invalid(
+        f"The sheet is that of another {kind.lower()}: {details.get(normalized_name(kind), named)}."
+    )
 
 
 def _lines(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
@@ -123,7 +125,7 @@ def _lines(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int, Cell
 
 
 def _find(workbook: Workbook, title: str) -> str | None:
-    return next((name for name in workbook.titles if compared(name) == compared(title)), None)
+    return next((name for name in workbook.titles if normalized_name(name) == normalized_name(title)), None)
 
 
 def _places(
@@ -133,27 +135,27 @@ def _places(
     refusal: Callable[[str], str] | None,
 ) -> dict[int, Column]:
     """Find the columns: each by its place in the sheet."""
-    named = {compared(column.name): column for column in columns}
+    named = {normalized_name(column.name): column for column in columns}
     places: dict[int, Column] = {}
     problems = []
     for place, cell in sorted(header.items()):
         name = _shown(cell)
-        column = named.get(compared(name))
+        column = named.get(normalized_name(name))
         if column is None:
             if name and refusal:
-                problems.append(Problem(row, name[:MOST_OF_HEADER], UNKNOWN, refusal(name)))
+                problems.append(RowError(row, name[:MAX_HEADER_LENGTH], UNKNOWN, refusal(name)))
             continue
         if column in places.values():
-            problems.append(Problem(row, column.name, DUPLICATE, "The column is there twice."))
+            problems.append(RowError(row, column.name, DUPLICATE, "The column is there twice."))
         places[place] = column
     for column in columns:
         if column.required and column not in places.values():
-            problems.append(Problem(row, column.name, REQUIRED, "The column is missing."))
-    refuse(problems)
+            problems.append(RowError(row, column.name, REQUIRED, "The column is missing."))
+    raise_row_errors(problems)
     return places
 
 
-def _value(cell: Cell | None, kind: Kind) -> Any:
+def _value(cell: Cell | None, kind: CellType) -> Any:
     """Take a cell for what its column holds; None where it is blank. Raises ValueError, in words."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
@@ -188,7 +190,7 @@ def _day(cell: Any) -> str:
     raise ValueError("Is not a date.")
 
 
-_TAKERS = {Kind.TEXT: _text, Kind.NUMBER: _number, Kind.DAY: _day}
+_TAKERS = {CellType.TEXT: _text, CellType.NUMBER: _number, CellType.DAY: _day}
 
 
 def _shown(cell: Cell) -> str:

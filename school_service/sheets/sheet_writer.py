@@ -22,17 +22,17 @@ from openpyxl.worksheet.properties import PageSetupProperties
 from openpyxl.worksheet.worksheet import Worksheet
 from openpyxl.writer.excel import ExcelWriter
 
-from school_service.sheets.columns import MOST_ROWS, Between, Column, Kind, Suggested
+from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.sheet_reader import DETAILS
 from school_service.sheets.xstring import escape
 
-MOST_WIDTH = 60  # characters; what is longer is wrapped
-MOST_UPRIGHT = 110  # characters on an upright page; what is wider is printed across
+MAX_WIDTH = 60  # characters; what is longer is wrapped
+MAX_PORTRAIT_WIDTH = 110  # characters on an upright page; what is wider is printed across
 LINE_HEIGHT = 15  # points
-MOST_OF_TITLE = 32  # characters of the title of Excel's own message
+MAX_TITLE_LENGTH = 32  # characters of the title of Excel's own message
 
 _MOMENT = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): files of the same records are the same
-_FORMATS = {Kind.TEXT: "@", Kind.NUMBER: "General", Kind.DAY: "yyyy-mm-dd"}
+_FORMATS = {CellType.TEXT: "@", CellType.NUMBER: "General", CellType.DAY: "yyyy-mm-dd"}
 _BOLD = Font(name="Calibri", size=11, bold=True)
 _BOLD_ON_DARK = Font(name="Calibri", size=11, bold=True, color="FFFFFFFF")
 _HEADER = PatternFill("solid", fgColor="FFD9E2EC")
@@ -87,13 +87,13 @@ def _fill(sheet: Worksheet, table: Table) -> None:
             value = row.get(column.name)
             _put(sheet.cell(number, place), value, column, styles)
             longest = max(longest, len(str(value)))
-        sheet.column_dimensions[letter].width = width = min(max(longest + 2, column.width), MOST_WIDTH)
+        sheet.column_dimensions[letter].width = width = min(max(longest + 2, column.width), MAX_WIDTH)
         total += width
         # For the cells that are still empty: what is typed there, such as 0803…, stays as it is typed.
         sheet.column_dimensions[letter].number_format = _FORMATS[column.kind]
         rule = _validation(column)
         if rule is not None:
-            rule.add(f"{letter}2:{letter}{(len(table.rows) or MOST_ROWS) + 1}")
+            rule.add(f"{letter}2:{letter}{(len(table.rows) or MAX_ROWS) + 1}")
             sheet.add_data_validation(rule)
     sheet.freeze_panes = _first_to_scroll(table.columns)
     if any(column.locked for column in table.columns):
@@ -117,7 +117,7 @@ def _fill_details(sheet: Worksheet, details: Sequence[tuple[str, str]]) -> None:
     total = 0
     for place, letter in enumerate("AB"):
         longest = max(len(pair[place]) for pair in details)
-        sheet.column_dimensions[letter].width = width = min(longest + 2, MOST_WIDTH)
+        sheet.column_dimensions[letter].width = width = min(longest + 2, MAX_WIDTH)
         total += width
     sheet.protection.enable()
     _lay_out(sheet, total)
@@ -137,7 +137,7 @@ def _put(cell: Any, value: Any, column: Column, styles: _Styles) -> None:
     quoted = text and value[:1] in _SIGNS
     style = styles.get((text, quoted))
     if style is None:
-        cell.number_format = _FORMATS[Kind.TEXT if text else column.kind]
+        cell.number_format = _FORMATS[CellType.TEXT if text else column.kind]
         cell.protection = Protection(locked=column.locked)
         cell.alignment = _WRAPPED if text else _TOP
         cell.quotePrefix = quoted
@@ -152,7 +152,7 @@ def _put(cell: Any, value: Any, column: Column, styles: _Styles) -> None:
 
 
 def _put_text(cell: Any, text: str) -> None:
-    cell.number_format = _FORMATS[Kind.TEXT]
+    cell.number_format = _FORMATS[CellType.TEXT]
     cell.quotePrefix = text[:1] in _SIGNS
     cell.alignment = _WRAPPED
     _write_text(cell, text)
@@ -162,7 +162,7 @@ def _write_text(cell: Any, text: str) -> None:
     cell.value = escape(text)
     # A text that starts with = was taken for a formula; and Excel must not take it for one when it is edited.
     cell.data_type = "s"
-    lines = sum(len(line) // (MOST_WIDTH - 5) + 1 for line in text.splitlines())
+    lines = sum(len(line) // (MAX_WIDTH - 5) + 1 for line in text.splitlines())
     if lines > 1:
         # Not every program finds the height of a row by itself.
         height = cell.parent.row_dimensions[cell.row].height or 0
@@ -170,28 +170,28 @@ def _write_text(cell: Any, text: str) -> None:
 
 
 def _validation(column: Column) -> DataValidation | None:
-    if column.kind is Kind.DAY:
+    if column.kind is CellType.DAY:
         rule = DataValidation(type="date", operator="greaterThan", formula1="1")
         rule.error = "Type a date, such as 2012-05-31."
-    elif isinstance(column.rule, Between):
+    elif isinstance(column.rule, NumberRange):
         least, most = str(column.rule.least), str(column.rule.most)
         rule = DataValidation(type="decimal", operator="between", formula1=least, formula2=most)
         rule.type = "whole" if column.rule.whole else "decimal"
         rule.error = f"Type a {'whole ' if column.rule.whole else ''}number from {least} to {most}."
-    elif isinstance(column.rule, Suggested):
+    elif isinstance(column.rule, SuggestedValues):
         return DataValidation(
             type="list", formula1=f'"{",".join(column.rule.words)}"', allow_blank=True, showErrorMessage=False
         )
     else:
         return None
     rule.allow_blank = rule.showErrorMessage = True
-    rule.errorTitle = escape(column.name)[:MOST_OF_TITLE]
+    rule.errorTitle = escape(column.name)[:MAX_TITLE_LENGTH]
     return rule
 
 
 def _lay_out(sheet: Worksheet, width: int) -> None:
     """Make it fit the paper: as wide as a page, the header on each, with lines to write on."""
-    if width > MOST_UPRIGHT:
+    if width > MAX_PORTRAIT_WIDTH:
         sheet.page_setup.orientation = "landscape"
         sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.5, bottom=0.5)
     else:

@@ -25,22 +25,24 @@ from openpyxl.utils.datetime import from_excel, from_ISO8601
 from openpyxl.xml.constants import ARC_STYLE, SHARED_STRINGS, SHEET_MAIN_NS
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets.xml_stream import HOLDS_TOO_MUCH, RawCell, Rows, Texts
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, RawCell, SharedStrings, SheetRows
 from school_service.sheets.xstring import unescape
 
-MOST_UNPACKED = 100 * 2**20  # bytes of all parts together
-MOST_READ = 32 * 2**20  # bytes of XML of what is kept: the texts, and the rows of the sheets that are read
-MOST_STRUCTURE = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
-MOST_MARKS = 50_000  # … and how many "<" it may hold
-MOST_PARTS = 10_000  # files in the zip
-MOST_OF_FORMAT = 255  # characters of a number format in Excel
+MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
+MAX_READ_BYTES = (
+    32 * 2**20
+)  # bytes of XML of what is kept: the texts, and the rows of the sheets that are read
+MAX_PART_BYTES = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
+MAX_PART_TAGS = 50_000  # … and how many "<" it may hold
+MAX_PARTS = 10_000  # files in the zip
+MAX_FORMAT_LENGTH = 255  # characters of a number format in Excel
 
-NO_WORKBOOK = "The file is no Excel workbook (.xlsx)."
+NOT_A_WORKBOOK = "The file is no Excel workbook (.xlsx)."
 OLD_WORKBOOK = (
     "The file is an old Excel workbook (.xls) or has a password: save it as .xlsx, without a password."
 )
 BROKEN = "The workbook is broken and can't be read."
-UNPACKS_TO_TOO_MUCH = "The workbook unpacks to more than 100 MiB."
+UNPACKS_TOO_LARGE = "The workbook unpacks to more than 100 MiB."
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of .xls, and of workbooks with a password
 _CENTRAL_ENTRY = b"PK\x01\x02"
@@ -72,7 +74,7 @@ class Workbook:
             reader.read_manifest()
             reader.read_workbook()
         except (KeyError, OSError):
-            raise Invalid(NO_WORKBOOK) from None
+            raise Invalid(NOT_A_WORKBOOK) from None
         self._archive = archive
         self._epoch = reader.wb.epoch
         self._parts: dict[str, str] = {}
@@ -96,8 +98,8 @@ class Workbook:
         Columns count from 1. A formula counts by its stored value. Raises Invalid.
         """
         number = 0
-        with _judged():
-            for written, cells in self._archive.pieces(self._parts[title], Rows()):
+        with _broken_workbook_is_invalid():
+            for written, cells in self._archive.pieces(self._parts[title], SheetRows()):
                 number = number + 1 if written is None else _whole(written)
                 place = 0
                 row: dict[int, Cell] = {}
@@ -135,7 +137,7 @@ class Workbook:
         return moment
 
     def _read_texts(self, part: str) -> list[str]:
-        return [unescape(text) for text in self._archive.pieces(part, Texts())]
+        return [unescape(text) for text in self._archive.pieces(part, SharedStrings())]
 
     def _styles_of_days(self) -> frozenset[int]:
         """The styles that show a number as a moment."""
@@ -145,7 +147,7 @@ class Workbook:
             return frozenset()
         formats = dict(BUILTIN_FORMATS)
         for made in sheet.iterfind(f"{_name('numFmts')}/{_name('numFmt')}"):
-            formats[int(made.get("numFmtId", 0))] = made.get("formatCode", "")[:MOST_OF_FORMAT]
+            formats[int(made.get("numFmtId", 0))] = made.get("formatCode", "")[:MAX_FORMAT_LENGTH]
         shown = (formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES))
         return frozenset(
             place
@@ -163,10 +165,10 @@ def open_workbook(file: IO[bytes]) -> Workbook:
     if content.startswith(_OLE):
         raise Invalid(OLD_WORKBOOK)
     if not content.startswith(b"PK"):
-        raise Invalid(NO_WORKBOOK if content else "The file is empty.")
-    if content.count(_CENTRAL_ENTRY) > MOST_PARTS:
-        raise Invalid(HOLDS_TOO_MUCH)
-    with _judged():
+        raise Invalid(NOT_A_WORKBOOK if content else "The file is empty.")
+    if content.count(_CENTRAL_ENTRY) > MAX_PARTS:
+        raise Invalid(TOO_MUCH_CONTENT)
+    with _broken_workbook_is_invalid():
         return Workbook(_Archive(content))
 
 
@@ -176,7 +178,7 @@ class _Archive(ZipFile):
     def __init__(self, content: bytes) -> None:
         super().__init__(BytesIO(content))
         self.content = content
-        self._left = MOST_READ
+        self._left = MAX_READ_BYTES
         unpacked = 0
         for info in self.infolist():
             if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
@@ -184,20 +186,20 @@ class _Archive(ZipFile):
             with self.open(info) as part:
                 while chunk := part.read(_CHUNK):
                     unpacked += len(chunk)
-                    if unpacked > MOST_UNPACKED:
-                        raise TooLarge(UNPACKS_TO_TOO_MUCH)
+                    if unpacked > MAX_UNPACKED_BYTES:
+                        raise TooLarge(UNPACKS_TOO_LARGE)
 
     def read(self, name: Any, pwd: bytes | None = None) -> bytes:
         """Read a small part as a whole, for openpyxl too."""
         with self.open(name) as part:
-            content = part.read(MOST_STRUCTURE + 1)
-        if len(content) > MOST_STRUCTURE or content.count(b"<") > MOST_MARKS:
-            raise Invalid(HOLDS_TOO_MUCH)
+            content = part.read(MAX_PART_BYTES + 1)
+        if len(content) > MAX_PART_BYTES or content.count(b"<") > MAX_PART_TAGS:
+            raise Invalid(TOO_MUCH_CONTENT)
         # Read here first: openpyxl's own parser depends on what else is installed.
         fromstring(content, forbid_dtd=True)
         return content
 
-    def pieces(self, name: str, kind: Rows | Texts) -> Iterator[Any]:
+    def pieces(self, name: str, kind: SheetRows | SharedStrings) -> Iterator[Any]:
         """Read a large part piece by piece."""
         with self.open(name) as stream:
             yield from kind.read(stream, self._spend)
@@ -206,7 +208,7 @@ class _Archive(ZipFile):
         """Count what is read of the large parts; raises Invalid where it is too much."""
         self._left -= size
         if self._left < 0:
-            raise Invalid(HOLDS_TOO_MUCH)
+            raise Invalid(TOO_MUCH_CONTENT)
 
 
 def _column(place: str) -> int:
@@ -230,7 +232,7 @@ _STYLES = f"{_name('cellXfs')}/{_name('xf')}"
 
 
 @contextmanager
-def _judged() -> Iterator[None]:
+def _broken_workbook_is_invalid() -> Iterator[None]:
     """Take whatever the readers of zip, XML and workbooks stumble over for what it is: the file is broken."""
     try:
         yield

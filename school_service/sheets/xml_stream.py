@@ -17,20 +17,20 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from school_service.core.errors import Invalid
 
-MOST_ELEMENTS = 1_000_000  # of a part
-MOST_NAMES = 5_000  # different names of its elements and attributes: the parser remembers each
-MOST_DEPTH = 50
-MOST_OF_PIECE = 2**20  # bytes of a row, or of a text …
-MOST_ELEMENTS_OF_PIECE = 50_000  # … and its elements: Excel's widest row has 16,384 cells
+MAX_ELEMENTS = 1_000_000  # of a part
+MAX_NAMES = 5_000  # different names of its elements and attributes: the parser remembers each
+MAX_DEPTH = 50
+MAX_ITEM_BYTES = 2**20  # bytes of a row, or of a text …
+MAX_ITEM_ELEMENTS = 50_000  # … and its elements: Excel's widest row has 16,384 cells
 
-HOLDS_TOO_MUCH = "The workbook holds too much to be read: copy the sheet into a new workbook."
+TOO_MUCH_CONTENT = "The workbook holds too much to be read: copy the sheet into a new workbook."
 
 _CHUNK = 2**16  # bytes; the bounds are looked at after each
 
-Piece = TypeVar("Piece")
+Parsed = TypeVar("Parsed")
 
 
-class _Pieces(Generic[Piece]):
+class _ElementStream(Generic[Parsed]):
     """The pieces of a part in their order, each an element of one name (`piece`) with all that is in it.
 
     A subclass takes the elements and texts of a piece, whose own level is 0, and makes something of it.
@@ -41,10 +41,10 @@ class _Pieces(Generic[Piece]):
     def __init__(self) -> None:
         self._depth = self._begun = self._elements = 0
         self._inside = False
-        self._made: list[Piece] = []
+        self._made: list[Parsed] = []
         self._names: dict[str, str] = {}
 
-    def read(self, stream: IO[bytes], spend: Callable[[int], None]) -> Iterator[Piece]:
+    def read(self, stream: IO[bytes], spend: Callable[[int], None]) -> Iterator[Parsed]:
         """Go through what is made of the pieces; `spend` is told how many bytes are read. Raises Invalid."""
         parser = self._parser()
         of_piece = elements_before = 0
@@ -59,13 +59,13 @@ class _Pieces(Generic[Piece]):
                 of_piece, elements_before = 0, self._elements
             of_piece += len(chunk)
             if (
-                of_piece > MOST_OF_PIECE
-                or self._elements - elements_before > MOST_ELEMENTS_OF_PIECE
-                or self._elements > MOST_ELEMENTS
-                or self._depth > MOST_DEPTH
-                or len(self._names) > MOST_NAMES
+                of_piece > MAX_ITEM_BYTES
+                or self._elements - elements_before > MAX_ITEM_ELEMENTS
+                or self._elements > MAX_ELEMENTS
+                or self._depth > MAX_DEPTH
+                or len(self._names) > MAX_NAMES
             ):
-                raise Invalid(HOLDS_TOO_MUCH)
+                raise Invalid(TOO_MUCH_CONTENT)
             yield from self._made
             self._made.clear()
 
@@ -84,7 +84,7 @@ class _Pieces(Generic[Piece]):
         """Take the end of an element within the piece."""
         raise NotImplementedError
 
-    def make(self) -> Piece:
+    def make(self) -> Parsed:
         """Take the end of the piece, and make something of it."""
         raise NotImplementedError
 
@@ -130,7 +130,7 @@ def _name(local: str) -> str:
 _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name("f")
 
 
-class Texts(_Pieces[str]):
+class SharedStrings(_ElementStream[str]):
     """The texts that cells share: of one in parts, each of its own font, all; of how to say it, nothing."""
 
     piece = _name("si")
@@ -177,7 +177,7 @@ class RawCell:
     formula: bool = False
 
 
-class Rows(_Pieces[tuple[str | None, list[RawCell]]]):
+class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
     """The rows of a sheet: the number of each as it is written, if it is, and its cells."""
 
     piece = _name("row")

@@ -1,4 +1,4 @@
-"""The house Schema and its fields: strict about types, bounded in length, the judge of every input."""
+"""The fields of input: strict about types, bounded in length, the judges of every value."""
 
 from __future__ import annotations
 
@@ -6,32 +6,28 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
-import marshmallow as ma
 from marshmallow import fields, validate
 
 from school_service.auth.principal import CANONICAL_UUID
-from school_service.core.columns import MOST_POINTS, more_than_two_places
-from school_service.core.records import NAME_LENGTH, TEXT_LENGTH
+from school_service.core.columns import MAX_POINTS, NAME_LENGTH, TEXT_LENGTH, more_than_two_places
 
-MOST_IDS = 1000  # of one list in a request
+MAX_IDS = 1000  # of one list in a request
+MAX_FILE_NAME_LENGTH = 150  # characters
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-LONGEST_FILE_NAME = 150
+
+class Input(fields.Field[Any]):
+    """A field of input: it must be given, unless it has a `load_default` or says `required=False`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        options.setdefault("required", "load_default" not in options)
+        super().__init__(*arguments, **options)
 
 
-class Schema(ma.Schema):
-    """A schema that refuses members it does not know."""
-
-    class Meta:
-        """Members that are no field are an error."""
-
-        unknown = ma.RAISE
-
-
-class Text(fields.String):
+class Text(Input, fields.String):
     """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates."""
 
     default_error_messages = {
@@ -76,7 +72,7 @@ class Email(Text):
         self.validators.append(validate.Email())
 
 
-class Id(fields.UUID):
+class Id(Input, fields.UUID):
     """A uuid in its canonical form of 36 characters."""
 
     def _validated(self, value: Any) -> Any:
@@ -92,7 +88,7 @@ class Id(fields.UUID):
         return self._validated(value)
 
 
-class Day(fields.Date):
+class IsoDate(Input, fields.Date):
     """A date YYYY-MM-DD, and no other form of ISO 8601."""
 
     def _deserialize(
@@ -103,7 +99,7 @@ class Day(fields.Date):
         return super()._deserialize(value, attr, data, **options)
 
 
-class Flag(fields.Boolean):
+class StrictBoolean(Input, fields.Boolean):
     """true or false, and nothing that merely looks so."""
 
     def _deserialize(
@@ -114,14 +110,14 @@ class Flag(fields.Boolean):
         return value
 
 
-class QueryFlag(fields.Boolean):
+class QueryBoolean(Input, fields.Boolean):
     """true or false as text, in a query."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(truthy={"true", "1"}, falsy={"false", "0"}, **options)
 
 
-class Whole(fields.Integer):
+class StrictInteger(Input, fields.Integer):
     """A whole number as JSON writes it, within 32 bits unless narrowed."""
 
     def __init__(self, least: int = -(2**31), most: int = 2**31 - 1, **options: Any) -> None:
@@ -143,7 +139,7 @@ class Whole(fields.Integer):
         return super()._deserialize(value, attr, data, **options)
 
 
-class QueryWhole(fields.Integer):
+class QueryInteger(Input, fields.Integer):
     """A whole number as text, in a query."""
 
     default_error_messages = {"invalid": "Not a valid integer."}
@@ -159,7 +155,7 @@ class QueryWhole(fields.Integer):
         return int(value)
 
 
-class Points(fields.Decimal):
+class Points(Input, fields.Decimal):
     """An exact decimal of at most two places, as JSON writes numbers, from 0 to `most`; never rounded."""
 
     default_error_messages = {
@@ -168,7 +164,7 @@ class Points(fields.Decimal):
         "places": "Holds more than two decimal places.",
     }
 
-    def __init__(self, most: Decimal = MOST_POINTS, *, zero: bool = True, **options: Any) -> None:
+    def __init__(self, most: Decimal = MAX_POINTS, *, zero: bool = True, **options: Any) -> None:
         within = validate.Range(min=Decimal(0), max=most, min_inclusive=zero)
         if not zero:
             options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
@@ -196,7 +192,7 @@ class Choice(Text):
         self.validators = [validate.OneOf(choices)]
 
 
-class File(fields.Raw):
+class File(Input, fields.Raw):
     """An uploaded file, in multipart/form-data; its name is made one that can be kept and shown."""
 
     def __init__(self, **options: Any) -> None:
@@ -210,62 +206,22 @@ class File(fields.Raw):
         return value
 
 
-def id_list(*, least: int | None = None, **options: Any) -> fields.List[Any]:
+class ListOf(Input, fields.List[Any]):
+    """An array."""
+
+
+class Nested(Input, fields.Nested):
+    """A record within another."""
+
+
+def id_list(*, least: int | None = None, **options: Any) -> ListOf:
     """A list of at least `least` and at most MOST_IDS uuids."""
-    return fields.List(Id(), validate=validate.Length(min=least, max=MOST_IDS), **options)
-
-
-class IdArray(Schema):
-    """A body that is a bare array of uuids."""
-
-    DOCUMENTED: ClassVar[dict[str, Any]] = {
-        "type": "array",
-        "items": {"type": "string", "format": "uuid"},
-        "maxItems": MOST_IDS,
-    }
-
-    def load(self, data: Any, **_options: Any) -> Any:
-        """Check the array; returns a list of uuids."""
-        return id_list().deserialize(data)
+    return ListOf(Id(), validate=validate.Length(min=least, max=MAX_IDS), **options)
 
 
 def plain_file_name(name: str) -> str:
     """Make of any text the name of a file that every system takes: without a path, signs of control, or length."""
-    kept = "".join(
+    safe = "".join(
         "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
     )
-    return kept.strip(" .")[-LONGEST_FILE_NAME:] or "file"
-
-
-class DeletedSchema(Schema):
-    """What a delete answers."""
-
-    id = fields.UUID(required=True)
-    deleted = fields.Boolean(required=True)
-
-
-class UploadedRowsSchema(Schema):
-    """What an uploaded sheet did, by row: `rows` is the sum of the others."""
-
-    rows = fields.Integer(required=True, metadata={"description": "Empty rows do not count."})
-    created = fields.Integer(required=True)
-    updated = fields.Integer(required=True)
-    unchanged = fields.Integer(required=True)
-    blank = fields.Integer(required=True, metadata={"description": "Nothing filled in: what is there stays."})
-
-
-class ErrorSchema(Schema):
-    """The one shape of every error."""
-
-    code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
-    status = fields.String(required=True, metadata={"description": "The name of the status."})
-    message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
-    errors = fields.Dict(
-        keys=fields.String(),
-        metadata={
-            "description": "Where the input is at fault: by place (json, query, files), field and reason."
-        },
-    )
-    request_id = fields.String(
-        required=True, metadata={"description": "Names the request in the service's logs."}
-    )
+    return safe.strip(" .")[-MAX_FILE_NAME_LENGTH:] or "file"

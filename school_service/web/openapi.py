@@ -1,14 +1,41 @@
-"""What each status of an error means, and how the OpenAPI document shows it."""
+"""The OpenAPI document: what each error means, what the decorators of views note, and how operations are named."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import flask_smorest
+from apispec import BasePlugin
+from flask import Flask, Response
+from marshmallow import fields
+from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
-from school_service.web.fields import ErrorSchema
+from school_service.config import Settings
+from school_service.core.wording import singular
+from school_service.web.docs_page import docs_blueprint
+from school_service.web.error_responses import http_response
+from school_service.web.schemas import ErrorSchema
+
+DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
+and graduates.
+
+**A school for each request.** Each school is a tenant, chosen by the header `X-SCHOOL-ID`. Where that
+header is not required, a token that names exactly one school chooses it.
+
+**Tokens.** Every operation but `GET /health` and those under `/auth` needs a bearer token.
+`x-permission` names the permission that it asks for; `null` means that any token of the school will do.
+
+**Answers.** Success is always 200. Every error has the one shape `Error`, and its `request_id` is the
+answer's header `X-Request-ID`. Paged lists take `pageNumber` and `pageSize`; past the end `data` is empty.
+
+**Input.** Texts are trimmed, and may neither be blank nor hold NUL. Members that an operation does not
+know are refused.
+"""
 
 _CHALLENGE = {"WWW-Authenticate": {"description": "`Bearer` (RFC 6750).", "schema": {"type": "string"}}}
 _RETRY = {
@@ -20,8 +47,8 @@ _RETRY = {
 
 
 @dataclass(frozen=True)
-class ErrorAnswer:
-    """An error in the document: what it means, its headers, and an example of its message and `errors`."""
+class DocumentedError:
+    """An error in the document: its meaning, its headers, and an example of its message and `errors`."""
 
     meaning: str
     message: str
@@ -46,37 +73,37 @@ class ErrorAnswer:
 
 
 ERRORS = {
-    400: ErrorAnswer(
+    400: DocumentedError(
         "X-SCHOOL-ID is missing or no uuid, or the body is not JSON.", "The header X-SCHOOL-ID is missing."
     ),
-    401: ErrorAnswer(
+    401: DocumentedError(
         "The token, or what was signed in with, is missing or wrong.", "The token is invalid.", _CHALLENGE
     ),
-    403: ErrorAnswer(
+    403: DocumentedError(
         "The token does not cover the school, or a permission is lacking: the message names it.",
         "This needs the permission write:students.",
     ),
-    404: ErrorAnswer("There is no such record in this school, or no such school.", "No such classroom."),
-    409: ErrorAnswer(
+    404: DocumentedError("There is no such record in this school, or no such school.", "No such classroom."),
+    409: DocumentedError(
         "It collides with a record that exists, or what is to be deleted is in use.",
         "A classroom with this name exists already.",
         errors={"json": {"name": ["already taken"]}},
     ),
-    413: ErrorAnswer("The body is too large.", "The request is too large."),
-    415: ErrorAnswer(
+    413: DocumentedError("The body is too large.", "The request is too large."),
+    415: DocumentedError(
         "The body is of a media type that is not accepted.", "The body must be application/json."
     ),
-    422: ErrorAnswer(
+    422: DocumentedError(
         "The input is not valid: `errors` says which member and why.",
         "The input is not valid.",
         errors={"json": {"name": ["Missing data for required field."]}},
     ),
-    429: ErrorAnswer("Too many wrong passwords.", "Too many wrong passwords. Try again later.", _RETRY),
-    500: ErrorAnswer(
+    429: DocumentedError("Too many wrong passwords.", "Too many wrong passwords. Try again later.", _RETRY),
+    500: DocumentedError(
         "The service failed; `request_id` names the failure in its logs.",
         "The service failed. The request id names the failure in its logs.",
     ),
-    503: ErrorAnswer(
+    503: DocumentedError(
         "Not now: the database is away or busy, or the school is being upgraded.",
         "The service is overloaded. Try again shortly.",
         _RETRY,
@@ -84,6 +111,151 @@ ERRORS = {
 }
 
 
-def component(status: int) -> str:
+def response_component(status: int) -> str:
     """Name the response component of an error: `NotFound`."""
     return HTTP_STATUS_CODES[status].title().replace(" ", "")
+
+
+class ServiceApi(flask_smorest.Api):
+    """flask-smorest's Api with the service's one shape of errors and no catch-all answer in the document."""
+
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def _register_responses(self) -> None:
+        for status, error in ERRORS.items():
+            self.spec.components.response(response_component(status), error.response(status), lazy=True)
+
+    def _register_etag_headers(self) -> None:
+        """Leave flask-smorest's own headers out of the document: nothing here uses them."""
+
+    _register_pagination_header = _register_etag_headers
+
+    def handle_http_exception(self, error: HTTPException) -> Response:
+        """Answer an error of the framework."""
+        return http_response(error)
+
+
+def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
+    """Make the Api that documents the blueprints registered with it, and show that unless DOCS is off."""
+    app.config.update(
+        API_TITLE="School Service",
+        API_VERSION=version,
+        OPENAPI_VERSION="3.0.3",
+        API_SPEC_OPTIONS={
+            "info": {"description": DESCRIPTION},
+            # Relative to the document's own address, so that it holds behind a proxy that adds a prefix.
+            "servers": [{"url": ".", "description": "This service"}],
+        },
+    )
+    api = ServiceApi(app, spec_kwargs={"extra_plugins": [Conventions()]})
+    api.spec.components.security_scheme(
+        "bearer",
+        {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token of the identity provider, or of `POST /users/login`.",
+        },
+    )
+    api.ma_plugin.converter.add_attribute_function(_or_null)
+    if settings.docs:
+        app.register_blueprint(docs_blueprint(api))
+    return api
+
+
+class Conventions(BasePlugin):
+    """What the document says of an operation without its view having to: its id, its permission in words."""
+
+    def operation_helper(
+        self, path: str | None = None, operations: dict[str, Any] | None = None, **_rest: Any
+    ) -> None:
+        """Complete the operations of a path."""
+        for method, operation in (operations or {}).items():
+            operation.setdefault("operationId", operation_id(method, path or ""))
+            if operation.get("x-permission"):
+                need = f"Needs the permission `{operation['x-permission']}`."
+                operation["description"] = "\n\n".join(filter(None, (operation.get("description"), need)))
+
+
+def operation_id(method: str, path: str) -> str:
+    """Name an operation by its method and path: `getUsers`, `getUser`, `putUserRoles`, `deleteUserRole`.
+
+    What stands before an id is one of its kind, so it is in the singular; a verb that the path repeats is
+    left out.
+    """
+    parts: list[str] = []
+    for part in path.strip("/").split("/"):
+        if part.startswith("{"):
+            parts[-1] = singular(parts[-1])
+        elif part != method:
+            parts.append(part)
+    words = re.findall(r"[A-Za-z0-9]+", " ".join(parts))
+    return method + "".join(word[0].upper() + word[1:] for word in words)
+
+
+def _or_null(
+    _converter: Any, field: fields.Field[Any], *, ret: dict[str, Any], **_rest: Any
+) -> dict[str, Any]:
+    """Say of a nested record that it is the record or null, where apispec says the record or any object."""
+    if not (isinstance(field, fields.Nested) and field.allow_none):
+        return {}
+    null = {"type": "object", "nullable": True, "enum": [None]}
+    return {"anyOf": [*(shape for shape in ret["anyOf"] if "$ref" in shape), null]}
+
+
+# What the decorators of a view note is turned into the members of its operation by `document_operation`, which
+# flask-smorest calls for each.
+
+_SCHOOL_HEADER = {
+    "in": "header",
+    "name": "X-SCHOOL-ID",
+    "schema": {"type": "string", "format": "uuid"},
+}
+_SCHOOL_REQUIRED = "The school to work in."
+_SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
+_NOTES = "conventions"
+
+
+def notes(view: Callable[..., Any]) -> dict[str, Any]:
+    """What the decorators have noted of a view."""
+    found: dict[str, Any] = getattr(view, "_apidoc", {}).get(_NOTES, {})
+    return found
+
+
+def note(view: Callable[..., Any], **more: Any) -> None:
+    """Note something of a view for `document_operation`."""
+    documented = deepcopy(getattr(view, "_apidoc", {}))
+    documented.setdefault(_NOTES, {}).update(more)
+    view._apidoc = documented  # type: ignore[attr-defined]
+
+
+def document_operation(
+    doc: dict[str, Any], doc_info: Mapping[str, Any], *, method: str, **_context: Any
+) -> dict[str, Any]:
+    """Write security, permission, school header and error responses of an operation."""
+    noted = doc_info.get(_NOTES, {})
+    access, locations = noted.get("access"), noted.get("locations", set())
+    statuses = {500, 503, *noted.get("statuses", ())}
+    if access is None:
+        doc["security"] = []
+    else:
+        statuses |= {400, 401, 403, 404}
+        doc["security"] = [{"bearer": []}]
+        required = access["school_required"]
+        header = {"required": required, "description": _SCHOOL_REQUIRED if required else _SCHOOL_OPTIONAL}
+        doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
+        permission = access["permission"]
+        doc["x-permission"] = str(permission) if permission else None
+        if method in {"post", "put", "patch", "delete"}:
+            statuses.add(409)
+    if locations:
+        statuses.add(422)
+    if locations & {"json", "files"}:
+        statuses |= {400, 413, 415}
+    responses: dict[int, Any] = {status: response_component(status) for status in statuses}
+    for status, described in doc.get("responses", {}).items():
+        # A mere name is flask-smorest's own for an error; what a view describes stands.
+        if isinstance(described, Mapping):
+            responses[int(status)] = described
+    doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
+    return doc

@@ -1,4 +1,4 @@
-"""Read models rendered by PostgreSQL: one statement answers the finished JSON, and its bytes go out untouched.
+"""Read models rendered by PostgreSQL: one statement returns the finished JSON, and its bytes go out untouched.
 
 As PostgREST does it. A read model is a select() whose columns bear the names of its schema's fields; one decorated
 with `read_model` is compiled once.
@@ -6,19 +6,24 @@ with `read_model` is compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Response, current_app
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import db
-from school_service.core.read_models import Query, Reading, Statement
-from tenants.connections.engines import ask
+from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
+from tenants.connections.engines import execute_batch
 
-READS = (Select, Reading)
-NO_ROWS = "[]"
+QUERY_TYPES = (Select, BoundQuery)
+
+
+class Rendered(NamedTuple):
+    """Rows as JSON text, and whether there are none."""
+
+    body: str
+    empty: bool
 
 
 def _row_as_json() -> Any:
@@ -26,7 +31,7 @@ def _row_as_json() -> Any:
 
 
 def _rows_as_json() -> Any:
-    return func.coalesce(func.json_agg(_row_as_json()), literal_column(f"'{NO_ROWS}'::json"))
+    return func.coalesce(func.json_agg(_row_as_json()), literal_column("'[]'::json"))
 
 
 def _one(query: Query) -> ClauseElement:
@@ -34,23 +39,25 @@ def _one(query: Query) -> ClauseElement:
 
 
 def _list(query: Query) -> ClauseElement:
-    return select(cast(_rows_as_json(), Text)).select_from(query.subquery("answer"))
+    empty = (func.count() == 0).label("empty")
+    return select(cast(_rows_as_json(), Text).label("body"), empty).select_from(query.subquery("answer"))
 
 
-def _given(name: str) -> Any:
+def _required(name: str) -> Any:
     return bindparam(name, type_=Integer(), required=True)
 
 
-def _part(query: Query) -> Any:
-    return query.limit(_given("page_size")).offset(_given("page_offset")).subquery("answer")
+def _page_of(query: Query) -> Any:
+    return query.limit(_required("page_size")).offset(_required("page_offset")).subquery("answer")
 
 
-def _part_of_list(query: Query) -> ClauseElement:
-    return select(cast(_rows_as_json(), Text)).select_from(_part(query))
+def _bare_page(query: Query) -> ClauseElement:
+    empty = (func.count() == 0).label("empty")
+    return select(cast(_rows_as_json(), Text).label("body"), empty).select_from(_page_of(query))
 
 
 def _page(query: Query) -> ClauseElement:
-    number, size = _given("page_number"), _given("page_size")
+    number, size = _required("page_number"), _required("page_size")
     counted = (
         query.with_only_columns(func.count().label("total"), maintain_column_froms=True)
         .order_by(None)
@@ -66,40 +73,48 @@ def _page(query: Query) -> ClauseElement:
         "total",
         counted.c.total,
         "data",
-        select(_rows_as_json()).select_from(_part(query)).scalar_subquery(),
+        select(_rows_as_json()).select_from(_page_of(query)).scalar_subquery(),
     )
-    return select(cast(envelope, Text))
+    return select(cast(envelope, Text).label("body"), (counted.c.total == 0).label("empty"))
 
 
-def _render(read: Query | Reading, make: Callable[[Query], ClauseElement], **values: Any) -> Any:
+def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> dict[str, Any] | None:
     connection = db.session.connection()
-    if isinstance(read, Reading):
-        statement, given = read.shape.statement(make.__name__, make), {**read.values, **values}
+    if isinstance(read, BoundQuery):
+        statement, values = read.template.statement(wrap), {**read.values, **page}
     else:
-        statement, given = Statement(make(read)), values
-    answer = ask(connection, statement.sql, statement.parameters(given))
-    return None if answer is None else next(iter(answer.values()))
+        statement, values = CompiledStatement(wrap(read)), page
+    return execute_batch(connection, statement.sql, statement.parameters(values))
 
 
-def render_one(read: Query | Reading) -> str | None:
+def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:
+    row = _render(read, wrap, **page)
+    assert row is not None  # noqa: S101 -- for mypy: an aggregate has a row
+    return Rendered(**row)
+
+
+def render_one(read: Query | BoundQuery) -> str | None:
     """Render the single row of a read model as a JSON object; None where there is no row."""
-    found: str | None = _render(read, _one)
-    return found
+    row = _render(read, _one)
+    return None if row is None else str(next(iter(row.values())))
 
 
-def render_list(read: Query | Reading) -> str:
+def render_list(read: Query | BoundQuery) -> Rendered:
     """Render the rows of a read model as a JSON array."""
-    return str(_render(read, _list))
+    return _render_rows(read, _list)
 
 
-def render_page(read: Query | Reading, *, number: int, size: int) -> str:
-    """Render a page of a read model in the paged envelope, with the total of all its rows."""
-    return str(_render(read, _page, page_number=number, page_size=size, page_offset=number * size))
+def render_page(read: Query | BoundQuery, *, number: int, size: int) -> Rendered:
+    """Render a page of a read model in the paged envelope, with the total of all its rows.
+
+    It is empty where there are no rows at all; a page past the end is not.
+    """
+    return _render_rows(read, _page, page_number=number, page_size=size, page_offset=number * size)
 
 
-def render_part_of_list(read: Query | Reading, *, number: int, size: int) -> str:
+def render_bare_page(read: Query | BoundQuery, *, number: int, size: int) -> Rendered:
     """Render a page of the rows of a read model as a JSON array."""
-    return str(_render(read, _part_of_list, page_size=size, page_offset=number * size))
+    return _render_rows(read, _bare_page, page_size=size, page_offset=number * size)
 
 
 def json_response(body: str | bytes) -> Response:

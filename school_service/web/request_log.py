@@ -43,7 +43,7 @@ class JsonFormatter(logging.Formatter):
             return json.dumps(line, default=str)
 
 
-def configure_logs(level: str) -> None:
+def configure_logging(level: str) -> None:
     """Send the process's logs to standard error as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
@@ -63,7 +63,7 @@ def request_id() -> str:
     return known
 
 
-def trace(app: Flask) -> None:
+def log_requests(app: Flask) -> None:
     """Give every answer its X-Request-ID, and every request a line in the log."""
 
     @app.before_request

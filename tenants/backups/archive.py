@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
 
-from tenants.backups.checksums import Fingerprint
+from tenants.backups.checksums import TableChecksum
 from tenants.exceptions import BackupRefused
 
 FORMAT = 1
@@ -31,7 +31,7 @@ DUMP, MANIFEST = "school.dump", "manifest.json"
 # What of the registry's row belongs to the school, wherever it is.
 DETAILS = ("name", "status", "address", "phone_number", "email_address", "motto", "logo_url", "created_at")
 _LONGEST_MANIFEST = 16 << 20  # bytes
-_PIECE = 1 << 18  # bytes
+_CHUNK = 1 << 18  # bytes
 
 # What reading a zip raises where it is not what it should be.
 _DAMAGE = (
@@ -63,7 +63,7 @@ class Manifest:
     pg_dump: str
     size: int
     sha256: str
-    tables: dict[str, Fingerprint]
+    tables: dict[str, TableChecksum]
 
     @property
     def school_id(self) -> UUID:
@@ -106,7 +106,7 @@ class Manifest:
                     f"The backup is of format {version}, and this program knows {FORMAT}: "
                     "restore it with the program that made it, or a newer one."
                 )
-            tables = {name: Fingerprint(**table) for name, table in found.pop("tables").items()}
+            tables = {name: TableChecksum(**table) for name, table in found.pop("tables").items()}
             created_at = datetime.fromisoformat(found.pop("created_at"))
             manifest = cls(**found, tables=tables, created_at=created_at)
             manifest._check()
@@ -127,7 +127,7 @@ class Manifest:
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def readable_errors(what: str) -> Iterator[None]:
     """Say of what the operating system refuses that it was the backup; raises BackupRefused."""
     try:
         yield
@@ -180,7 +180,7 @@ def write_archive(file: IO[bytes], dump: IO[bytes], describe: Callable[[int, str
     digest, size = hashlib.sha256(), 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with archive.open(DUMP, "w", force_zip64=True) as member:
-            while piece := dump.read(_PIECE):
+            while piece := dump.read(_CHUNK):
                 digest.update(piece)
                 size += len(piece)
                 member.write(piece)
@@ -222,17 +222,17 @@ class Archive:
 
     def _dump(self) -> Iterator[bytes]:
         with self._zipped.open(DUMP) as member:
-            while piece := member.read(_PIECE):
+            while piece := member.read(_CHUNK):
                 yield piece
 
 
 @contextmanager
 def open_archive(file: Path | IO[bytes]) -> Iterator[Archive]:
     """Open a backup, and see that it is whole; raises BackupRefused where it is none, cut, damaged or newer."""
-    with _undamaged(), explained("read"):
+    with _undamaged(), readable_errors("read"):
         zipped = zipfile.ZipFile(file)
     with zipped:
-        with _undamaged(), explained("read"):
+        with _undamaged(), readable_errors("read"):
             archive = Archive(zipped)
         yield archive
 

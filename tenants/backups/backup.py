@@ -14,18 +14,19 @@ from tenants.backups.archive import (
     DETAILS,
     Archive,
     Manifest,
-    explained,
     new_file,
     open_archive,
+    readable_errors,
     refuse_existing,
     write_archive,
 )
-from tenants.backups.checksums import Fingerprint, fingerprints
+from tenants.backups.checksums import TableChecksum, table_checksums
 from tenants.backups.restore_script import Step, steps
-from tenants.connections.engines import registry_url, send
+from tenants.clock import now
+from tenants.connections.engines import execute_script, registry_url
 from tenants.exceptions import SchoolDeleting
-from tenants.pg_programs import connection_argument, find_program, output_of
-from tenants.registry.schools import School, hold_school, now, schema_of
+from tenants.pg_programs import connection_argument, find_program, run_program
+from tenants.registry.schools import School, lock_school, schema_name
 from tenants.tenancy import Tenancy
 
 # Told how much there is to do, and then each time some of it is done.
@@ -38,13 +39,13 @@ _SETTINGS = "-c enable_mergejoin=off"
 
 
 @contextmanager
-def unseen(_length: int) -> Iterator[Callable[[int], None]]:
+def no_progress(_length: int) -> Iterator[Callable[[int], None]]:
     """Show no progress."""
     yield lambda _done: None
 
 
 def back_up(
-    tenancy: Tenancy, school_id: UUID, path: Path, *, replace: bool = False, progress: Progress = unseen
+    tenancy: Tenancy, school_id: UUID, path: Path, *, replace: bool = False, progress: Progress = no_progress
 ) -> Manifest:
     """Write a school into a file, all of it as of one moment, while its users go on working.
 
@@ -54,24 +55,24 @@ def back_up(
     """
     refuse_existing(path, replace=replace)
     with (
-        _held(tenancy, school_id) as school,
+        _locked_school(tenancy, school_id) as school,
         tenancy.admin.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
         connection.begin(),
     ):
         dump = _Dump(tenancy, connection, school)
-        with explained("written"), new_file(path, replace=replace) as file:
+        with readable_errors("written"), new_file(path, replace=replace) as file:
             with dump.output(progress) as output:
                 manifest = write_archive(file, output, dump.describe)
             with open_archive(file) as written:
-                see_that_it_can_be_restored(written)
+                check_restorable(written)
     return manifest
 
 
 @contextmanager
-def _held(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
+def _locked_school(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
     """Keep a school's tables from being changed or dropped for the length of the block; its rows are free."""
     with tenancy.admin.connect() as connection, connection.begin():
-        school = hold_school(connection, school_id, shared=True)
+        school = lock_school(connection, school_id, shared=True)
         if school.deletion == "begun":
             kept = f" Its backup is {school.backup}." if school.backup else ""
             raise SchoolDeleting(f"The school {school_id} is being deleted: parts of it are gone.{kept}")
@@ -89,8 +90,8 @@ class _Dump:
         self._taken_at = now()
         self._snapshot = connection.execute(text("SELECT pg_export_snapshot()")).scalar_one()
         if tenancy.roles:
-            send(connection, f'SET LOCAL ROLE "{school.schema}"')
-        self._tables: dict[str, Fingerprint] = fingerprints(connection, school.schema)
+            execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
+        self._tables: dict[str, TableChecksum] = table_checksums(connection, school.schema)
 
     @contextmanager
     def output(self, progress: Progress) -> Iterator[IO[bytes]]:
@@ -109,7 +110,7 @@ class _Dump:
                 if _DUMPED in line:
                     advance(1)
 
-            with output_of(self._program, arguments, said=said, environment=secrets) as output:
+            with run_program(self._program, arguments, said=said, environment=secrets) as output:
                 yield output
 
     def describe(self, size: int, sha256: str) -> Manifest:
@@ -132,7 +133,7 @@ class _Dump:
         )
 
 
-def see_that_it_can_be_restored(archive: Archive) -> None:
+def check_restorable(archive: Archive) -> None:
     """Read the statements of a dump, without its rows, as restoring would; raises BackupRefused."""
     with script_of(archive, "--schema-only") as found:
         for _ in found:
@@ -147,8 +148,8 @@ def script_of(
     advance: Callable[[int], None] = lambda _bytes: None,
 ) -> Iterator[Iterator[Step]]:
     """Yield the steps that put a backup's dump into a schema, by default one of the same name."""
-    old = schema_of(archive.manifest.school_id)
-    with output_of(
+    old = schema_name(archive.manifest.school_id)
+    with run_program(
         find_program("pg_restore", archive.manifest.pg_dump_major),
         ["--file=-", "--no-owner", "--no-privileges", *options],
         stdin=lambda to: archive.write_dump(to, advance),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from tenants.connections.engines import quoted, send
+from tenants.connections.engines import execute_script, quote_identifier
 
 _SETTINGS = (
     "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle TO 'ISO, YMD'; SET LOCAL intervalstyle TO 'postgres'; "
@@ -20,7 +20,7 @@ _SETTINGS = (
 _TABLES = text(
     "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(:schema) AND relkind = 'r'"
 )
-_FINGERPRINT = """
+_CHECKSUM = """
 SELECT {literal} AS name, count(*) AS rows,
     coalesce(sum(('x' || substr(h, 1, 16))::bit(64)::bigint), 0) || ':' ||
     coalesce(sum(('x' || substr(h, 17, 16))::bit(64)::bigint), 0) AS checksum
@@ -29,28 +29,30 @@ FROM (SELECT encode(sha256(convert_to(ROW(t.*)::text, 'UTF8')), 'hex') AS h FROM
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class TableChecksum:
     """How many rows a table holds, and their checksum."""
 
     rows: int
     checksum: str
 
 
-def fingerprints(connection: Connection, schema: str) -> dict[str, Fingerprint]:
+def table_checksums(connection: Connection, schema: str) -> dict[str, TableChecksum]:
     """Take the fingerprints of a schema's tables, by name; sets text formats for the rest of the transaction."""
-    send(connection, _SETTINGS)
+    execute_script(connection, _SETTINGS)
     tables = sorted(connection.execute(_TABLES, {"schema": schema}).scalars())
     if not tables:
         return {}
     query = " UNION ALL ".join(
-        _FINGERPRINT.format(literal=_literal(table), table=f"{quoted(schema)}.{quoted(table)}")
+        _CHECKSUM.format(
+            literal=_literal(table), table=f"{quote_identifier(schema)}.{quote_identifier(table)}"
+        )
         for table in tables
     )
     rows = connection.exec_driver_sql(query, execution_options={"no_parameters": True})
-    return {row.name: Fingerprint(row.rows, row.checksum) for row in rows}
+    return {row.name: TableChecksum(row.rows, row.checksum) for row in rows}
 
 
-def differences(expected: dict[str, Fingerprint], found: dict[str, Fingerprint]) -> list[str]:
+def differences(expected: dict[str, TableChecksum], found: dict[str, TableChecksum]) -> list[str]:
     """Say which tables are not as they should be, and how."""
     return [
         f"{table} ({_words(found.get(table))}, not {_words(expected.get(table))})"
@@ -61,7 +63,7 @@ def differences(expected: dict[str, Fingerprint], found: dict[str, Fingerprint])
     ]
 
 
-def _words(fingerprint: Fingerprint | None) -> str:
+def _words(fingerprint: TableChecksum | None) -> str:
     return f"{fingerprint.rows} rows" if fingerprint else "missing"
 
 

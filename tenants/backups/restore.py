@@ -12,19 +12,20 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from tenants.backups.archive import DETAILS, Manifest, open_archive
-from tenants.backups.backup import Progress, script_of, unseen
-from tenants.backups.checksums import differences, fingerprints
+from tenants.backups.backup import Progress, no_progress, script_of
+from tenants.backups.checksums import differences, table_checksums
 from tenants.backups.restore_script import Step
-from tenants.connections.engines import send
-from tenants.exceptions import AlreadyExists, BackupRefused, first_line
+from tenants.connections.engines import execute_script
+from tenants.driver_errors import first_line
+from tenants.exceptions import AlreadyExists, BackupRefused
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
 from tenants.provisioning.create import (
     check_distributed,
-    founding_refusal,
-    founding_statements,
-    opening_statements,
+    creation_refusal,
+    grant_statements,
+    schema_statements,
 )
-from tenants.registry.schools import School, change_school, find_school, schema_of
+from tenants.registry.schools import School, change_school, find_school, schema_name
 from tenants.tenancy import Tenancy
 
 # What the dump's statements and rows are written in, whatever this connection's own settings are.
@@ -40,7 +41,7 @@ def restore(
     *,
     school_id: UUID | None = None,
     name: str | None = None,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> School:
     """Restore a school from its backup, under its own id and name unless others are given.
 
@@ -54,15 +55,15 @@ def restore(
         _refuse_unknown(manifest, tenancy)
         row = _row(manifest, school_id, name)
         with tenancy.admin.begin() as connection:
-            _found(tenancy, connection, row)
+            _create_schema(tenancy, connection, row)
             with (
                 progress(manifest.size) as advance,
-                script_of(archive, schema=schema_of(row["id"]), advance=advance) as script,
+                script_of(archive, schema=schema_name(row["id"]), advance=advance) as script,
             ):
                 for step in script:
-                    _take(connection, step)
-            _compare(manifest, connection, schema_of(row["id"]))
-            return _open(tenancy, connection, row)
+                    _run_step(connection, step)
+            _compare(manifest, connection, schema_name(row["id"]))
+            return _finish(tenancy, connection, row)
 
 
 def _refuse_unknown(manifest: Manifest, tenancy: Tenancy) -> None:
@@ -85,13 +86,13 @@ def _row(manifest: Manifest, school_id: UUID | None, name: str | None) -> dict[s
     }
 
 
-def _found(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> None:
+def _create_schema(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> None:
     if tenancy.distributed:
         check_distributed(connection)
     try:
-        send(connection, ";\n".join([_SETTINGS, *founding_statements(tenancy, connection, row)]))
+        execute_script(connection, ";\n".join([_SETTINGS, *schema_statements(tenancy, connection, row)]))
     except DBAPIError as error:
-        refused = founding_refusal(error, row["id"])
+        refused = creation_refusal(error, row["id"])
         if refused is None:
             raise
         if isinstance(refused, AlreadyExists):
@@ -99,7 +100,7 @@ def _found(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> Non
         raise refused from None
 
 
-def _take(connection: Connection, step: Step) -> None:
+def _run_step(connection: Connection, step: Step) -> None:
     """Run a statement of the dump; raises BackupRefused where PostgreSQL does not take it."""
     driver: Any = connection.connection.dbapi_connection
     with driver.cursor() as cursor:
@@ -116,24 +117,26 @@ def _take(connection: Connection, step: Step) -> None:
 
 
 def _compare(manifest: Manifest, connection: Connection, schema: str) -> None:
-    found = differences(manifest.tables, fingerprints(connection, schema))
+    found = differences(manifest.tables, table_checksums(connection, schema))
     if found:
         raise BackupRefused(f"What was restored is not what was backed up: {', '.join(found[:10])}.")
 
 
-def _open(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> School:
+def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> School:
     """Bring a restored school to the newest revision, and let the serving login in."""
     newest = head(tenancy.history)
     behind = row["revision"] != newest
     if behind:
-        send(connection, ";\n".join(upgrade_statements(row["revision"], newest, tenancy.history)))
-    send(connection, "SET LOCAL ROLE NONE")
+        execute_script(connection, ";\n".join(upgrade_statements(row["revision"], newest, tenancy.history)))
+    execute_script(connection, "SET LOCAL ROLE NONE")
     if tenancy.distributed:
         # The schema and its tables are ordinary ones until now: so they were filled.
-        connection.execute(text("SELECT citus_schema_distribute(:schema)"), {"schema": schema_of(row["id"])})
-    last = opening_statements(tenancy, row["id"])
+        connection.execute(
+            text("SELECT citus_schema_distribute(:schema)"), {"schema": schema_name(row["id"])}
+        )
+    last = grant_statements(tenancy, row["id"])
     if last:
-        send(connection, ";\n".join(last))
+        execute_script(connection, ";\n".join(last))
     if behind:
         return change_school(connection, row["id"], revision=newest)
     return find_school(connection, row["id"])

@@ -50,10 +50,10 @@ class Step:
     """A statement to send; with `rows`, a COPY that takes these."""
 
     sql: str
-    rows: Rows | None
+    rows: CopyRows | None
 
 
-class Rows:
+class CopyRows:
     """The rows of a COPY as the script holds them, for the driver to read."""
 
     def __init__(self, script: IO[bytes]) -> None:
@@ -98,7 +98,7 @@ def steps(script: IO[bytes], old: str, new: str) -> Iterator[Step]:
             raise _refused(sql)
         if not _is_harmless(found[0], new):
             raise _refused(sql)
-        yield Step(found[0].text, Rows(script) if takes_rows else None)
+        yield Step(found[0].text, CopyRows(script) if takes_rows else None)
 
 
 def _texts(script: IO[bytes]) -> Iterator[str]:

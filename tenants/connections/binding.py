@@ -1,24 +1,22 @@
-"""The one message that begins a transaction and confines it to a school.
+"""The statement batch that begins a transaction and binds it to a school.
 
 Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's
-transaction pooling works. The message also asks the registry whether the school is open to the caller, and
-ends with a SELECT of the caller's own state (alive? which permissions?), so that all of it costs one round
-trip. It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever
-was left behind on the connection.
+transaction pooling works. The batch also asks the registry whether the school is open to the caller, and ends with a
+SELECT of the caller's own state (not deleted? which permissions?), so that all of it costs one round trip. It sets
+everything a transaction relies on (role, search_path, time zone, read-only or not), whatever an earlier transaction
+left on the connection.
 
-What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading,
-writing, changing or dropping anything of another school, reading the registry, making schemas, roles,
-databases or temporary tables. The catalogues stay readable, so the names of schemas and tables are no secret
-within the database.
+What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading, writing,
+changing or dropping anything of another school, reading the registry, creating schemas, roles, databases or temporary
+tables. The catalogues stay readable, so the names of schemas and tables are no secret within the database.
 
-What no role can prevent: the login may become the role of each of its schools (`tenants.placement`), and
-PostgreSQL judges `SET ROLE` by the login and not by the role of the moment. Whoever can run SQL of their own
-choice inside a request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles
-guard against wrong statements, not against injected ones; against those there are bound parameters alone, and
-the rule that no statement is ever built from input. A login for each school would end this, at the price of a
-pool for each.
+What no role can prevent: the login may become the role of each of its schools (`tenants.placement`), and PostgreSQL
+judges `SET ROLE` by the login and not by the role of the moment. Whoever can run SQL of their own choice inside a
+request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles guard against wrong
+statements, not against injected ones; against those there are bound parameters alone, and the rule that no statement
+is ever built from input. A login for each school would end this, at the price of a pool for each.
 
-With roles off (`Rules.roles`), isolation is by search_path alone: a statement that names another school's
+With roles off (`BindingOptions.roles`), isolation is by search_path alone: a statement that names another school's
 schema reaches it.
 """
 
@@ -31,6 +29,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 
+from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import (
     ClientUnknown,
     NotInstalled,
@@ -39,10 +38,8 @@ from tenants.exceptions import (
     SchoolUpgrading,
     TenancyError,
     UnknownSchool,
-    first_line,
-    sqlstate,
 )
-from tenants.registry.schools import lacks_registry, schema_of
+from tenants.registry.schools import lacks_registry, schema_name
 
 # Raised by the function registry.enter (migrations/registry).
 _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
@@ -53,7 +50,7 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
 }
 
-_CLOSED = (
+_NO_MEMBERSHIP = (
     "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
 )
 _log = logging.getLogger(__name__)
@@ -67,13 +64,12 @@ FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoke
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A request to work in a school: which school, who asks, and what to learn of the asker on the way in.
+class SchoolBinding:
+    """What a transaction is bound to: a school, read-only or not, and which state of the caller to read with it.
 
-    `client` names the machine client whose grant must cover the school; with `client_state` its permissions
-    are read from the registry (none where there is no such client). `state` is a SELECT run inside the
-    school, with `state_parameters`; its row is the user's state. Neither is needed where a token says all of
-    it.
+    `client` names the machine client whose grant must cover the school; with `client_state` its permissions are read
+    from the registry (none where there is no such client). `state` is a SELECT run inside the school, with
+    `state_parameters`; its row is the user's state. Neither is needed where a token carries the permissions.
     """
 
     school_id: UUID
@@ -85,8 +81,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What holds for every entry of this process.
+class BindingOptions:
+    """What holds for every binding of this process.
 
     `roles`: whether each school has a role of its own to switch to (off: isolation is by search_path alone).
     `serves`: the revisions of a school's schema that the running code can work with.
@@ -96,9 +92,9 @@ class Rules:
     serves: tuple[str, ...]
 
 
-def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[Any, ...]]:
-    """Write the message that begins, with the words of `begin`, a transaction in a school; its parameters."""
-    schema = schema_of(entry.school_id)
+def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
+    """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
+    schema = schema_name(binding.school_id)
     statements = [
         begin,
         # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
@@ -107,22 +103,22 @@ def binding_message(begin: str, entry: Entry, rules: Rules) -> tuple[str, tuple[
         "SET LOCAL TIME ZONE 'UTC'",
         f'SET LOCAL search_path TO "{schema}", pg_temp',
     ]
-    parameters: tuple[Any, ...] = (str(entry.school_id), list(rules.serves), entry.client)
-    if entry.client_state is not None:
+    parameters: tuple[Any, ...] = (str(binding.school_id), list(options.serves), binding.client)
+    if binding.client_state is not None:
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.
-        switch = f", set_config('role', '{schema}', true)" if rules.roles else ""
+        switch = f", set_config('role', '{schema}', true)" if options.roles else ""
         statements.append(_CLIENT_STATE.format(switch=switch))
-        return ";\n".join(statements), (*parameters, entry.client_state)
-    if rules.roles:
+        return ";\n".join(statements), (*parameters, binding.client_state)
+    if options.roles:
         statements.append(f'SET LOCAL ROLE "{schema}"')
-    if entry.state is not None:
-        statements.append(entry.state)
-        parameters += entry.state_parameters
+    if binding.state is not None:
+        statements.append(binding.state)
+        parameters += binding.state_parameters
     return ";\n".join(statements), parameters
 
 
-def refusal(error: DBAPIError) -> TenancyError | None:
-    """Translate the registry's refusal of an entry; None where the error is of another kind."""
+def registry_refusal(error: DBAPIError) -> TenancyError | None:
+    """Translate the registry's refusal of a binding; None where the error is of another kind."""
     state = sqlstate(error) or ""
     found = _REFUSALS.get(state)
     if found is not None:
@@ -130,7 +126,7 @@ def refusal(error: DBAPIError) -> TenancyError | None:
     if lacks_registry(error):
         return NotInstalled()
     if state == "42501":
-        # The registry let the login pass, the school's role did not: the school was made for other logins.
-        _log.warning("%s", _CLOSED, extra={"reason": first_line(error.orig)})
+        # The registry admits the caller, and the login is no member of the school's role: it was made for other logins.
+        _log.warning("%s", _NO_MEMBERSHIP, extra={"reason": first_line(error.orig)})
         return SchoolUpgrading("This school can't be entered just now. Try again shortly.")
     return None

@@ -1,9 +1,9 @@
 """Pooled connections and the schools they have been in.
 
-A backend of PostgreSQL keeps what it learned of every table it ever touched. That makes the second request of a
+A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
 school on a connection faster than the first, and it fills memory: with all kinds of requests some 0.65 MB for each
-school. So a school is taken to a connection that knows it, where one is free; and a connection that has been in too
-many schools is closed when it is given back, never within a transaction.
+school. So a request is given an idle connection that has been in its school, where there is one; and a connection that
+has been in too many schools is closed when it is returned, never within a transaction.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from sqlalchemy.util.queue import Queue
 
 SCHOOLS_PER_CONNECTION = 150  # some 100 MB for a backend
 
-_bound_for: ContextVar[UUID | None] = ContextVar("bound_for", default=None)
+_connecting_to: ContextVar[UUID | None] = ContextVar("bound_for", default=None)
 
 
 @contextmanager
-def bound_for(school_id: UUID) -> Iterator[None]:
+def connecting_to(school_id: UUID) -> Iterator[None]:
     """Say which school a connection taken from a pool within the block is for."""
-    token = _bound_for.set(school_id)
+    token = _connecting_to.set(school_id)
     try:
         yield
     finally:
-        _bound_for.reset(token)
+        _connecting_to.reset(token)
 
 
-def note_school(connection: Connection, school_id: UUID) -> None:
+def mark_school(connection: Connection, school_id: UUID) -> None:
     """Note that a connection is in a school."""
     connection.info.setdefault("schools", set()).add(school_id)
 
 
-def retiring(most: int) -> Callable[[Any, ConnectionPoolEntry], None]:
+def retire_after(most: int) -> Callable[[Any, ConnectionPoolEntry], None]:
     """Make what a pool does with a connection given back: close it once it has been in `most` schools."""
 
     def retire(_driver: Any, entry: ConnectionPoolEntry) -> None:
@@ -54,7 +54,7 @@ def _schools(entry: ConnectionPoolEntry) -> set[UUID]:
     return found
 
 
-class _Idle(Queue[ConnectionPoolEntry]):
+class _IdleConnections(Queue[ConnectionPoolEntry]):
     """The idle connections of a pool: who knows the school comes first, then who knows the fewest schools."""
 
     def knows(self, school_id: UUID) -> bool:
@@ -63,7 +63,7 @@ class _Idle(Queue[ConnectionPoolEntry]):
             return any(school_id in _schools(entry) for entry in self.queue)
 
     def _get(self) -> ConnectionPoolEntry:
-        wanted = _bound_for.get()
+        wanted = _connecting_to.get()
 
         def distance(place: int) -> tuple[bool, int]:
             known = _schools(self.queue[place])
@@ -78,11 +78,11 @@ class _Idle(Queue[ConnectionPoolEntry]):
 class SchoolPool(QueuePool):
     """A pool that fills up before a connection meets another school, and takes a school to who knows it."""
 
-    _queue_class = _Idle
-    _pool: _Idle
+    _queue_class = _IdleConnections
+    _pool: _IdleConnections
 
     def _do_get(self) -> ConnectionPoolEntry:
-        wanted = _bound_for.get()
+        wanted = _connecting_to.get()
         # Below zero is the number of connections that are still to be made.
         if (
             wanted is not None

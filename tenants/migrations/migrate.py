@@ -28,22 +28,24 @@ from sqlalchemy import Connection, delete, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
-from tenants.connections.engines import send
-from tenants.connections.pool import note_school
-from tenants.exceptions import UnknownSchool, first_line, sqlstate
+from tenants.clock import now
+from tenants.connections.engines import execute_script
+from tenants.connections.pool import mark_school
+from tenants.driver_errors import first_line, sqlstate
+from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
-from tenants.provisioning.create import admission
-from tenants.registry.schools import failed_migrations, now, schema_of, schools
+from tenants.provisioning.create import login_grants
+from tenants.registry.schools import failed_migrations, schema_name, schools
 from tenants.tenancy import Tenancy
 
-MOST_WORKERS = 20
+MAX_WORKERS = 20
 
 _is_whole = schools.c.deletion.is_distinct_from("begun")
 _TRANSIENT = {LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED}
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MigrationState:
     """Where a school is: its revision, what that means to this program, and the last failure on its way.
 
     `state` is current; behind; failed (behind, and its last migration failed); newer (at a revision that this
@@ -80,7 +82,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class LockRetry:
     """How long a migration waits for locks, in seconds, and how long it pauses before each further try."""
 
     lock_timeout: float = 2.0
@@ -98,7 +100,7 @@ class Outcome(Enum):
 
 
 @dataclass(slots=True)
-class Report:
+class MigrationReport:
     """What became of a run.
 
     `skipped` counts the schools that this run left as they are: current, newer, not asked for, migrated by
@@ -106,9 +108,9 @@ class Report:
     """
 
     revision: str
-    migrated: list[Standing] = field(default_factory=list)
-    failed: list[tuple[Standing, str]] = field(default_factory=list)
-    newer: list[Standing] = field(default_factory=list)
+    migrated: list[MigrationState] = field(default_factory=list)
+    failed: list[tuple[MigrationState, str]] = field(default_factory=list)
+    newer: list[MigrationState] = field(default_factory=list)
     skipped: int = 0
     remaining: int = 0
     stopped: bool = False
@@ -119,7 +121,7 @@ class Report:
         """Whether nothing failed and nobody stopped it."""
         return not self.failed and not self.stopped
 
-    def note(self, school: Standing, outcome: Outcome, error: str) -> None:
+    def note(self, school: MigrationState, outcome: Outcome, error: str) -> None:
         """Add what became of a school."""
         if outcome is Outcome.MIGRATED:
             self.migrated.append(school)
@@ -143,11 +145,11 @@ class Report:
         }
 
 
-def _named(school: Standing) -> dict[str, str]:
+def _named(school: MigrationState) -> dict[str, str]:
     return {"id": str(school.id), "name": school.name}
 
 
-def list_standings(connection: Connection, tenancy: Tenancy) -> list[Standing]:
+def list_migration_states(connection: Connection, tenancy: Tenancy) -> list[MigrationState]:
     """Find out where every school is, by name; one query, of the registry alone."""
     newest, known = head(tenancy.history), set(revisions(tenancy.history))
     rows = connection.execute(
@@ -174,7 +176,7 @@ def list_standings(connection: Connection, tenancy: Tenancy) -> list[Standing]:
             return "newer"
         return "failed" if row.error else "behind"
 
-    return [Standing(**row._mapping, state=state(row)) for row in rows]
+    return [MigrationState(**row._mapping, state=state(row)) for row in rows]
 
 
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
@@ -185,16 +187,16 @@ def _unseen(_schools: int) -> Iterator[Callable[[], None]]:
     yield lambda: None
 
 
-def upgrade_schools(
+def migrate_schools(
     tenancy: Tenancy,
     *,
     workers: int = 2,
     school_id: UUID | None = None,
     retry_failed: bool = False,
-    patience: Patience = Patience(),
+    patience: LockRetry = LockRetry(),
     stop: Event | None = None,
     progress: Progress = _unseen,
-) -> Report:
+) -> MigrationReport:
     """Bring schools that are behind to the newest revision: all of them, one, or those that failed before.
 
     A school that fails stays as it is; why is kept in the registry, and the others go on. Once `stop` is set,
@@ -203,18 +205,20 @@ def upgrade_schools(
     """
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
-        found = list_standings(connection, tenancy)
+        found = list_migration_states(connection, tenancy)
     if school_id is not None:
         found = [school for school in found if school.id == school_id]
         if not found:
             raise UnknownSchool(f"No school has the id {school_id}.")
-    report = Report(head(tenancy.history), newer=[school for school in found if school.state == "newer"])
+    report = MigrationReport(
+        head(tenancy.history), newer=[school for school in found if school.state == "newer"]
+    )
     behind = [school for school in found if school.is_behind and (school.error or not retry_failed)]
     report.skipped = len(found) - len(behind)
     stop = stop or Event()
     if behind:
         with progress(len(behind)) as advance:
-            for school, outcome, error in _Run(tenancy, patience, stop).through(behind, workers):
+            for school, outcome, error in _MigrationRun(tenancy, patience, stop).through(behind, workers):
                 report.note(school, outcome, error)
                 advance()
     report.migrated.sort(key=lambda school: school.name)
@@ -224,13 +228,13 @@ def upgrade_schools(
     return report
 
 
-_Result = tuple[Standing, Outcome, str]
+_Result = tuple[MigrationState, Outcome, str]
 
 
-class _Run:
+class _MigrationRun:
     """A run over the schools of a tenancy; sets `stop` itself where the database has gone."""
 
-    def __init__(self, tenancy: Tenancy, patience: Patience, stop: Event) -> None:
+    def __init__(self, tenancy: Tenancy, patience: LockRetry, stop: Event) -> None:
         self.stop = stop
         self._tenancy, self._patience = tenancy, patience
         self._newest = head(tenancy.history)
@@ -239,7 +243,7 @@ class _Run:
         self._messages: dict[str, str] = {}
         self._writing = Lock()
 
-    def through(self, behind: Collection[Standing], workers: int) -> Iterator[_Result]:
+    def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
         """Migrate schools. Those that somebody else works on come last, and are waited for."""
         for revision in {school.revision for school in behind}:
             # Whatever can't be written ends the run before it has begun.
@@ -257,11 +261,13 @@ class _Run:
                 self.stop.set()
                 raise
 
-    def _all(self, pool: ThreadPoolExecutor, chosen: Iterable[Standing], *, wait: bool) -> Iterator[_Result]:
+    def _all(
+        self, pool: ThreadPoolExecutor, chosen: Iterable[MigrationState], *, wait: bool
+    ) -> Iterator[_Result]:
         for done in as_completed([pool.submit(self._migrate, school, wait) for school in chosen]):
             yield done.result()
 
-    def _migrate(self, school: Standing, wait: bool) -> _Result:
+    def _migrate(self, school: MigrationState, wait: bool) -> _Result:
         pauses = iter(self._patience.pauses)
         while not self.stop.is_set():
             try:
@@ -273,7 +279,7 @@ class _Run:
                 self.stop.wait(pause)
         return school, Outcome.NOT_BEGUN, ""
 
-    def _attempt(self, school: Standing, wait: bool) -> Outcome:
+    def _attempt(self, school: MigrationState, wait: bool) -> Outcome:
         with self._tenancy.admin.begin() as connection:
             self._limit_waiting(connection)
             revision = connection.execute(
@@ -289,24 +295,26 @@ class _Run:
             if revision not in self._known:
                 # Another run was here.
                 return Outcome.NOTHING_TO_DO
-            note_school(connection, school.id)
+            mark_school(connection, school.id)
             self._send(connection, school, revision)
         return Outcome.MIGRATED
 
     def _limit_waiting(self, connection: Connection) -> None:
-        send(connection, f"SET LOCAL lock_timeout = '{round(self._patience.lock_timeout * 1000)}ms'")
+        execute_script(
+            connection, f"SET LOCAL lock_timeout = '{round(self._patience.lock_timeout * 1000)}ms'"
+        )
 
-    def _send(self, connection: Connection, school: Standing, revision: str) -> None:
+    def _send(self, connection: Connection, school: MigrationState, revision: str) -> None:
         connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
         connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
-        schema = schema_of(school.id)
+        schema = schema_name(school.id)
         message = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._message(revision)]
         if self._tenancy.roles:
             message.insert(0, f'SET LOCAL ROLE "{schema}"')
         elif not self._tenancy.one_login:
             # Tables that are new belong to whoever migrates.
-            message += admission(self._tenancy, schema)
-        send(connection, ";\n".join(message))
+            message += login_grants(self._tenancy, schema)
+        execute_script(connection, ";\n".join(message))
 
     def _message(self, revision: str) -> str:
         with self._writing:
@@ -315,19 +323,19 @@ class _Run:
                 self._messages[revision] = ";\n".join(statements)
             return self._messages[revision]
 
-    def _fail(self, school: Standing, error: DBAPIError) -> tuple[Outcome, str]:
-        words = _words(error)
+    def _fail(self, school: MigrationState, error: DBAPIError) -> tuple[Outcome, str]:
+        words = _reason(error)
         try:
             kept = self._keep(school, sqlstate(error), words)
         except DBAPIError as why:
             if sqlstate(why) is None:
                 # The database has gone, and would be for the next school.
                 self.stop.set()
-            return Outcome.FAILED, f"{words} (not kept in the registry: {_words(why)})"
+            return Outcome.FAILED, f"{words} (not kept in the registry: {_reason(why)})"
         # Deleted meanwhile, or migrated by another run: that is no failure.
         return (Outcome.FAILED, words) if kept else (Outcome.NOTHING_TO_DO, "")
 
-    def _keep(self, school: Standing, state: str | None, words: str) -> bool:
+    def _keep(self, school: MigrationState, state: str | None, words: str) -> bool:
         failure = {"revision": self._newest, "sqlstate": state, "error": words, "failed_at": now()}
         columns = failed_migrations.c
         kept = (
@@ -345,7 +353,7 @@ class _Run:
             return connection.execute(kept).rowcount == 1
 
 
-def _words(error: DBAPIError) -> str:
+def _reason(error: DBAPIError) -> str:
     line = first_line(error.orig)
     state = sqlstate(error)
     return f"{state}: {line}" if state else line

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tenants.migrations.migration_sql import TENANT, step_statements, steps, write_baseline
+from tenants.migrations.migration_sql import TENANT, migration_scripts, script_statements, write_baseline
 from tenants.sql_scanner import Token, statements
 
 # Statements by their first words. What is not here has no place in a school's schema.
@@ -100,25 +100,25 @@ class Finding:
         return _WHY[self.rule]
 
 
-def check(folder: Path = TENANT) -> list[Finding]:
+def check_migrations(folder: Path = TENANT) -> list[Finding]:
     """Judge every revision of a history, and its baseline; needs no database."""
     found: list[Finding] = []
     written: list[str] = []
     tables: set[str] = set()
-    for step in steps(folder=folder):
+    for step in migration_scripts(folder=folder):
         try:
-            texts = step_statements(step)
+            texts = script_statements(step)
         except Exception as error:  # a migration is a program: whatever stops it is the finding
             rule = "unreadable" if isinstance(error, ValueError) else "offline"
             found.append(Finding(step.revision, rule, _first_line(f"{type(error).__name__}: {error}")))
         else:
-            found += _judge(step.revision, texts, tables)
+            found += _findings(step.revision, texts, tables)
             written += texts
     is_written = not any(finding.rule in {"unreadable", "offline"} for finding in found)
-    return [*found, *_judge_baseline(folder, written, tables, comparable=is_written)]
+    return [*found, *_baseline_findings(folder, written, tables, comparable=is_written)]
 
 
-def _judge_baseline(
+def _baseline_findings(
     folder: Path, written: Sequence[str], tables: set[str], *, comparable: bool
 ) -> Iterator[Finding]:
     """Judge what the baseline says beyond the migrations, and whether it says what they do."""
@@ -129,13 +129,13 @@ def _judge_baseline(
         yield Finding("baseline", "unreadable", _first_line(str(error)))
         return
     strange = [text for text in texts if text not in written]
-    yield from _judge("baseline", strange, tables)
+    yield from _findings("baseline", strange, tables)
     if comparable and kept != write_baseline(folder):
         missing = [text for text in written if text not in texts]
         yield Finding("baseline", "baseline", _first_line([*strange, *missing, kept][0]))
 
 
-def _judge(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
+def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
     for statement in (found for text in texts for found in statements(text)):
         for rule in dict.fromkeys(_broken(statement.tokens, tables)):
             yield Finding(revision, rule, _first_line(statement.text))

@@ -30,7 +30,7 @@ def history(name: str) -> Path:
 TENANT = history("tenant")
 
 
-class _Writing:
+class _SqlBuffer:
     """Takes down what Alembic writes; one write is what one operation amounts to."""
 
     def __init__(self) -> None:
@@ -48,17 +48,17 @@ def upgrade_statements(lower: str | None, upper: str = "head", folder: Path = TE
 
     Not for several threads at once: Alembic's operations belong to the process.
     """
-    return [text for step in steps(lower, upper, folder) for text in step_statements(step)]
+    return [text for step in migration_scripts(lower, upper, folder) for text in script_statements(step)]
 
 
-def steps(lower: str | None = None, upper: str = "head", folder: Path = TENANT) -> list[Script]:
+def migration_scripts(lower: str | None = None, upper: str = "head", folder: Path = TENANT) -> list[Script]:
     """List the migrations that lead from revision `lower` to `upper`, the first of all first."""
     return list(ScriptDirectory(str(folder)).iterate_revisions(upper, lower or "base"))[::-1]
 
 
-def step_statements(step: Script) -> list[str]:
+def script_statements(step: Script) -> list[str]:
     """Write the SQL statements of one migration."""
-    writing = _Writing()
+    writing = _SqlBuffer()
     context = MigrationContext.configure(
         dialect_name="postgresql",
         # Percent signs stay as they are, as the text is sent as it is.
@@ -72,7 +72,7 @@ def step_statements(step: Script) -> list[str]:
 
 def revisions(folder: Path = TENANT) -> list[str]:
     """List the revisions of a school's schema, the first of all first."""
-    return [step.revision for step in steps(folder=folder)]
+    return [step.revision for step in migration_scripts(folder=folder)]
 
 
 def write_baseline(folder: Path = TENANT) -> str:
@@ -99,6 +99,6 @@ def head(folder: Path = TENANT) -> str:
     return baseline(folder)[0]
 
 
-def served() -> tuple[str, ...]:
+def served_revisions() -> tuple[str, ...]:
     """List the revisions of a school's schema that this program's code can work with."""
     return (head(), *ALSO_SERVED)

@@ -11,12 +11,14 @@ from psycopg2.extras import register_uuid
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from tenants.connections.engines import quoted, send
-from tenants.connections.pool import note_school
-from tenants.exceptions import AlreadyExists, NotDistributed, NotInstalled, TenancyError, sqlstate
+from tenants.clock import now
+from tenants.connections.engines import execute_script, quote_identifier
+from tenants.connections.pool import mark_school
+from tenants.driver_errors import sqlstate
+from tenants.exceptions import AlreadyExists, NotDistributed, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
-from tenants.registry.schools import School, find_school, lacks_registry, now, schema_of, school_of
-from tenants.tenancy import Administrator, Rows, Tenancy
+from tenants.registry.schools import School, find_school, lacks_registry, schema_name, school_id_of
+from tenants.tenancy import Administrator, SeedRows, Tenancy
 
 register_uuid()
 
@@ -32,14 +34,14 @@ def create_school(
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        note_school(connection, school_id)
+        mark_school(connection, school_id)
         if tenancy.distributed:
             check_distributed(connection)
         statements = creation_statements(tenancy, connection, school_id=school_id, name=name, rows=rows)
         try:
-            send(connection, ";\n".join(statements))
+            execute_script(connection, ";\n".join(statements))
         except DBAPIError as error:
-            refused = founding_refusal(error, school_id)
+            refused = creation_refusal(error, school_id)
             if refused is None:
                 raise
             raise refused from None
@@ -47,7 +49,7 @@ def create_school(
 
 
 def creation_statements(
-    tenancy: Tenancy, connection: Connection, *, school_id: UUID, name: str, rows: Iterable[Rows]
+    tenancy: Tenancy, connection: Connection, *, school_id: UUID, name: str, rows: Iterable[SeedRows]
 ) -> list[str]:
     """Write the statements that create a school: its row, role, schema, tables and first records."""
     driver: Any = connection.connection.dbapi_connection
@@ -61,24 +63,24 @@ def creation_statements(
     }
     # For this transaction alone: left on, it would make a tenant of any schema.
     statements = ["SET LOCAL citus.enable_schema_based_sharding TO on"] if tenancy.distributed else []
-    statements += founding_statements(tenancy, connection, school)
+    statements += schema_statements(tenancy, connection, school)
     statements += tables
     statements += [insert_sql(driver, table, records) for table, records in rows if records]
-    return statements + opening_statements(tenancy, school_id)
+    return statements + grant_statements(tenancy, school_id)
 
 
-def founding_statements(tenancy: Tenancy, connection: Connection, school: dict[str, Any]) -> list[str]:
+def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str, Any]) -> list[str]:
     """Write the statements that make a school's place: its row as given, its role, its schema.
 
     They end as the school's role, in its schema: what follows makes and fills its tables, and then come
     `opening_statements`.
     """
     driver: Any = connection.connection.dbapi_connection
-    schema = schema_of(school["id"])
+    schema = schema_name(school["id"])
     statements = [insert_sql(driver, "registry.schools", [school])]
     if tenancy.roles:
         statements.append(f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT')
-        statements += admission(tenancy, schema)
+        statements += login_grants(tenancy, schema)
         if not tenancy.one_login:
             # Whoever creates a role may administer it, but may become it only when granted so.
             statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
@@ -88,9 +90,9 @@ def founding_statements(tenancy: Tenancy, connection: Connection, school: dict[s
     return [*statements, f'SET LOCAL search_path TO "{schema}", pg_temp']
 
 
-def opening_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
+def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
     """Write the statements that come last: they let the serving login at tables that no role guards."""
-    return admission(tenancy, schema_of(school_id)) if not (tenancy.roles or tenancy.one_login) else []
+    return login_grants(tenancy, schema_name(school_id)) if not (tenancy.roles or tenancy.one_login) else []
 
 
 def check_distributed(connection: Connection) -> None:
@@ -105,9 +107,9 @@ def check_distributed(connection: Connection) -> None:
         )
 
 
-def admission(tenancy: Tenancy, schema: str) -> list[str]:
+def login_grants(tenancy: Tenancy, schema: str) -> list[str]:
     """Write the statements that let the serving login into a school whose role, or whose tables, exist."""
-    login = quoted(tenancy.placement.login_of(school_of(schema)))
+    login = quote_identifier(tenancy.placement.login_of(school_id_of(schema)))
     if tenancy.roles:
         return [f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE']
     return [
@@ -124,10 +126,10 @@ def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
         values = ",\n".join(
             cursor.mogrify(pattern, [row[column] for column in columns]).decode() for row in rows
         )
-    return f"INSERT INTO {table} ({', '.join(map(quoted, columns))}) VALUES\n{values}"
+    return f"INSERT INTO {table} ({', '.join(map(quote_identifier, columns))}) VALUES\n{values}"
 
 
-def founding_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
+def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
     """Translate what PostgreSQL refuses of a school's founding; None where the error is of another kind."""
     state = sqlstate(error)
     violated = error.orig.diag.constraint_name if state == "23505" else None  # type: ignore[union-attr]
@@ -136,7 +138,7 @@ def founding_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
     if state in {"42710", "42P06"} or violated == "pg_authid_rolname_index":
         # Roles belong to the server, not to the database.
         return AlreadyExists(
-            f"The role or schema {schema_of(school_id)} exists already, "
+            f"The role or schema {schema_name(school_id)} exists already, "
             "of a school with this id in another database of this server, or left behind by hand."
         )
     if state == "42704" and "role " in str(error.orig):

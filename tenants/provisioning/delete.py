@@ -19,17 +19,19 @@ from psycopg2.errorcodes import LOCK_NOT_AVAILABLE
 from sqlalchemy import Connection, delete, text, update
 from sqlalchemy.exc import OperationalError
 
-from tenants.backups.backup import Progress, back_up, unseen
-from tenants.connections.engines import quoted, send
-from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool, sqlstate
-from tenants.registry.schools import School, find_school, hold_school, now, schools
+from tenants.backups.backup import Progress, back_up, no_progress
+from tenants.clock import now
+from tenants.connections.engines import execute_script, quote_identifier
+from tenants.driver_errors import sqlstate
+from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool
+from tenants.registry.schools import School, find_school, lock_school, schools
 from tenants.tenancy import Tenancy
 
 # Locks of one transaction: as many as PostgreSQL has room for in each connection by default.
 LOCKS = 64
 # Of these, the transaction itself and the registry's row take some.
 _TAKEN = 8
-PATIENCE = 60  # seconds for what is under way; the serving login's statements may take as long
+WAIT_TIMEOUT = 60  # seconds for what is under way; the serving login's statements may take as long
 _PAUSE = 0.02  # seconds
 
 # Each table, and how many locks dropping it takes at most: on itself and its row's types, its indexes, its TOAST table
@@ -63,7 +65,7 @@ _UNDER_WAY = text(
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class DeletedSchool:
     """A school that is no more, and the file that was made of it before, if any.
 
     `resumed`: an earlier deletion had begun to drop it, and made the file or not.
@@ -84,9 +86,9 @@ def delete_school(
     school_id: UUID,
     *,
     backup_folder: Path | None,
-    patience: float = PATIENCE,
-    progress: Progress = unseen,
-) -> Deleted:
+    patience: float = WAIT_TIMEOUT,
+    progress: Progress = no_progress,
+) -> DeletedSchool:
     """Delete a school for good: its tables, its schema, its role, its row and the grants that name it.
 
     First it is closed to its users, who find no such school, and what they have begun is waited for, `patience`
@@ -102,18 +104,18 @@ def delete_school(
             with _opened_again_on_failure(tenancy, school_id):
                 _wait_for_requests(tenancy, patience)
                 backup = _back_up(tenancy, school_id, backup_folder, progress) if backup_folder else None
-                school = _begin(tenancy, school_id, backup)
+                school = _begin_dropping(tenancy, school_id, backup)
         _drop_tables(tenancy, school, patience, progress)
         _drop_school(tenancy, school, patience)
     except UnknownSchool:
         # Another run has ended what this one was at.
         pass
-    return Deleted(school.id, school.name, school.backup, before.deletion == "begun")
+    return DeletedSchool(school.id, school.name, school.backup, before.deletion == "begun")
 
 
 def _close(tenancy: Tenancy, school_id: UUID) -> School:
     with tenancy.admin.begin() as connection:
-        school = hold_school(connection, school_id)
+        school = lock_school(connection, school_id)
         if school.deletion is None:
             _set(connection, school_id, deletion="closed")
         return school
@@ -159,9 +161,9 @@ def _back_up(tenancy: Tenancy, school_id: UUID, folder: Path, progress: Progress
     return str(path)
 
 
-def _begin(tenancy: Tenancy, school_id: UUID, backup: str | None) -> School:
+def _begin_dropping(tenancy: Tenancy, school_id: UUID, backup: str | None) -> School:
     with tenancy.admin.begin() as connection:
-        school = hold_school(connection, school_id)
+        school = lock_school(connection, school_id)
         if school.deletion is None:
             raise SchoolDeleting(f"The school {school_id} was opened again meanwhile: it stays.")
         if school.deletion == "closed":
@@ -178,10 +180,12 @@ def _drop_tables(tenancy: Tenancy, school: School, patience: float, progress: Pr
         tables = connection.execute(_TABLES, {"schema": school.schema}).all()
     with progress(len(tables)) as advance:
         for piece in _pieces(tables):
-            names = ", ".join(f"{quoted(school.schema)}.{quoted(table)}" for table in piece)
+            names = ", ".join(
+                f"{quote_identifier(school.schema)}.{quote_identifier(table)}" for table in piece
+            )
             with _dropping(tenancy, school, patience) as connection:
                 # Another run may have been faster.
-                send(connection, f"DROP TABLE IF EXISTS {names} CASCADE")
+                execute_script(connection, f"DROP TABLE IF EXISTS {names} CASCADE")
             advance(len(piece))
 
 
@@ -201,10 +205,10 @@ def _pieces(tables: Iterable[Any]) -> Iterator[list[str]]:
 
 def _drop_school(tenancy: Tenancy, school: School, patience: float) -> None:
     with _dropping(tenancy, school, patience) as connection:
-        send(connection, f"DROP SCHEMA IF EXISTS {quoted(school.schema)} CASCADE")
-        send(connection, "SET LOCAL ROLE NONE")
+        execute_script(connection, f"DROP SCHEMA IF EXISTS {quote_identifier(school.schema)} CASCADE")
+        execute_script(connection, "SET LOCAL ROLE NONE")
         if tenancy.roles:
-            send(connection, f"DROP ROLE IF EXISTS {quoted(school.schema)}")
+            execute_script(connection, f"DROP ROLE IF EXISTS {quote_identifier(school.schema)}")
         # The grants that name it, and whatever else the registry knows of it, go with it.
         connection.execute(delete(schools).where(schools.c.id == school.id))
 
@@ -214,10 +218,10 @@ def _dropping(tenancy: Tenancy, school: School, patience: float) -> Iterator[Con
     """Begin a transaction that holds the school, as who owns its tables; raises SchoolBusy, UnknownSchool."""
     try:
         with tenancy.admin.begin() as connection:
-            send(connection, f"SET LOCAL lock_timeout = '{round(patience * 1000)}ms'")
-            hold_school(connection, school.id)
+            execute_script(connection, f"SET LOCAL lock_timeout = '{round(patience * 1000)}ms'")
+            lock_school(connection, school.id)
             if tenancy.roles:
-                send(connection, f"SET LOCAL ROLE {quoted(school.schema)}")
+                execute_script(connection, f"SET LOCAL ROLE {quote_identifier(school.schema)}")
             yield connection
     except OperationalError as error:
         if sqlstate(error) != LOCK_NOT_AVAILABLE:

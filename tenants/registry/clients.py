@@ -13,8 +13,9 @@ from uuid import UUID
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from tenants.clock import now
 from tenants.exceptions import AlreadyExists, TenancyError, UnknownSchool
-from tenants.registry.schools import client_schools, clients, now
+from tenants.registry.schools import client_schools, clients
 
 
 class UnknownClient(TenancyError):

@@ -14,17 +14,17 @@ from psycopg2.extensions import encrypt_password
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
-from tenants.connections.engines import quoted, send
+from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
-from tenants.provisioning.create import admission, check_distributed
+from tenants.provisioning.create import check_distributed, login_grants
 from tenants.registry.schools import list_schools
 from tenants.tenancy import Tenancy
 
 # Any constant: two operators who install at the same moment take turns.
 _INSTALLATION_LOCK = 7_203_114_225
 
-_POWERS = {
+_ATTRIBUTES = {
     "rolsuper": "SUPERUSER",
     "rolcreaterole": "CREATEROLE",
     "rolcreatedb": "CREATEDB",
@@ -34,7 +34,7 @@ _POWERS = {
 
 
 # Statements of one transaction: each takes locks, on a role or on a school's tables.
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 
 _OPEN_ROLES = """
 SELECT member.rolname, role.rolname FROM pg_auth_members m
@@ -72,23 +72,23 @@ def install(tenancy: Tenancy) -> None:
             "SERVING_LOGINS divides the schools over logins without powers: "
             "give DATABASE_URL a login of its own, and this one as ADMIN_DATABASE_URL."
         )
-    with _turn(tenancy) as connection:
+    with _exclusive(tenancy) as connection:
         if tenancy.distributed:
             check_distributed(connection)
-        send(connection, "CREATE SCHEMA IF NOT EXISTS registry")
+        execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
         tenancy.reference(connection)
-        _close_to_all(connection)
+        _revoke_public(connection)
         if not tenancy.one_login:
             for login in tenancy.placement.all_logins:
                 _provide_login(connection, tenancy, login)
     if not tenancy.one_login:
-        with _turn(tenancy) as connection:
+        with _exclusive(tenancy) as connection:
             closed = _closed_schools(connection, tenancy)
-        _in_pieces(tenancy, [part for schema in closed for part in admission(tenancy, schema)])
+        _in_batches(tenancy, [part for schema in closed for part in login_grants(tenancy, schema)])
 
 
-def withdraw(tenancy: Tenancy) -> int:
+def revoke_unused_memberships(tenancy: Tenancy) -> int:
     """Take away the memberships that the present number of logins has no use for; answer how many.
 
     For when that number was changed and every process that serves has been started with the new one: until then
@@ -96,29 +96,29 @@ def withdraw(tenancy: Tenancy) -> int:
     installing again opens them.
     """
     placement = tenancy.placement
-    with _turn(tenancy) as connection:
+    with _exclusive(tenancy) as connection:
         schools = {school.schema: placement.login_of(school.id) for school in list_schools(connection)}
         unused = [
-            f"REVOKE {quoted(schema)} FROM {quoted(login)} GRANTED BY {quoted(grantor)}"
+            f"REVOKE {quote_identifier(schema)} FROM {quote_identifier(login)} GRANTED BY {quote_identifier(grantor)}"
             for login, schema, grantor in connection.execute(text(_MEMBERS), {"login": placement.login})
             if placement.was_login(login) and schools.get(schema, login) != login
         ]
         for login in connection.execute(text(_LOGINS), {"login": placement.login}).scalars().all():
             if placement.was_login(login) and login not in placement.all_logins:
-                send(connection, f"ALTER ROLE {quoted(login)} NOLOGIN")
-    _in_pieces(tenancy, unused)
+                execute_script(connection, f"ALTER ROLE {quote_identifier(login)} NOLOGIN")
+    _in_batches(tenancy, unused)
     return len(unused)
 
 
-def _in_pieces(tenancy: Tenancy, statements: list[str]) -> None:
+def _in_batches(tenancy: Tenancy, statements: list[str]) -> None:
     """Send statements in transactions of a size that the server's table of locks bears."""
-    for first in range(0, len(statements), _AT_ONCE):
-        with _turn(tenancy) as connection:
-            send(connection, ";\n".join(statements[first : first + _AT_ONCE]))
+    for first in range(0, len(statements), _BATCH_SIZE):
+        with _exclusive(tenancy) as connection:
+            execute_script(connection, ";\n".join(statements[first : first + _BATCH_SIZE]))
 
 
 @contextmanager
-def _turn(tenancy: Tenancy) -> Iterator[Connection]:
+def _exclusive(tenancy: Tenancy) -> Iterator[Connection]:
     """Work in a transaction that no other operator's installing runs beside."""
     with tenancy.admin.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _INSTALLATION_LOCK})
@@ -145,9 +145,9 @@ def _upgrade(connection: Connection) -> None:
         raise NotInstalled(f"The registry is of a version that this program does not know: {error}") from None
 
 
-def _close_to_all(connection: Connection) -> None:
-    database = quoted(connection.execute(text("SELECT current_database()")).scalar_one())
-    send(
+def _revoke_public(connection: Connection) -> None:
+    database = quote_identifier(connection.execute(text("SELECT current_database()")).scalar_one())
+    execute_script(
         connection,
         "REVOKE ALL ON SCHEMA registry FROM PUBLIC;\n"
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA registry FROM PUBLIC;\n"
@@ -156,27 +156,29 @@ def _close_to_all(connection: Connection) -> None:
 
 
 def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
-    login = quoted(name)
+    login = quote_identifier(name)
     found = connection.execute(
         text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
     ).one_or_none()
     if found is None:
-        send(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
+        execute_script(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
     else:
-        powers = [power for column, power in _POWERS.items() if found._mapping[column]]
+        powers = [power for column, power in _ATTRIBUTES.items() if found._mapping[column]]
         if powers:
             raise UnfitLogin(
                 f"The login {name} has {' and '.join(powers)}, which reaches around the schools' roles: "
                 "take that away, or give DATABASE_URL a login of its own."
             )
         if found.rolinherit or not found.rolcanlogin:
-            send(connection, f"ALTER ROLE {login} LOGIN NOINHERIT")
+            execute_script(connection, f"ALTER ROLE {login} LOGIN NOINHERIT")
     password = tenancy.serving_url.password
     if password:
         # Hashed here, so that the server's log never sees it.
         driver: Any = connection.connection.dbapi_connection
-        send(connection, f"ALTER ROLE {login} PASSWORD '{encrypt_password(str(password), name, driver)}'")
-    send(
+        execute_script(
+            connection, f"ALTER ROLE {login} PASSWORD '{encrypt_password(str(password), name, driver)}'"
+        )
+    execute_script(
         connection,
         # A transaction that was bound to no school finds no table at all.
         f"ALTER ROLE {login} SET search_path TO '';\n"

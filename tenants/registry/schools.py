@@ -7,7 +7,7 @@ statements stand by themselves and are never joined with a school's tables.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -31,12 +31,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from tenants.exceptions import SchoolDeleting, UnknownSchool, sqlstate
+from tenants.driver_errors import sqlstate
+from tenants.exceptions import SchoolDeleting, UnknownSchool
 
 # No such table, schema, function or column; permission denied.
 _LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
 
-NAMING = {
+NAMING_CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
     "ck": "ck_%(table_name)s_%(constraint_name)s",
@@ -44,7 +45,7 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 
-metadata = MetaData(schema="registry", naming_convention=NAMING)
+metadata = MetaData(schema="registry", naming_convention=NAMING_CONVENTION)
 
 schools = Table(
     "schools",
@@ -121,7 +122,7 @@ class School:
     @property
     def schema(self) -> str:
         """The name of the school's schema and of its role."""
-        return schema_of(self.id)
+        return schema_name(self.id)
 
     def as_record(self) -> dict[str, Any]:
         """The school as an operator sees it, ready for JSON."""
@@ -134,12 +135,12 @@ class School:
         }
 
 
-def schema_of(school_id: UUID) -> str:
+def schema_name(school_id: UUID) -> str:
     """Name the schema, and the role, of a school: `school_` and the 32 hex digits of its id."""
     return f"school_{school_id.hex}"
 
 
-def school_of(schema: str) -> UUID:
+def school_id_of(schema: str) -> UUID:
     """Tell the id of the school that a schema, or a role, is named for."""
     return UUID(schema.removeprefix("school_"))
 
@@ -156,7 +157,7 @@ def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School
     return School(**row._mapping)
 
 
-def hold_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
+def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
     """Find a school, and keep it from being changed, migrated or deleted until the transaction ends.
 
     `shared`: others may hold it so, too. Raises UnknownSchool.
@@ -176,7 +177,7 @@ def change_school(connection: Connection, school_id: UUID, **values: Any) -> Sch
 
     Raises UnknownSchool, and SchoolDeleting where parts of it are gone already.
     """
-    if hold_school(connection, school_id).deletion == "begun":
+    if lock_school(connection, school_id).deletion == "begun":
         raise SchoolDeleting(
             f"The school {school_id} is being deleted: parts of it are gone. Run delete again."
         )
@@ -187,8 +188,3 @@ def change_school(connection: Connection, school_id: UUID, **values: Any) -> Sch
 def lacks_registry(error: DBAPIError) -> bool:
     """Tell whether a statement failed because the registry is missing, too old, or closed to this login."""
     return sqlstate(error) in _LACKING and "registry" in str(error.orig)
-
-
-def now() -> datetime:
-    """The present moment; bound from Python, never the database's `now()` (a rule of sharding)."""
-    return datetime.now(UTC)

@@ -15,7 +15,7 @@ from flask import Flask
 from sqlalchemy import delete
 
 from school_service.app import create_app
-from school_service.auth.tokens import Verifier
+from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
 from school_service.core.database import db
 from tenants.registry.clients import create_client
@@ -58,14 +58,14 @@ def own_claims(place: Place) -> dict[str, Any]:
 
 
 @pytest.fixture
-def verifier(app: Flask) -> Verifier:
+def verifier(app: Flask) -> TokenVerifier:
     """The application's verifier."""
-    found: Verifier = app.extensions["school-service"].verifier
+    found: TokenVerifier = app.extensions["school-service"].verifier
     return found
 
 
 @pytest.fixture
-def sign(verifier: Verifier) -> Callable[..., str]:
+def sign(verifier: TokenVerifier) -> Callable[..., str]:
     """Signs claims with the application's own key."""
 
     def signing(claims: dict[str, Any], **headers: Any) -> str:

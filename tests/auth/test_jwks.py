@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from school_service.auth import jwks
-from school_service.auth.jwks import COOL_DOWN, FIRST_COOL_DOWN, FRESH, KeySet, ProviderAway
+from school_service.auth.jwks import COOL_DOWN, FIRST_COOL_DOWN, REFRESH_AFTER, KeySet, ProviderUnavailable
 from tests.auth.conftest import Clock
 from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
 
@@ -82,7 +82,7 @@ def test_a_new_key_is_found_after_the_pause(key_set, provider, clock):
 def test_a_withdrawn_key_goes_when_the_keys_have_grown_stale(key_set, provider, clock):
     assert key_set.find("ES256")
     replace_keys(provider, "new")
-    clock.now += FRESH + 1
+    clock.now += REFRESH_AFTER + 1
 
     key_set.find("ES256")
     settle()
@@ -96,7 +96,7 @@ def test_known_keys_are_kept_while_the_provider_is_away(key_set, provider, clock
     provider.stop()
 
     for _ in range(20):
-        clock.now += FRESH + 1
+        clock.now += REFRESH_AFTER + 1
         assert key_set.find("ES256")
         settle()
     assert key_set.find("unknown") is None
@@ -105,7 +105,7 @@ def test_known_keys_are_kept_while_the_provider_is_away(key_set, provider, clock
 def test_a_provider_that_never_answered_is_away_and_soon_asked_again(key_set, provider, clock):
     provider.says(503)
     for _ in range(100):
-        with pytest.raises(ProviderAway):
+        with pytest.raises(ProviderUnavailable):
             key_set.find("ES256")
     assert len(provider.requests) == 1
 
@@ -117,7 +117,7 @@ def test_a_provider_that_never_answered_is_away_and_soon_asked_again(key_set, pr
 def test_nobody_at_the_address_is_a_provider_away(provider, key_set):
     provider.stop()
 
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         key_set.find("ES256")
 
 
@@ -147,7 +147,7 @@ def test_nobody_at_the_address_is_a_provider_away(provider, key_set):
 def test_what_is_no_key_set_changes_nothing(key_set, provider, clock, said):
     status, body, headers = said
     provider.says(status, body, **headers)
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         key_set.find("ES256")
 
     provider.answer = provider.key_set
@@ -164,7 +164,7 @@ def test_what_is_no_key_set_changes_nothing(key_set, provider, clock, said):
 def test_redirections_are_not_followed(key_set, provider, status):
     provider.says(status, b"", Location=f"{provider.url}/elsewhere")
 
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         key_set.find("ES256")
 
     assert provider.requests == ["/.well-known/jwks.json"]
@@ -291,7 +291,7 @@ def test_many_threads_with_an_unknown_key_cause_one_fetch_and_all_get_the_key(ke
     assert len(provider.requests) == 1
 
 
-@pytest.mark.parametrize("age", [COOL_DOWN, FRESH + 1], ids=["fresh", "stale"])
+@pytest.mark.parametrize("age", [COOL_DOWN, REFRESH_AFTER + 1], ids=["fresh", "stale"])
 def test_known_keys_do_not_wait_for_a_slow_provider(key_set, provider, clock, age):
     assert key_set.find("ES256")
     gate = Gate(provider)
@@ -311,7 +311,7 @@ def test_known_keys_do_not_wait_for_a_slow_provider(key_set, provider, clock, ag
 def test_a_stale_key_does_not_wait_for_the_fetch_it_causes(key_set, provider, clock):
     assert key_set.find("ES256")
     gate = Gate(provider)
-    clock.now += FRESH + 1
+    clock.now += REFRESH_AFTER + 1
 
     assert key_set.find("ES256")
     assert gate.asked.wait(10)
@@ -323,11 +323,11 @@ def test_a_stale_key_does_not_wait_for_the_fetch_it_causes(key_set, provider, cl
 
 
 def test_a_provider_that_never_ends_its_answer_is_given_up(provider, clock, monkeypatch):
-    monkeypatch.setattr(jwks, "PATIENCE", 0.2)
+    monkeypatch.setattr(jwks, "FETCH_TIMEOUT", 0.2)
     key_set = KeySet(provider.url, clock=clock)
     gate = Gate(provider)
 
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         key_set.find("ES256")
 
     gate.go.set()
@@ -339,8 +339,8 @@ def test_whoever_comes_late_does_not_wait_anew(key_set, provider, clock):
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(key_set.find, "ES256")
         assert gate.asked.wait(10)
-        clock.now += jwks.PATIENCE
-        with pytest.raises(ProviderAway):
+        clock.now += jwks.FETCH_TIMEOUT
+        with pytest.raises(ProviderUnavailable):
             key_set.find("ES256")
         assert not waiting.done()
         gate.go.set()
@@ -355,5 +355,5 @@ def test_an_answer_that_trickles_in_is_given_up(key_set, provider, clock):
 
     provider.answer = lambda: (200, {}, trickle())
 
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         key_set.find("ES256")

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from school_service.auth import tokens
 from school_service.auth.signing_key import SigningKey
-from school_service.auth.tokens import Verifier, issue_user_token
+from school_service.auth.tokens import TokenVerifier, issue_user_token
 from tests.auth.conftest import Clock, written
 from tests.client import ApiClient, Document
 
@@ -387,7 +387,7 @@ def test_a_permission_taken_from_a_role_works_at_once(api, make):
 def timed(rehearsed, settings, verifier, monkeypatch):
     """The application's verifier and the clock that it goes by."""
     clock = Clock(time.time())
-    made = Verifier(settings, verifier.key, clock=clock)
+    made = TokenVerifier(settings, verifier.key, clock=clock)
     monkeypatch.setattr(rehearsed.extensions["school-service"], "verifier", made)
     return made, clock
 
@@ -425,12 +425,12 @@ def test_a_refused_token_is_not_remembered(api, timed, sign, own_claims):
 
 
 def test_only_so_many_tokens_are_remembered(app, settings, verifier, sign, own_claims, monkeypatch):
-    monkeypatch.setattr(tokens, "REMEMBERED", 3)
-    small = Verifier(settings, verifier.key)
+    monkeypatch.setattr(tokens, "CACHE_SIZE", 3)
+    small = TokenVerifier(settings, verifier.key)
     signed_tokens = [sign({**own_claims, "jti": str(number)}) for number in range(5)]
     with app.app_context():
         for token in signed_tokens:
-            small.caller(token)
+            small.verify(token)
         small.key = SigningKey.generate()
         remembered = [token for token in signed_tokens if known(small, token)]
 
@@ -439,7 +439,7 @@ def test_only_so_many_tokens_are_remembered(app, settings, verifier, sign, own_c
 
 def known(verifier, token):
     try:
-        verifier.caller(token)
+        verifier.verify(token)
     except tokens.NotAuthenticated:
         return False
     return True

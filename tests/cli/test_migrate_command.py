@@ -7,13 +7,13 @@ import signal
 import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
-from uuid import uuid4
 
 import pytest
 
-from tenants.migrations.migrate import upgrade_schools
+from tenants.migrations.migrate import migrate_schools
 from tenants.migrations.migration_sql import head
 from tests.cli.program import DEADLINE, PROGRAM, environment, run, running
+from tests.factories import UNKNOWN_ID
 from tests.tenants.installations import installation
 from tests.tenants.migrations.histories import later_history, path_of_program
 from tests.tenants.migrations.upgrades import (
@@ -151,7 +151,7 @@ def test_one_school_and_only_what_failed(here, migrate):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("--school", str(uuid4())), 1, "No school has the id"),
+        (("--school", UNKNOWN_ID), 1, "No school has the id"),
         (("--school", "x"), 2, "'x' is not a valid UUID"),
         (("--workers", "0"), 2, "--workers"),
         (("--workers", "21"), 2, "--workers"),
@@ -178,7 +178,7 @@ def test_without_a_registry_the_operator_is_told_what_to_do(server, tmp_path):
 def test_a_newer_school_is_named_and_left_alone(here, history, settings, tmp_path):
     (school,) = make_schools(here, 1)
     later = replace(here, history=history)
-    assert upgrade_schools(later).complete
+    assert migrate_schools(later).complete
     later.admin.dispose()
 
     # The program as it is, which knows nothing of that revision.

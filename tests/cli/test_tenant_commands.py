@@ -8,6 +8,7 @@ import pytest
 
 from tenants import placement as placing
 from tests.cli.program import run
+from tests.factories import UNKNOWN_ID
 
 
 @pytest.fixture
@@ -149,12 +150,12 @@ def test_what_is_there_already_is_refused(cli):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("tenants", "show", str(uuid4())),
-        ("tenants", "suspend", str(uuid4())),
-        ("tenants", "resume", str(uuid4())),
-        ("tenants", "rename", str(uuid4()), "Name"),
+        ("tenants", "show", UNKNOWN_ID),
+        ("tenants", "suspend", UNKNOWN_ID),
+        ("tenants", "resume", UNKNOWN_ID),
+        ("tenants", "rename", UNKNOWN_ID, "Name"),
         ("clients", "revoke", "nobody"),
-        ("clients", "create", "stranger", "--school", str(uuid4())),
+        ("clients", "create", "stranger", "--school", UNKNOWN_ID),
     ],
     ids=" ".join,
 )
@@ -189,7 +190,7 @@ def test_status_says_when_the_logins_are_too_few(cli, monkeypatch):
     assert cli("tenants", "create", "Somewhere").exit_code == 0
     assert "SERVING_LOGINS" not in cli("tenants", "status").stdout
 
-    monkeypatch.setattr(placing, "SCHOOLS_OF_A_LOGIN", 0.01)
+    monkeypatch.setattr(placing, "SCHOOLS_PER_LOGIN", 0.01)
 
     said = cli("tenants", "status").stdout
     assert "Note: " in said

@@ -12,15 +12,15 @@ from openpyxl.styles import Font
 from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from school_service.core.errors import Invalid, InvalidRows
-from school_service.sheets.columns import Column, Kind
-from school_service.sheets.row_errors import MOST_BAD_ROWS, Problem, refuse
+from school_service.sheets.columns import CellType, Column
+from school_service.sheets.row_errors import MAX_BAD_ROWS, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import read_details, read_sheet
 from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.workbooks import MAIN, handmade, row_xml, saved, sheet_xml, strings_xml, workbook
 
 NAME = Column("name", required=True)
-SCORE = Column("score", Kind.NUMBER)
-BORN = Column("born", Kind.DAY)
+SCORE = Column("score", CellType.NUMBER)
+BORN = Column("born", CellType.DAY)
 COLUMNS = (NAME, SCORE, BORN)
 
 
@@ -176,8 +176,8 @@ def test_what_excel_could_not_compute_is_a_problem():
     found = read(handmade(sheet_xml(rows)))
 
     assert found.problems == [
-        Problem(2, "name", "invalid", "Holds the error #N/A."),
-        Problem(2, "score", "invalid", "Holds the error #DIV/0!."),
+        RowError(2, "name", "invalid", "Holds the error #N/A."),
+        RowError(2, "score", "invalid", "Holds the error #DIV/0!."),
     ]
     assert found.rows[0].bad == {"name", "score"}
 
@@ -246,7 +246,7 @@ def test_a_number_column_takes_numbers_and_text_that_is_one(cell, number):
 def test_what_is_no_number_is_a_problem(cell):
     found = read(workbook([["name", "score"], ["Ada", cell]]))
 
-    assert found.problems == [Problem(2, "score", "invalid", "Is not a number.")]
+    assert found.problems == [RowError(2, "score", "invalid", "Is not a number.")]
     assert (found.rows[0].values, found.rows[0].bad) == ({"name": "Ada"}, {"score"})
 
 
@@ -274,7 +274,7 @@ def test_a_day_column_takes_dates_and_leaves_texts_to_be_judged(cell, day):
 @pytest.mark.parametrize("cell", [41060, 3.5, True, time(12)])
 def test_what_is_no_day_is_a_problem(cell):
     assert read(workbook([["name", "born"], ["Ada", cell]])).problems == [
-        Problem(2, "born", "invalid", "Is not a date.")
+        RowError(2, "born", "invalid", "Is not a date.")
     ]
 
 
@@ -378,25 +378,27 @@ def test_fonts_and_comments_of_cells_do_not_matter():
 
 
 def test_every_problem_of_the_first_200_bad_rows_is_told():
-    problems = [Problem(row, column, "invalid", "Bad.") for column in ("a", "b") for row in range(300, 1, -1)]
+    problems = [
+        RowError(row, column, "invalid", "Bad.") for column in ("a", "b") for row in range(300, 1, -1)
+    ]
 
     with pytest.raises(InvalidRows) as refused:
-        refuse(problems)
+        raise_row_errors(problems)
 
     told = refused.value.errors["rows"]
-    assert [one["row"] for one in told] == [row for row in range(2, MOST_BAD_ROWS + 2) for _ in "ab"]
+    assert [one["row"] for one in told] == [row for row in range(2, MAX_BAD_ROWS + 2) for _ in "ab"]
     assert told[0] == {"row": 2, "column": "a", "code": "invalid", "message": "Bad."}
 
 
 def test_at_most_200_problems_of_a_row_are_told():
-    many = [Problem(1, f"column {number}", "unknown", "Bad.") for number in range(300)]
+    many = [RowError(1, f"column {number}", "unknown", "Bad.") for number in range(300)]
 
     with pytest.raises(InvalidRows) as refused:
-        refuse([*many, Problem(2, "a", "invalid", "Bad.")])
+        raise_row_errors([*many, RowError(2, "a", "invalid", "Bad.")])
 
     told = refused.value.errors["rows"]
     assert [one["row"] for one in told] == [*[1] * 200, 2]
 
 
 def test_no_problems_are_not_refused():
-    refuse([])
+    raise_row_errors([])

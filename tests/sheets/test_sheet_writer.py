@@ -9,15 +9,15 @@ from io import BytesIO
 import pytest
 from openpyxl import load_workbook
 
-from school_service.sheets.columns import MOST_ROWS, Between, Column, Kind, Suggested
+from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.sheet_reader import read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.workbooks import parts_of
 
 NAME = Column("name", locked=True, required=True)
-SCORE = Column("score", Kind.NUMBER, rule=Between(Decimal(0), Decimal("30.5")))
-BORN = Column("born", Kind.DAY)
+SCORE = Column("score", CellType.NUMBER, rule=NumberRange(Decimal(0), Decimal("30.5")))
+BORN = Column("born", CellType.DAY)
 COLUMNS = (NAME, SCORE, BORN)
 ROWS = [
     {"name": "Ada", "score": Decimal("27.50"), "born": date(2012, 5, 31)},
@@ -167,7 +167,7 @@ def test_a_sheet_without_locked_columns_is_not_protected():
 
 
 def test_excel_lets_no_other_numbers_be_typed():
-    whole = Column("trait", Kind.NUMBER, rule=Between(Decimal(1), Decimal(5), whole=True))
+    whole = Column("trait", CellType.NUMBER, rule=NumberRange(Decimal(1), Decimal(5), whole=True))
     sheet = written(Table("Scores", [SCORE, whole], [{"score": Decimal(1)}] * 4))["Scores"]
 
     rules = [
@@ -181,11 +181,11 @@ def test_excel_lets_no_other_numbers_be_typed():
 
 
 def test_days_are_to_be_typed_as_dates_and_words_are_offered_without_force():
-    gender = Column("gender", rule=Suggested(("FEMALE", "MALE")))
+    gender = Column("gender", rule=SuggestedValues(("FEMALE", "MALE")))
     sheet = written(Table("Students", [BORN, gender]))["Students"]
 
     day, words = sheet.data_validations.dataValidation
-    assert (str(day.sqref), day.type, day.allow_blank) == (f"A2:A{MOST_ROWS + 1}", "date", True)
+    assert (str(day.sqref), day.type, day.allow_blank) == (f"A2:A{MAX_ROWS + 1}", "date", True)
     assert (words.type, words.formula1, words.showErrorMessage) == ("list", '"FEMALE,MALE"', False)
 
 

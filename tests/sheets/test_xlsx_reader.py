@@ -20,10 +20,10 @@ from openpyxl.xml import functions
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
 from school_service.sheets import xlsx_reader as package
-from school_service.sheets.columns import MOST_ROWS, Column
+from school_service.sheets.columns import MAX_ROWS, Column
 from school_service.sheets.sheet_reader import read_sheet
-from school_service.sheets.xlsx_reader import BROKEN, NO_WORKBOOK, OLD_WORKBOOK, open_workbook
-from school_service.sheets.xml_stream import HOLDS_TOO_MUCH
+from school_service.sheets.xlsx_reader import BROKEN, NOT_A_WORKBOOK, OLD_WORKBOOK, open_workbook
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
 from tests.sheets.workbooks import (
     MAIN,
     handmade,
@@ -63,20 +63,23 @@ PNG = (
     ("content", "message"),
     [
         (b"", "The file is empty."),
-        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", NO_WORKBOOK),
-        (b"%PDF-1.7\n" + GOOD, NO_WORKBOOK),
-        (PNG, NO_WORKBOOK),
-        (b"name,score\nAda,5\n", NO_WORKBOOK),
-        ("\ufeffname;score\r\n".encode("utf-16"), NO_WORKBOOK),
-        (b"<html><table><tr><td>name</td></tr></table></html>", NO_WORKBOOK),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", NOT_A_WORKBOOK),
+        (b"%PDF-1.7\n" + GOOD, NOT_A_WORKBOOK),
+        (PNG, NOT_A_WORKBOOK),
+        (b"name,score\nAda,5\n", NOT_A_WORKBOOK),
+        ("\ufeffname;score\r\n".encode("utf-16"), NOT_A_WORKBOOK),
+        (b"<html><table><tr><td>name</td></tr></table></html>", NOT_A_WORKBOOK),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504), OLD_WORKBOOK),
         (b"PK", BROKEN),
-        (b"PK\x05\x06" + bytes(18), NO_WORKBOOK),
+        (b"PK\x05\x06" + bytes(18), NOT_A_WORKBOOK),
         (
             zipped({"mimetype": b"application/vnd.oasis.opendocument.spreadsheet", "content.xml": b"<x/>"}),
-            NO_WORKBOOK,
+            NOT_A_WORKBOOK,
         ),
-        (zipped({"[Content_Types].xml": b'<Types xmlns="x"/>', "word/document.xml": b"<x/>"}), NO_WORKBOOK),
+        (
+            zipped({"[Content_Types].xml": b'<Types xmlns="x"/>', "word/document.xml": b"<x/>"}),
+            NOT_A_WORKBOOK,
+        ),
         (GOOD[: len(GOOD) // 2], BROKEN),
         (GOOD[:-30], BROKEN),
     ],
@@ -284,9 +287,9 @@ def test_a_zip_with_a_password_is_broken():
 
 
 def test_the_most_rows_are_read_and_one_more_is_refused():
-    rows = row_xml("name") + row_xml("Ada") * MOST_ROWS
+    rows = row_xml("name") + row_xml("Ada") * MAX_ROWS
 
-    assert len(names(handmade(sheet_xml(rows)))) == MOST_ROWS
+    assert len(names(handmade(sheet_xml(rows)))) == MAX_ROWS
     assert (
         refusal(handmade(sheet_xml(rows + row_xml("Ada")))).message == "The sheet has more than 20,000 rows."
     )
@@ -406,7 +409,7 @@ def test_no_workbook_makes_the_reader_take_200_megabytes(tmp_path):
     assert {name for name, message in told.items() if message == "read"} == READ
     assert told.pop("a zip bomb") == "The workbook unpacks to more than 100 MiB."
     assert told.pop("100,000 rows") == "The sheet has more than 20,000 rows."
-    assert {message for message in told.values() if message != "read"} == {HOLDS_TOO_MUCH}
+    assert {message for message in told.values() if message != "read"} == {TOO_MUCH_CONTENT}
 
 
 @pytest.mark.parametrize("seed", range(8))

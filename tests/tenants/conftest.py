@@ -11,13 +11,13 @@ from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from tenants.connections.binding import Rules
+from tenants.connections.binding import BindingOptions
 from tenants.connections.engines import school_url, serving_options
 from tenants.provisioning.create import create_school
 from tenants.registry.schools import School
 from tenants.tenancy import Tenancy
 from tests.savepoint_engine import CountingCursor
-from tests.tenants.installations import ADMINISTRATOR, execute, guarded, rules_of
+from tests.tenants.installations import ADMINISTRATOR, binding_options, bound_sessions, execute
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -55,9 +55,9 @@ def schools(tenancy: Tenancy) -> tuple[School, School]:
 
 
 @pytest.fixture(scope="session")
-def rules(tenancy: Tenancy) -> Rules:
+def options(tenancy: Tenancy) -> BindingOptions:
     """What holds for every entry."""
-    return rules_of(tenancy)
+    return binding_options(tenancy)
 
 
 @pytest.fixture
@@ -108,6 +108,6 @@ def engine(make_engine: Callable[..., Engine]) -> Engine:
 
 
 @pytest.fixture
-def sessions(engine: Engine, rules: Rules) -> sessionmaker[Session]:
+def sessions(engine: Engine, options: BindingOptions) -> sessionmaker[Session]:
     """Sessions on that connection."""
-    return guarded(engine, rules)
+    return bound_sessions(engine, options)

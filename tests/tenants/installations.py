@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 import psycopg2
 from sqlalchemy import URL
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import sessionmaker
 
 from school_service.app import tenancy_of
 from school_service.config import Settings
-from tenants.connections.binding import Entry, Rules
-from tenants.connections.engines import SchoolSession, enter, guard
+from tenants.connections.binding import BindingOptions, SchoolBinding
+from tenants.connections.sessions import SchoolSession, begin_in_school, bind_sessions
 from tenants.migrations.migration_sql import head
 from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
@@ -80,34 +80,41 @@ def execute(url: URL, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]
         connection.close()
 
 
-def rules_of(tenancy: Tenancy) -> Rules:
-    """Give the rules that an application on this installation would have."""
-    return Rules(roles=tenancy.roles, serves=(head(),))
+def binding_options(tenancy: Tenancy) -> BindingOptions:
+    """Give the options that an application on this installation would have."""
+    return BindingOptions(roles=tenancy.roles, serves=(head(),))
 
 
-def guarded(engine: Engine, rules: Rules) -> sessionmaker[Session]:
-    """Make sessions that are bound to schools, as the application's are."""
-    sessions = sessionmaker(engine)
-    guard(sessions, lambda: rules)
-    return sessions
+def bound_sessions(engine: Engine, options: BindingOptions) -> sessionmaker[SchoolSession]:
+    """Make sessions on one engine that are bound to schools, as the application's are."""
+
+    class Bound(SchoolSession):
+        def engine_of(self, school_id: UUID) -> Engine:
+            return engine
+
+    return _bind(Bound, options)
 
 
-def routed(engines: Mapping[str, Engine], tenancy: Tenancy) -> sessionmaker[Session]:
+def routed_sessions(engines: Mapping[str, Engine], tenancy: Tenancy) -> sessionmaker[SchoolSession]:
     """Make such sessions for schools of all logins, each with its engine."""
 
     class Routed(SchoolSession):
         def engine_of(self, school_id: UUID) -> Engine:
             return engines[tenancy.placement.login_of(school_id)]
 
-    sessions = sessionmaker(class_=Routed)
-    guard(sessions, lambda: rules_of(tenancy))
+    return _bind(Routed, binding_options(tenancy))
+
+
+def _bind(session_class: type[SchoolSession], options: BindingOptions) -> sessionmaker[SchoolSession]:
+    sessions = sessionmaker(class_=session_class)
+    bind_sessions(sessions, lambda: options)
     return sessions
 
 
 @contextmanager
-def working(sessions: sessionmaker[Session], entry: Entry) -> Iterator[Session]:
+def working(sessions: sessionmaker[SchoolSession], binding: SchoolBinding) -> Iterator[SchoolSession]:
     """Work in a school in one transaction: commits at the end, rolls back on any error."""
     with sessions() as session:
-        enter(session, entry)
+        begin_in_school(session, binding)
         yield session
         session.commit()

@@ -13,21 +13,22 @@ from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
-from tenants.connections.engines import enter, quoted, serving_engine
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import quote_identifier, serving_engine
+from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import NoSchool, NotInstalled, SchoolUpgrading, UnfitLogin
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
-from tenants.registry.installation import install, withdraw
+from tenants.registry.installation import install, revoke_unused_memberships
 from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import (
     ADMINISTRATOR,
+    binding_options,
+    bound_sessions,
     execute,
-    guarded,
     installation,
-    rules_of,
     working,
 )
 
@@ -92,10 +93,10 @@ def test_too_many_schools_for_the_logins_are_said():
 
 
 def test_a_pool_keeps_its_share_and_one_more():
-    assert Placement("school").kept_connections(10) == 10
-    assert Placement("school", 2).kept_connections(10) == 6
-    assert Placement("school", 16).kept_connections(10) == 2
-    assert Placement("school", 16).kept_connections(1) == 1
+    assert Placement("school").idle_connections(10) == 10
+    assert Placement("school", 2).idle_connections(10) == 6
+    assert Placement("school", 16).idle_connections(10) == 2
+    assert Placement("school", 16).idle_connections(1) == 1
 
 
 # Installing.
@@ -143,7 +144,7 @@ def works(tenancy, school_id, login=None):
     url = tenancy.serving_url.set(username=login or tenancy.placement.login_of(school_id))
     engine = serving_engine(url, pool_size=1)
     try:
-        with working(guarded(engine, rules_of(tenancy)), Entry(school_id)) as session:
+        with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school_id)) as session:
             return session.scalars(text("SELECT username FROM users")).all() == ["admin"]
     except SchoolUpgrading:
         return False
@@ -164,23 +165,23 @@ def test_what_is_not_used_any_more_is_withdrawn(one):
     three = replace(one, logins=3)
     install(three)
 
-    assert withdraw(three) == 3
+    assert revoke_unused_memberships(three) == 3
 
     assert members(one) == divided(three)
     assert all(works(three, school_id) for school_id in schools_of(one))
     assert not any(works(one, school_id) for school_id in schools_of(one))
-    assert withdraw(three) == 0
+    assert revoke_unused_memberships(three) == 0
 
 
 def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(one):
     three = replace(one, logins=3)
     install(three)
-    withdraw(three)
+    revoke_unused_memberships(three)
 
     install(one)
     assert all(works(here, school_id) for here in (one, three) for school_id in schools_of(one))
 
-    assert withdraw(one) == 3
+    assert revoke_unused_memberships(one) == 3
     assert members(one) == {one.serving_login: set(schools_of(one))}
     can_sign_in = execute(
         one.admin_url,
@@ -196,20 +197,20 @@ def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(one)
 def test_logins_of_others_are_left_alone(one, server):
     stranger = f"{one.serving_login}_copy"
     role = f"school_{schools_of(one)[0].hex}"
-    execute(one.admin_url, f"CREATE ROLE {quoted(stranger)} LOGIN")
-    execute(one.admin_url, f"GRANT {role} TO {quoted(stranger)} WITH INHERIT FALSE, SET TRUE")
+    execute(one.admin_url, f"CREATE ROLE {quote_identifier(stranger)} LOGIN")
+    execute(one.admin_url, f"GRANT {role} TO {quote_identifier(stranger)} WITH INHERIT FALSE, SET TRUE")
 
-    withdraw(replace(one, logins=2))
+    revoke_unused_memberships(replace(one, logins=2))
 
     assert stranger in members(one)
 
 
 def test_many_schools_are_opened_and_withdrawn_in_pieces(one, monkeypatch):
-    monkeypatch.setattr(installing, "_AT_ONCE", 1)
+    monkeypatch.setattr(installing, "_BATCH_SIZE", 1)
     two = replace(one, logins=2)
 
     install(two)
-    withdraw(two)
+    revoke_unused_memberships(two)
 
     assert members(one) == divided(two)
 
@@ -230,7 +231,7 @@ def test_an_operator_who_is_no_superuser_divides_schools_too(server):
 
         install(two)
         create_school(two, name="y", administrator=ADMINISTRATOR)
-        withdraw(two)
+        revoke_unused_memberships(two)
 
         assert members(tenancy) == divided(two)
         assert all(works(two, school_id) for school_id in schools_of(tenancy))
@@ -264,7 +265,7 @@ def test_each_login_has_no_power_and_the_same_settings(server):
 
 def test_a_login_with_powers_is_refused_whichever_it_is(one):
     login = f"{one.serving_login}_02"
-    execute(one.admin_url, f"CREATE ROLE {quoted(login)} LOGIN CREATEROLE")
+    execute(one.admin_url, f"CREATE ROLE {quote_identifier(login)} LOGIN CREATEROLE")
 
     with pytest.raises(UnfitLogin, match="_02 has CREATEROLE"):
         install(replace(one, logins=2))
@@ -307,12 +308,12 @@ def make_app(one):
 def test_an_application_takes_each_school_to_its_login(one, make_app):
     three = replace(one, logins=3)
     install(three)
-    withdraw(three)
+    revoke_unused_memberships(three)
     app = make_app(3)
 
     with app.app_context():
         for school_id in schools_of(one):
-            with in_school(Entry(school_id)):
+            with in_transaction(SchoolBinding(school_id)):
                 served = db.session.scalars(text("SELECT session_user")).one()
             assert served == three.placement.login_of(school_id)
 
@@ -340,13 +341,13 @@ def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
     school_id = schools_of(one)[0]
     two = replace(one, logins=2)
     install(two)
-    withdraw(two)
+    revoke_unused_memberships(two)
     engine = serving_engine(one.serving_url, pool_size=1)
-    sessions = guarded(engine, rules_of(one))
+    sessions = bound_sessions(engine, binding_options(one))
 
     with caplog.at_level(logging.WARNING), sessions() as session:
         with pytest.raises(SchoolUpgrading, match="just now"):
-            enter(session, Entry(school_id))
+            begin_in_school(session, SchoolBinding(school_id))
         assert not session.in_transaction()
     engine.dispose()
 

@@ -19,18 +19,18 @@ from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import (
     Choice,
-    Day,
     Email,
-    Flag,
     Id,
+    IsoDate,
     Points,
-    QueryFlag,
-    QueryWhole,
-    Schema,
+    QueryBoolean,
+    QueryInteger,
+    StrictBoolean,
+    StrictInteger,
     Text,
-    Whole,
     free_text,
 )
+from school_service.web.schemas import RecordSchema, Schema
 from tenants.tenancy import Tenancy
 
 SECRET = 'SELECT secret FROM school_0123456789abcdef0123456789abcdef.users: relation "users" psycopg2'
@@ -39,24 +39,24 @@ SECRET = 'SELECT secret FROM school_0123456789abcdef0123456789abcdef.users: rela
 class InnerSchema(Schema):
     """What a body may hold within itself."""
 
-    text = Text(required=True)
+    text = Text()
 
 
 class InputSchema(Schema):
     """One field of each kind."""
 
-    text = Text()
-    optional_text = Text(least=0)
-    long_text = free_text()
-    untrimmed = Text(trim=False)
-    email = Email()
-    id = Id()
-    day = Day()
-    flag = Flag()
-    whole = Whole(0, 100)
-    any_whole = Whole()
-    points = Points()
-    choice = Choice(("FIRST", "SECOND"))
+    text = Text(required=False)
+    optional_text = Text(least=0, required=False)
+    long_text = free_text(required=False)
+    untrimmed = Text(trim=False, required=False)
+    email = Email(required=False)
+    id = Id(required=False)
+    day = IsoDate(required=False)
+    flag = StrictBoolean(required=False)
+    whole = StrictInteger(0, 100, required=False)
+    any_whole = StrictInteger(required=False)
+    points = Points(required=False)
+    choice = Choice(("FIRST", "SECOND"), required=False)
     inner = fields.Nested(InnerSchema)
     texts = fields.List(Text())
 
@@ -64,16 +64,16 @@ class InputSchema(Schema):
 class QuerySchema(Schema):
     """One query parameter of each kind."""
 
-    text = Text()
-    id = Id()
-    whole = QueryWhole(0, 100)
-    flag = QueryFlag()
+    text = Text(required=False)
+    id = Id(required=False)
+    whole = QueryInteger(0, 100, required=False)
+    flag = QueryBoolean(required=False)
 
 
-class TakenSchema(Schema):
+class TakenSchema(RecordSchema):
     """What was understood of the input, as Python writes it."""
 
-    taken = fields.Dict(keys=fields.String(), values=fields.String(), required=True)
+    taken = fields.Dict(keys=fields.String(), values=fields.String())
 
 
 def _taken(given: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from school_service.web.blueprint import Blueprint
 from tenants.registry.schools import change_school
 from tests.client import ApiClient, Document
 from tests.conftest import make_place
-from tests.threads import at_once
+from tests.threads import run_concurrently
 from tests.web.conftest import TakenSchema
 
 AWAY = "The database can't be reached. Try again shortly."
@@ -138,9 +138,9 @@ def test_after_a_restart_of_the_database_every_connection_of_the_pool_recovers(c
     def ask(_number):
         return caller.using().get("/classrooms").status_code
 
-    assert at_once(6, ask) == [200] * 6
+    assert run_concurrently(6, ask) == [200] * 6
     terminate_backends(tenancy)
-    assert at_once(6, ask) == [200] * 6
+    assert run_concurrently(6, ask) == [200] * 6
 
 
 @pytest.fixture

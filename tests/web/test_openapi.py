@@ -11,7 +11,7 @@ import pytest
 from openapi_schema_validator import OAS30Validator
 
 from school_service.app import create_app
-from school_service.web.docs_page import operation_id
+from school_service.web.openapi import operation_id
 
 NAME = re.compile(r"[A-Z][A-Za-z]*")
 

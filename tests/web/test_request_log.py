@@ -14,8 +14,8 @@ from sqlalchemy.exc import DataError
 
 from school_service.core.database import db
 from school_service.web import request_log as tracing
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.web.conftest import SECRET
 
 MADE = re.compile(r"[0-9a-f]{32}")
@@ -100,7 +100,11 @@ def test_what_a_caller_sends_can_not_forge_a_line(api, logs):
     assert "forged" not in line
 
 
-@pytest.mark.parametrize("value", ["\ud800", 2**70, float("nan"), b"\xff", {"a": {1, 2}}, object()], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    ["\ud800", 2**70, float("nan"), b"\xff", {"a": {1, 2}}, object()],
+    ids=lambda value: type(value).__name__,
+)
 def test_whatever_is_logged_is_a_line_of_json(logs, value):
     logging.getLogger("tests").error("a %s", value, extra={"value": value})
     try:
@@ -125,7 +129,7 @@ def test_the_process_logs_to_standard_error_from_its_level_on(monkeypatch):
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
 
-    tracing.configure_logs("WARNING")
+    tracing.configure_logging("WARNING")
     logging.getLogger("tests.level").info("hidden")
     logging.getLogger("tests.level").warning("shown")
 
@@ -167,7 +171,7 @@ def test_a_failed_statement_does_not_tell_its_values(app, place):
     statement, values = text("SELECT :value, 1 / 0"), {"value": "a hidden value"}
 
     with app.app_context():
-        with pytest.raises(DataError) as caught, in_school(Entry(place.id)):
+        with pytest.raises(DataError) as caught, in_transaction(SchoolBinding(place.id)):
             db.session.execute(statement, values)
         assert "a hidden value" not in str(caught.value)
         with pytest.raises(DataError) as caught, db.engines["registry"].connect() as connection:

@@ -17,9 +17,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import POINTS
+from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
 
 CATEGORIES = ("CA1", "CA2", "CA3", "EXAM", "FIRST_TERM", "SECOND_TERM", "THIRD_TERM")
 LONGEST_FILE_NAME = 255
@@ -67,4 +66,4 @@ class Assessment(db.Model):
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
-LIVE = Assessment.deleted_at.is_(None)
+NOT_DELETED = Assessment.deleted_at.is_(None)

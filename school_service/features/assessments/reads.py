@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import or_, select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch
 
@@ -28,7 +28,7 @@ def _assessments() -> Query:
             Assessment.category,
             Assessment.file_name,
         )
-        .where(LIVE)
+        .where(NOT_DELETED)
         .order_by(Assessment.due_date, Assessment.created_at, Assessment.id)
     )
 

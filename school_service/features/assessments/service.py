@@ -9,13 +9,14 @@ from uuid import UUID
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, find, get, missing, now, referred
+from school_service.core.records import add, find, get, get_referenced, not_found
 from school_service.features.assessments.models import Assessment
-from school_service.features.audit.service import record
+from school_service.features.audit.service import audit_change
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.sessions.models import Term
 from school_service.features.subjects.models import Subject
+from tenants.clock import now
 
 ENTITY = "assessment"
 
@@ -39,9 +40,9 @@ def create_assessment(
     `total_points` is the maximum score. Raises Invalid for an unknown cohort subject or term, and for a term
     of another session.
     """
-    taught = referred(CohortSubject, subject, "subject")
+    taught = get_referenced(CohortSubject, subject, "subject")
     cohort = get(Cohort, taught.cohort_id)
-    if referred(Term, term, "term").session_id != cohort.session_id:
+    if get_referenced(Term, term, "term").session_id != cohort.session_id:
         raise Invalid.field("term", "is not of the cohort's session")
     assessment = add(
         Assessment(
@@ -60,38 +61,40 @@ def create_assessment(
             publish_scores=publish_scores,
         )
     )
-    record(ENTITY, assessment.id, new=_shown(assessment))
+    audit_change(ENTITY, assessment.id, new=_audited(assessment))
     return assessment
 
 
-def check_filter(*, batch_id: UUID, subject_id: UUID, term_id: UUID) -> None:
+def check_assessment_filter(*, cohort: UUID, subject: UUID, term: UUID) -> None:
     """Tell whether there are the records that a filter of assessments names.
 
-    The subject may be a cohort subject or a base subject. Raises Invalid, naming the field.
+    `cohort` is a batch of it, `subject` a cohort subject or a base subject. Raises Invalid, naming the field.
     """
-    referred(Batch, batch_id, "cohort")
-    if db.session.get(CohortSubject, subject_id) is None:
-        referred(Subject, subject_id, "subject")
-    referred(Term, term_id, "term")
+    get_referenced(Batch, cohort, "cohort")
+    if db.session.get(CohortSubject, subject) is None:
+        get_referenced(Subject, subject, "subject")
+    get_referenced(Term, term, "term")
 
 
-def find_assessment(assessment_id: UUID, *, lock: bool = False, share: bool = False) -> Assessment | None:
+def find_assessment(
+    assessment_id: UUID, *, for_update: bool = False, for_share: bool = False
+) -> Assessment | None:
     """Find an assessment, unless it is deleted; `lock` and `share` as in `get`."""
-    assessment = find(Assessment, assessment_id, lock=lock, share=share)
+    assessment = find(Assessment, assessment_id, for_update=for_update, for_share=for_share)
     return None if assessment is None or assessment.deleted_at is not None else assessment
 
 
 def delete_assessment(*, assessment_id: UUID) -> UUID:
     """Delete an assessment softly: it is gone from every answer, its entries with it. Raises NotFound."""
-    assessment = find_assessment(assessment_id, lock=True)
+    assessment = find_assessment(assessment_id, for_update=True)
     if assessment is None:
-        raise missing(Assessment)
+        raise not_found(Assessment)
     assessment.deleted_at = now()
-    record(ENTITY, assessment.id, old=_shown(assessment))
+    audit_change(ENTITY, assessment.id, old=_audited(assessment))
     return assessment.id
 
 
-def _shown(assessment: Assessment) -> dict[str, Any]:
+def _audited(assessment: Assessment) -> dict[str, Any]:
     """What the audit log holds of an assessment."""
     return {
         "name": assessment.name,

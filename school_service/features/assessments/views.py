@@ -29,7 +29,7 @@ class Assessments(MethodView):
     """The assessments of a subject in a term."""
 
     @blp.requires(Permission.ASSESSMENTS_READ)
-    @blp.returns_page(AssessmentSchema, if_empty=service.check_filter)
+    @blp.returns_page(AssessmentSchema, if_empty=service.check_assessment_filter)
     @blp.arguments(AssessmentFilterSchema, location="query")
     def get(self, wanted: dict[str, Any]) -> Any:
         """List the assessments of a subject of a cohort in a term, by due date."""

@@ -10,8 +10,8 @@ from sqlalchemy import CheckConstraint, Index, String
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, created_at, primary_key
 
 CREATE, UPDATE, DELETE = ACTIONS = ("create", "update", "delete")
 LONGEST_ACTOR = 255

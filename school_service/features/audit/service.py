@@ -10,9 +10,10 @@ from uuid import UUID, uuid4
 from sqlalchemy import JSON, TableValuedAlias, Text, Uuid, bindparam, column, func
 from sqlalchemy.dialects.postgresql import JSONB
 
-from school_service.core.database import db
-from school_service.core.records import insert_rows, now
+from school_service.core.database import request_context
+from school_service.core.records import insert_rows
 from school_service.features.audit.models import CREATE, DELETE, UPDATE, AuditEntry
+from tenants.clock import now
 
 OPERATOR = "operator"
 
@@ -36,31 +37,33 @@ class Change:
         return CREATE if self.old is None else DELETE if self.new is None else UPDATE
 
 
-def entered(score: Any, sheet: str | None = None) -> Values:
+def score_values(score: Any, sheet: str | None = None) -> Values:
     """What the log holds of a score: it was entered by a sheet, the file of this name, or else by hand."""
     if sheet is None:
         return {"score": score, "source": "hand"}
     return {"score": score, "source": "sheet", "file_name": sheet}
 
 
-def record(entity: str, entity_id: UUID, *, old: Values | None = None, new: Values | None = None) -> None:
+def audit_change(
+    entity: str, entity_id: UUID, *, old: Values | None = None, new: Values | None = None
+) -> None:
     """Write a change to the audit log. `entity` names what was changed, such as `user`."""
-    record_many(entity, [Change(entity_id, old, new)])
+    audit_changes(entity, [Change(entity_id, old, new)])
 
 
-def record_many(entity: str, changes: Iterable[Change]) -> None:
+def audit_changes(entity: str, changes: Iterable[Change]) -> None:
     """Write changes of records of one kind to the audit log, however many, at once.
 
-    Who acted, and in which request, is the session's to know; outside a request it is the operator.
+    Who acted, and in which request, is known of the transaction; outside of a request it is the operator.
     """
-    session = db.session()
-    principal, request_id = session.info["principal"], session.info["request_id"]
+    context = request_context()
+    principal = context.principal
     common = {
         "at": now(),
         "actor": principal.actor if principal else OPERATOR,
         "actor_name": principal.actor_name if principal else OPERATOR,
         "entity": entity,
-        "request_id": request_id,
+        "request_id": context.request_id,
     }
     rows = [
         {

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy.engine import Engine
-
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
+from school_service.core.database import db
 from school_service.core.errors import Forbidden, WrongPassword
 from tenants.registry.clients import check_secret, named_schools
 
 
-def client_token(
-    registry: Engine,
+def issue_token(
     key: SigningKey,
     *,
     client_id: str,
@@ -25,7 +23,7 @@ def client_token(
 
     Raises WrongPassword for a wrong client or secret, Forbidden for another audience.
     """
-    with registry.connect() as connection:
+    with db.engines["registry"].connect() as connection:
         if not check_secret(connection, client_id, client_secret):
             raise WrongPassword("The client or its secret is wrong.")
         if audience != expected_audience:

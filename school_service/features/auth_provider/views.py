@@ -5,39 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
-from marshmallow import fields, validate
 
-from school_service.core.database import db
-from school_service.features.auth_provider.service import client_token
+from school_service.features.auth_provider import service
+from school_service.features.auth_provider.schemas import KeySetSchema, TokenRequestSchema, TokenSchema
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import Choice, Schema, Text
-from school_service.web.rendering import object_response
-from school_service.web.request_scope import house
+from school_service.web.request_scope import app_state
 
 blp = Blueprint("auth", __name__, url_prefix="/auth", description="The built-in identity provider.")
-
-
-class TokenRequestSchema(Schema):
-    """The request of a client for its token."""
-
-    client_id = Text(required=True)
-    client_secret = Text(500, required=True, trim=False)
-    audience = Text(500, required=True)
-    grant_type = Choice(("client_credentials",), required=True)
-
-
-class TokenSchema(Schema):
-    """A bearer token."""
-
-    access_token = fields.String(required=True)
-    token_type = fields.String(required=True, validate=validate.OneOf(["Bearer"]))
-    expires_in = fields.Integer(required=True, metadata={"description": "Seconds."})
-
-
-class KeySetSchema(Schema):
-    """Public keys (RFC 7517)."""
-
-    keys = fields.List(fields.Dict(keys=fields.String(), values=fields.String()), required=True)
 
 
 @blp.route("/oauth/token")
@@ -47,20 +21,16 @@ class Tokens(MethodView):
     @blp.public
     @blp.answers(401, 403)
     @blp.arguments(TokenRequestSchema)
-    @blp.returns(TokenSchema)
-    def post(self, asked: dict[str, Any]) -> Any:
+    @blp.returns(TokenSchema, no_store=True)  # RFC 6749, section 5.1
+    def post(self, credentials: dict[str, Any]) -> Any:
         """Issue a token to a machine client by its secret (client credentials)."""
-        token = client_token(
-            db.engines["registry"],
-            house().verifier.key,
-            client_id=asked["client_id"],
-            client_secret=asked["client_secret"],
-            audience=asked["audience"],
-            expected_audience=house().settings.auth_audience,
+        return service.issue_token(
+            app_state().verifier.key,
+            client_id=credentials["client_id"],
+            client_secret=credentials["client_secret"],
+            audience=credentials["audience"],
+            expected_audience=app_state().settings.auth_audience,
         )
-        response = object_response(token)
-        response.cache_control.no_store = True  # RFC 6749, section 5.1
-        return response
 
 
 @blp.route("/.well-known/jwks.json")
@@ -71,4 +41,4 @@ class Keys(MethodView):
     @blp.returns(KeySetSchema)
     def get(self) -> Any:
         """Show the public keys that verify the service's tokens."""
-        return {"keys": [house().verifier.key.public_jwk]}
+        return {"keys": [app_state().verifier.key.public_jwk]}

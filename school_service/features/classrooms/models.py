@@ -7,8 +7,8 @@ from uuid import UUID
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, primary_key
 
 
 class Classroom(db.Model):

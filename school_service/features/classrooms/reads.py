@@ -6,8 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from school_service.core.read_models import Query, read_model
-from school_service.core.records import school_id
+from school_service.core.read_models import Query, read_model, school_id
 from school_service.features.classrooms.models import Classroom
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.web.fields import Schema, Text
+from school_service.web.fields import Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class ClassroomSchema(Schema):
+class ClassroomSchema(RecordSchema):
     """A classroom of a school."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    school = fields.UUID(required=True)
+    id = fields.UUID()
+    name = fields.String()
+    school = fields.UUID()
 
 
 class NewClassroomSchema(Schema):
     """A classroom to create."""
 
-    name = Text(required=True)
-    level = Text(required=True, metadata={"description": "Education level, such as Junior Secondary."})
+    name = Text()
+    level = Text(metadata={"description": "Education level, such as Junior Secondary."})

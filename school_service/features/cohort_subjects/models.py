@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import Boolean, ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import created_at, primary_key
 
 
 class CohortSubject(db.Model):

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from school_service.core.read_models import Query, read_model
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch, Cohort
-from school_service.features.cohorts.reads import session_meant
+from school_service.features.cohorts.reads import session_by_id_or_name
 from school_service.features.subjects.models import Subject
 
 
@@ -36,7 +36,7 @@ def cohort_subjects(batch: UUID | None = None, base: UUID | None = None, session
     if base is not None:
         found = found.where(CohortSubject.subject_id == base)
     if session is not None:
-        meant = session_meant(session).scalar_subquery()
+        meant = session_by_id_or_name(session).scalar_subquery()
         found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(Cohort.session_id == meant)
     return found
 

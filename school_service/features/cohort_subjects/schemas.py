@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.web.fields import Flag, Id, Schema, Text
+from school_service.web.fields import Id, StrictBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class CohortSubjectSchema(Schema):
+class CohortSubjectSchema(RecordSchema):
     """A subject taught to a cohort."""
 
-    id = fields.UUID(required=True)
-    elective = fields.Boolean(required=True, metadata={"description": "Taken only by those who chose it."})
-    subject = fields.String(required=True, metadata={"description": "The subject's name."})
-    code = fields.String(required=True, metadata={"description": "The subject's code."})
-    cohort = fields.UUID(required=True)
+    id = fields.UUID()
+    elective = fields.Boolean(metadata={"description": "Taken only by those who chose it."})
+    subject = fields.String(metadata={"description": "The subject's name."})
+    code = fields.String(metadata={"description": "The subject's code."})
+    cohort = fields.UUID()
 
 
 class NewCohortSubjectSchema(Schema):
     """A subject to teach to a cohort."""
 
-    cohort_id = Id(required=True)
-    subject_id = Id(required=True)
-    elective = Flag(required=True)
+    cohort_id = Id()
+    subject_id = Id()
+    elective = StrictBoolean()
 
 
 class CohortSubjectFilterSchema(Schema):
     """Which cohort subjects to list."""
 
-    batch = Id(metadata={"description": "A cohort, or any batch of it."})
-    base = Id(metadata={"description": "The subject that is taught."})
-    session = Text(metadata={"description": "The academic session's id or its name."})
+    batch = Id(metadata={"description": "A cohort, or any batch of it."}, required=False)
+    base = Id(metadata={"description": "The subject that is taught."}, required=False)
+    session = Text(metadata={"description": "The academic session's id or its name."}, required=False)

@@ -12,20 +12,23 @@ from sqlalchemy.dialects.postgresql import insert
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import Query
-from school_service.core.records import add, get, hold, now, referred
+from school_service.core.records import add, get, get_referenced, lock_rows
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
-from school_service.features.cohorts.models import OPEN, Batch, Cohort, Enrollment
+from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.service import find_session
 from school_service.features.students.models import Student
 from school_service.features.subjects.models import Subject
+from tenants.clock import now
 
 
-def check_filter(*, batch: UUID | None = None, base: UUID | None = None, session: str | None = None) -> None:
+def check_cohort_subject_filter(
+    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
+) -> None:
     """Tell whether there is what a filter of cohort subjects names. Raises Invalid."""
     if batch is not None:
-        referred(Batch, batch, "batch")
+        get_referenced(Batch, batch, "batch")
     if base is not None:
-        referred(Subject, base, "base")
+        get_referenced(Subject, base, "base")
     if session is not None:
         find_session(session, "session")
 
@@ -36,8 +39,8 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
     A second time is a conflict. Raises Invalid for an unknown cohort or subject.
     """
     # Held, so that whoever is being enrolled meanwhile is either seen here, or sees this subject.
-    cohort = referred(Cohort, cohort_id, "cohort_id", lock=True)
-    subject = referred(Subject, subject_id, "subject_id")
+    cohort = get_referenced(Cohort, cohort_id, "cohort_id", for_update=True)
+    subject = get_referenced(Subject, subject_id, "subject_id")
     made = add(CohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=elective))
     if not elective:
         # Shared, so that nobody's enrollment ends between being found and taking the subject.
@@ -62,11 +65,11 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
     Raises NotFound, and Invalid naming those who are not in the cohort.
     """
     subject = get(CohortSubject, cohort_subject_id)
-    held = hold(Student, student_ids)
+    held = lock_rows(Student, student_ids)
     present = set(
         db.session.scalars(
             select(Enrollment.student_id).where(
-                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(held), OPEN
+                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(held), CURRENT
             )
         )
     )
@@ -109,7 +112,7 @@ def _takers(*conditions: Any) -> Query:
     return (
         select(CohortSubject.id, Enrollment.student_id, literal(now()))
         .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
-        .where(OPEN, *conditions)
+        .where(CURRENT, *conditions)
     )
 
 

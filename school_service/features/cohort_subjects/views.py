@@ -24,7 +24,7 @@ class CohortSubjects(MethodView):
     """The subjects taught to cohorts."""
 
     @blp.requires(Permission.COHORT_SUBJECTS_READ)
-    @blp.returns_page(CohortSubjectSchema, if_empty=service.check_filter)
+    @blp.returns_page(CohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
     @blp.arguments(CohortSubjectFilterSchema, location="query")
     def get(self, wanted: dict[str, Any]) -> Any:
         """List cohort subjects by name: all, or those of a cohort, of a subject, of a session."""

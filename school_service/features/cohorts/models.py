@@ -17,8 +17,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, created_at, primary_key
 
 FIRST_BATCH = "A"
 
@@ -73,7 +73,7 @@ class Enrollment(db.Model):
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
-OPEN = Enrollment.ended_at.is_(None)
+CURRENT = Enrollment.ended_at.is_(None)
 
 Index(
     "uq_enrollments_student_id_session_id",

@@ -10,7 +10,7 @@ from sqlalchemy import Text, cast, func, or_, select
 from school_service.core.read_models import Query, read_model
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
-from school_service.features.sessions.models import Session
+from school_service.features.sessions.models import AcademicSession
 
 
 @read_model
@@ -19,8 +19,8 @@ def cohorts() -> Query:
     return (
         select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .join(Session, Session.id == Cohort.session_id)
-        .order_by(Session.start_date.desc(), Session.id, Classroom.name, Cohort.id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Classroom.name, Cohort.id)
     )
 
 
@@ -39,11 +39,16 @@ def batches(cohort: UUID) -> Query:
     return select(*_BATCH).where(Batch.cohort_id == cohort).order_by(Batch.name, Batch.id)
 
 
-def session_meant(text: Any) -> Query:
+def session_by_id_or_name(text: Any) -> Query:
     """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
-    is_id = cast(Session.id, Text) == func.lower(text)
+    is_id = cast(AcademicSession.id, Text) == func.lower(text)
     # A name may look like anything, like the id of another session too.
-    return select(Session.id).where(or_(is_id, Session.name == text)).order_by(is_id.desc()).limit(1)
+    return (
+        select(AcademicSession.id)
+        .where(or_(is_id, AcademicSession.name == text))
+        .order_by(is_id.desc())
+        .limit(1)
+    )
 
 
 @read_model

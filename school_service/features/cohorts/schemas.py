@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.web.fields import Id, Schema, Text
+from school_service.web.fields import Id, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class CohortSchema(Schema):
+class CohortSchema(RecordSchema):
     """A classroom in one academic session."""
 
-    id = fields.UUID(required=True)
-    classroom = fields.String(required=True, metadata={"description": "The classroom's name."})
-    session = fields.String(required=True, metadata={"description": "The id of the academic session."})
+    id = fields.UUID()
+    classroom = fields.String(metadata={"description": "The classroom's name."})
+    session = fields.String(metadata={"description": "The id of the academic session."})
 
 
 class NewCohortSchema(Schema):
     """What a cohort is made of."""
 
-    classroom = Id(required=True)
-    session_id = Text(required=True, metadata={"description": "The academic session's id or its name."})
+    classroom = Id()
+    session_id = Text(metadata={"description": "The academic session's id or its name."})
 
 
-class BatchSchema(Schema):
+class BatchSchema(RecordSchema):
     """An arm of a cohort."""
 
-    id = fields.UUID(required=True)
-    number = fields.Integer(required=True, metadata={"description": "Counts the school's batches."})
-    name = fields.String(required=True)
-    cohort = fields.UUID(required=True)
+    id = fields.UUID()
+    number = fields.Integer(metadata={"description": "Counts the school's batches."})
+    name = fields.String()
+    cohort = fields.UUID()
 
 
 class NewBatchSchema(Schema):
     """An arm to add to a cohort."""
 
-    name = Text(required=True)
+    name = Text()

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 from school_service.core.counters import BATCHES, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get, referred
+from school_service.core.records import add, get, get_referenced
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import FIRST_BATCH, Batch, Cohort
-from school_service.features.cohorts.reads import session_meant
+from school_service.features.cohorts.reads import session_by_id_or_name
 
 
 def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
@@ -18,7 +18,7 @@ def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
 
     A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
     """
-    room = referred(Classroom, classroom, "classroom")
+    room = get_referenced(Classroom, classroom, "classroom")
     cohort = add(Cohort(classroom_id=room.id, session_id=find_session(session_id, "session_id")))
     _add_batch(cohort.id, FIRST_BATCH, batch_id=cohort.id)
     return cohort
@@ -31,8 +31,8 @@ def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohor
     to both holds it there, and the change is a conflict. Raises NotFound, and Invalid for an unknown
     classroom or session.
     """
-    cohort = get(Cohort, cohort_id, lock=True)
-    cohort.classroom_id = referred(Classroom, classroom, "classroom").id
+    cohort = get(Cohort, cohort_id, for_update=True)
+    cohort.classroom_id = get_referenced(Classroom, classroom, "classroom").id
     cohort.session_id = find_session(session_id, "session_id")
     db.session.flush()
     return cohort
@@ -43,9 +43,9 @@ def create_batch(*, cohort_id: UUID, name: str) -> Batch:
     return _add_batch(get(Cohort, cohort_id).id, name)
 
 
-def check_cohort(*, cohort: UUID) -> None:
+def check_cohort(*, id: UUID) -> None:
     """Tell whether there is such a cohort. Raises NotFound."""
-    get(Cohort, cohort)
+    get(Cohort, id)
 
 
 def find_session(text: str, field: str) -> UUID:
@@ -53,7 +53,7 @@ def find_session(text: str, field: str) -> UUID:
 
     Raises Invalid, naming the field.
     """
-    found: UUID | None = db.session.scalar(session_meant(text))
+    found: UUID | None = db.session.scalar(session_by_id_or_name(text))
     if found is None:
         raise Invalid.field(field, "no such session")
     return found

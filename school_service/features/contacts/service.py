@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from school_service.core.errors import Invalid
-from school_service.core.records import add, referred
+from school_service.core.records import add, get_referenced
 from school_service.features.contacts.models import Contact
 from school_service.features.users.models import User
 
@@ -15,7 +15,7 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
 
     Raises Invalid for an unknown or deleted owner.
     """
-    _check_owner(owner, "owner", lock=True)
+    _check_owner(owner, "owner", for_update=True)
     return add(
         Contact(
             owner_id=owner,
@@ -26,11 +26,11 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
     )
 
 
-def check_filter(*, user_id: UUID, **_others: str | None) -> None:
+def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:
     """Tell whether there is the user whose contact is asked for. Raises Invalid."""
     _check_owner(user_id, "user_id")
 
 
-def _check_owner(user_id: UUID, field: str, *, lock: bool = False) -> None:
-    if referred(User, user_id, field, lock=lock).deleted_at is not None:
+def _check_owner(user_id: UUID, field: str, *, for_update: bool = False) -> None:
+    if get_referenced(User, user_id, field, for_update=for_update).deleted_at is not None:
         raise Invalid.field(field, "no such user")

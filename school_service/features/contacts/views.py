@@ -20,7 +20,7 @@ class Contacts(MethodView):
 
     @blp.requires(Permission.CONTACTS_READ)
     @blp.arguments(ContactFilterSchema, location="query")
-    @blp.returns(ContactSchema, if_empty=service.check_filter)
+    @blp.returns(ContactSchema, if_empty=service.check_contact_filter)
     def get(self, wanted: dict[str, Any]) -> Any:
         """Show the newest contact of a user that has this e-mail address and phone number, where given."""
         return reads.newest_contact(**wanted)

@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import Date, DateTime, ForeignKey, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
 
 
 class Employee(db.Model):
@@ -42,7 +42,7 @@ class Employee(db.Model):
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
-LIVE = Employee.deleted_at.is_(None)
+NOT_DELETED = Employee.deleted_at.is_(None)
 
 
 class BankAccount(db.Model):

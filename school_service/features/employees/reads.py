@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.employees.models import LIVE, BankAccount, Employee, NextOfKin
+from school_service.features.employees.models import NOT_DELETED, BankAccount, Employee, NextOfKin
 from school_service.features.users.models import User, UserRole
 
 _first_role = (
@@ -52,7 +52,7 @@ def employees() -> Query:
         .join(User, User.id == Employee.user_id)
         .join(BankAccount, BankAccount.employee_id == Employee.id)
         .join(NextOfKin, NextOfKin.employee_id == Employee.id)
-        .where(LIVE)
+        .where(NOT_DELETED)
         .order_by(User.last_name, User.first_name, Employee.id)
     )
 
@@ -77,7 +77,7 @@ def bank_account(employee_id: UUID) -> Query:
             BankAccount.account_type,
         )
         .join(Employee, Employee.id == BankAccount.employee_id)
-        .where(Employee.id == employee_id, LIVE)
+        .where(Employee.id == employee_id, NOT_DELETED)
     )
 
 
@@ -94,5 +94,5 @@ def next_of_kin(employee_id: UUID) -> Query:
             NextOfKin.created_at,
         )
         .join(Employee, Employee.id == NextOfKin.employee_id)
-        .where(Employee.id == employee_id, LIVE)
+        .where(Employee.id == employee_id, NOT_DELETED)
     )

@@ -5,114 +5,111 @@ from __future__ import annotations
 from marshmallow import fields
 
 from school_service.features.contacts.schemas import ContactDetailsSchema
-from school_service.web.fields import Day, Id, Schema, Text, Whole, free_text
+from school_service.web.fields import Id, IsoDate, Nested, StrictInteger, Text, free_text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class EmployeeSchema(Schema):
+class EmployeeSchema(RecordSchema):
     """A member of staff."""
 
-    id = fields.UUID(required=True)
-    first_name = fields.String(required=True)
-    middle_name = fields.String(required=True, metadata={"description": "Empty where there is none."})
-    last_name = fields.String(required=True)
-    title = fields.String(required=True)
-    dob = fields.Date(required=True)
-    join_date = fields.Date(required=True)
-    gender = fields.String(required=True)
-    marital_status = fields.String(required=True)
-    department = fields.UUID(required=True)
-    blood_group = fields.String(required=True)
-    lga = fields.UUID(required=True)
-    state = fields.UUID(required=True)
-    nationality = fields.UUID(required=True)
-    religion = fields.String(required=True)
-    position = fields.UUID(required=True)
-    category = fields.UUID(required=True)
-    status = fields.String(required=True)
-    bank_details = fields.UUID(required=True)
-    next_of_kin = fields.UUID(required=True)
-    contact = fields.UUID(required=True)
-    username = fields.String(
-        required=True, metadata={"description": "Of the user account, made of the name."}
-    )
+    id = fields.UUID()
+    first_name = fields.String()
+    middle_name = fields.String(metadata={"description": "Empty where there is none."})
+    last_name = fields.String()
+    title = fields.String()
+    dob = fields.Date()
+    join_date = fields.Date()
+    gender = fields.String()
+    marital_status = fields.String()
+    department = fields.UUID()
+    blood_group = fields.String()
+    lga = fields.UUID()
+    state = fields.UUID()
+    nationality = fields.UUID()
+    religion = fields.String()
+    position = fields.UUID()
+    category = fields.UUID()
+    status = fields.String()
+    bank_details = fields.UUID()
+    next_of_kin = fields.UUID()
+    contact = fields.UUID()
+    username = fields.String(metadata={"description": "Of the user account, made of the name."})
     role = fields.UUID(
-        required=True,
-        allow_none=True,
-        metadata={"description": "The role that the user account was given first."},
+        allow_none=True, metadata={"description": "The role that the user account was given first."}
     )
 
 
-class BankAccountSchema(Schema):
+class BankAccountSchema(RecordSchema):
     """The account that an employee is paid into."""
 
-    id = fields.UUID(required=True)
-    bank_name = fields.String(required=True)
-    account_number = fields.String(required=True)
-    account_name = fields.String(required=True)
-    bank_sort_code = fields.String(required=True)
-    employee = fields.UUID(required=True)
-    account_type = fields.String(required=True)
+    id = fields.UUID()
+    bank_name = fields.String()
+    account_number = fields.String()
+    account_name = fields.String()
+    bank_sort_code = fields.String()
+    employee = fields.UUID()
+    account_type = fields.String()
 
 
-class NextOfKinSchema(Schema):
+class NextOfKinSchema(RecordSchema):
     """Whom to tell when something happens to an employee."""
 
-    id = fields.UUID(required=True)
-    full_name = fields.String(required=True)
-    relationship = fields.String(required=True)
-    phone_number = fields.String(required=True)
-    physical_address = fields.String(required=True)
-    created_at = fields.AwareDateTime(required=True)
+    id = fields.UUID()
+    full_name = fields.String()
+    relationship = fields.String()
+    phone_number = fields.String()
+    physical_address = fields.String()
+    created_at = fields.AwareDateTime()
 
 
-def employee_ref() -> Whole:
+def employee_ref() -> StrictInteger:
     """The number of an employee in the caller's own system."""
     meaning = "A number of the caller's own; kept as it is, and links nothing."
-    return Whole(required=True, attribute="employee_ref", metadata={"description": meaning})
+    return StrictInteger(attribute="employee_ref", metadata={"description": meaning})
 
 
 class NewBankAccountSchema(Schema):
     """The bank account of an employee to create."""
 
-    bank_name = Text(required=True)
-    account_name = Text(required=True)
-    account_number = Text(required=True)
-    bank_sort_code = Text(required=True)
-    employee_no = Text(required=True)
-    account_type = Text(required=True)
+    bank_name = Text()
+    account_name = Text()
+    account_number = Text()
+    bank_sort_code = Text()
+    employee_no = Text()
+    account_type = Text()
     employee = employee_ref()
 
 
 class NewNextOfKinSchema(Schema):
     """The next of kin of an employee to create."""
 
-    full_name = Text(required=True)
-    relationship = Text(required=True)
-    phone_number = Text(required=True)
-    physical_address = free_text(required=True)
+    full_name = Text()
+    relationship = Text()
+    phone_number = Text()
+    physical_address = free_text()
     employee = employee_ref()
 
 
 class NewEmployeeSchema(Schema):
     """An employee to create, with a user account."""
 
-    first_name = Text(required=True)
-    middle_name = Text(least=0, required=True, metadata={"description": "May be empty."})
-    last_name = Text(required=True)
-    title = Text(required=True, metadata={"description": "Such as Mr, Mrs or Dr."})
-    gender = Text(required=True)
-    marital_status = Text(required=True)
-    blood_group = Text(required=True)
-    religion = Text(required=True)
-    status = Text(required=True, metadata={"description": "Such as ACTIVE."})
-    dob = Day(required=True, metadata={"description": "Date of birth; not after `join_date`."})
-    join_date = Day(required=True)
-    department = Id(required=True)
-    category = Id(required=True)
-    position = Id(required=True)
-    lga = Id(required=True, metadata={"description": "A local government area, which lies in `state`."})
-    state = Id(required=True)
-    nationality = Id(required=True)
-    bank_details = fields.Nested(NewBankAccountSchema, required=True)
-    next_of_kin = fields.Nested(NewNextOfKinSchema, required=True)
-    contact = fields.Nested(ContactDetailsSchema, required=True)
+    first_name = Text()
+    middle_name = Text(least=0, metadata={"description": "May be empty."})
+    last_name = Text()
+    title = Text(metadata={"description": "Such as Mr, Mrs or Dr."})
+    gender = Text()
+    marital_status = Text()
+    blood_group = Text()
+    religion = Text()
+    status = Text(metadata={"description": "Such as ACTIVE."})
+    dob = IsoDate(metadata={"description": "Date of birth; not after `join_date`."})
+    join_date = IsoDate()
+    department = Id()
+    category = Id()
+    position = Id()
+    lga = Id(metadata={"description": "A local government area, which lies in `state`."})
+    state = Id()
+    nationality = Id()
+    bank_details = Nested(NewBankAccountSchema)
+    next_of_kin = Nested(NewNextOfKinSchema)
+    contact = Nested(ContactDetailsSchema)

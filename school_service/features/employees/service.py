@@ -11,14 +11,15 @@ from sqlalchemy import Uuid, column, delete, table
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, find, get, missing, now, referred
-from school_service.features.audit.service import record
+from school_service.core.records import add, find, get, get_referenced, not_found
+from school_service.features.audit.service import audit_change
 from school_service.features.contacts.service import create_contact
 from school_service.features.employees.models import BankAccount, Employee, NextOfKin
 from school_service.features.geography.service import check_origin
 from school_service.features.settings.models import Department, EmployeeCategory, Position
 from school_service.features.users.models import User
 from school_service.features.users.service import create_named_user, delete_user
+from tenants.clock import now
 
 ENTITY = "employee"
 
@@ -54,9 +55,9 @@ def create_employee(
         raise Invalid.field("dob", "is after join_date")
     # First, and outside of the school: nobody waits for what this transaction holds while the registry is asked.
     check_origin(lga=lga, state=state, nationality=nationality)
-    department_id = referred(Department, department, "department").id
-    category_id = referred(EmployeeCategory, category, "category").id
-    position_id = referred(Position, position, "position").id
+    department_id = get_referenced(Department, department, "department").id
+    category_id = get_referenced(EmployeeCategory, category, "category").id
+    position_id = get_referenced(Position, position, "position").id
     user = create_named_user(first_name=first_name, last_name=last_name, gender=gender)
     employee = add(
         Employee(
@@ -75,31 +76,31 @@ def create_employee(
     )
     add(BankAccount(employee_id=employee.id, **bank_details))
     add(NextOfKin(employee_id=employee.id, **next_of_kin))
-    record(ENTITY, employee.id, new=_shown(employee, user))
+    audit_change(ENTITY, employee.id, new=_audited(employee, user))
     return employee
 
 
-def find_employee(employee_id: UUID, *, lock: bool = False, share: bool = False) -> Employee | None:
+def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Employee | None:
     """Find an employee, unless they are deleted; `lock` and `share` as in `get`."""
-    employee = find(Employee, employee_id, lock=lock, share=share)
+    employee = find(Employee, employee_id, for_update=for_update, for_share=for_share)
     return None if employee is None or employee.deleted_at is not None else employee
 
 
 def delete_employee(*, employee_id: UUID) -> UUID:
     """Delete an employee softly, and the user account with them; they teach no batch any more. Raises NotFound."""
-    employee = find_employee(employee_id, lock=True)
+    employee = find_employee(employee_id, for_update=True)
     if employee is None:
-        raise missing(Employee)
-    user = get(User, employee.user_id, lock=True)
+        raise not_found(Employee)
+    user = get(User, employee.user_id, for_update=True)
     employee.deleted_at = now()
     if user.deleted_at is None:
         delete_user(user_id=user.id)
     db.session.execute(delete(_form_teachers).where(_form_teachers.c.employee_id == employee.id))
-    record(ENTITY, employee.id, old=_shown(employee, user))
+    audit_change(ENTITY, employee.id, old=_audited(employee, user))
     return employee.id
 
 
-def _shown(employee: Employee, user: User) -> dict[str, str]:
+def _audited(employee: Employee, user: User) -> dict[str, str]:
     """What the audit log holds of an employee."""
     return {
         "first_name": user.first_name,

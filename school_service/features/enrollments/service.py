@@ -16,10 +16,11 @@ from sqlalchemy import insert, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import get, hold, now, referred
+from school_service.core.records import get, get_referenced, lock_rows
 from school_service.features.cohort_subjects.service import drop_subjects, take_compulsory
-from school_service.features.cohorts.models import OPEN, Batch, Cohort, Enrollment
+from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.students.models import ACTIVE, Student
+from tenants.clock import now
 
 
 def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
@@ -29,11 +30,11 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, and
     Conflict naming those who are in another cohort of the session.
     """
-    cohort = get(Cohort, cohort_id, share=True)
-    if referred(Batch, batch, "batch").cohort_id != cohort.id:
+    cohort = get(Cohort, cohort_id, for_share=True)
+    if get_referenced(Batch, batch, "batch").cohort_id != cohort.id:
         raise Invalid.field("batch", "is not of this cohort")
     wanted = list(dict.fromkeys(students))
-    held = _hold_active(wanted)
+    held = _lock_active(wanted)
     current = _current(cohort.session_id, wanted)
     elsewhere = [str(held[one]) for one, enrollment in current.items() if enrollment.cohort_id != cohort.id]
     if elsewhere:
@@ -51,8 +52,8 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
 
     Raises NotFound, and Invalid naming those who are not in the cohort.
     """
-    cohort = get(Cohort, cohort_id, share=True)
-    held = hold(Student, student_ids)
+    cohort = get(Cohort, cohort_id, for_share=True)
+    held = lock_rows(Student, student_ids)
     ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(held))
     absent = [str(held.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
     if absent:
@@ -65,8 +66,8 @@ def end_enrollments(*, student_id: UUID) -> None:
     _leave(Enrollment.student_id == student_id)
 
 
-def _hold_active(student_ids: Sequence[UUID]) -> dict[UUID, Student]:
-    held = hold(Student, student_ids)
+def _lock_active(student_ids: Sequence[UUID]) -> dict[UUID, Student]:
+    held = lock_rows(Student, student_ids)
     unknown = [str(one) for one in student_ids if one not in held]
     if unknown:
         raise Invalid.field("students", f"no such students: {', '.join(unknown)}")
@@ -80,7 +81,7 @@ def _current(session_id: UUID, student_ids: Collection[UUID]) -> dict[UUID, Any]
     """Find where students are in a session, by student."""
     found = db.session.execute(
         select(Enrollment.id, Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id).where(
-            Enrollment.session_id == session_id, Enrollment.student_id.in_(student_ids), OPEN
+            Enrollment.session_id == session_id, Enrollment.student_id.in_(student_ids), CURRENT
         )
     )
     return {row.student_id: row for row in found}
@@ -105,5 +106,5 @@ def _leave(*conditions: Any) -> set[UUID]:
 
 
 def _end(moment: datetime, *conditions: Any) -> Sequence[Any]:
-    ending = update(Enrollment).where(OPEN, *conditions).values(ended_at=moment)
+    ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=moment)
     return db.session.execute(ending.returning(Enrollment.student_id, Enrollment.cohort_id)).all()

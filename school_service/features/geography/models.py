@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, MetaData, String, Table, UniqueConstraint, Uuid
 
-from tenants.registry.schools import NAMING
+from tenants.registry.schools import NAMING_CONVENTION
 
-metadata = MetaData(schema="registry", naming_convention=NAMING)
+metadata = MetaData(schema="registry", naming_convention=NAMING_CONVENTION)
 
 nationalities = Table(
     "nationalities",

@@ -9,10 +9,10 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, DateTime, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import POINTS
+from school_service.core.columns import POINTS, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import created_at, now, primary_key
 from school_service.features.assessments.models import LONGEST_FILE_NAME
+from tenants.clock import now
 
 
 class GradebookEntry(db.Model):

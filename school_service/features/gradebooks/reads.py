@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks.models import GradebookEntry
 
@@ -29,7 +29,7 @@ def entries(batch_id: UUID | None = None) -> Query:
     found = (
         select(*ENTRY)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
-        .where(LIVE)
+        .where(NOT_DELETED)
         .order_by(GradebookEntry.created_at, GradebookEntry.id)
     )
     if batch_id is None:

@@ -17,15 +17,16 @@ from sqlalchemy import Text, Uuid, cast, select, update
 from school_service.core.columns import POINTS
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get, insert_rows, missing, now, referred, unnested
-from school_service.features.assessments.models import LIVE, Assessment
+from school_service.core.records import add, get, get_referenced, insert_rows, not_found, unnest_rows
+from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.assessments.service import find_assessment
-from school_service.features.audit.service import Change, entered, record, record_many
+from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.cohort_subjects.models import SubjectEnrollment
-from school_service.features.cohorts.models import OPEN, Batch, Enrollment
+from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.students.models import Student
-from school_service.features.students.sheet_rows import Tally
+from school_service.features.students.sheet_rows import RowCounts
+from tenants.clock import now
 
 ENTITY = "gradebook"
 
@@ -42,10 +43,10 @@ class Score:
     score: Decimal
 
 
-def check_filter(*, batch_id: UUID | None) -> None:
+def check_gradebook_filter(*, batch: UUID | None = None) -> None:
     """Tell whether there is the batch that a filter names. Raises Invalid."""
-    if batch_id is not None:
-        referred(Batch, batch_id, "batch")
+    if batch is not None:
+        get_referenced(Batch, batch, "batch")
 
 
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> GradebookEntry:
@@ -54,16 +55,16 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     Raises Invalid for an unknown id, a score beyond the total points, a batch of another cohort, and a
     student who is not in the batch or does not take the subject.
     """
-    assessed = find_assessment(assessment, share=True)
+    assessed = find_assessment(assessment, for_share=True)
     if assessed is None:
         raise Invalid.field("assessment", "no such assessment")
     if score > assessed.total_points:
         raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
-    if referred(Batch, batch, "batch").cohort_id != assessed.cohort_id:
+    if get_referenced(Batch, batch, "batch").cohort_id != assessed.cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
-    _check_student(referred(Student, student, "student").id, batch, assessed.cohort_subject_id)
+    _check_student(get_referenced(Student, student, "student").id, batch, assessed.cohort_subject_id)
     entry = add(GradebookEntry(assessment_id=assessed.id, student_id=student, batch_id=batch, score=score))
-    record(ENTITY, entry.id, new=entered(entry.score))
+    audit_change(ENTITY, entry.id, new=score_values(entry.score))
     return entry
 
 
@@ -72,18 +73,18 @@ def delete_entry(*, entry_id: UUID) -> UUID:
     assessed = (
         select(Assessment.id)
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
-        .where(GradebookEntry.id == entry_id, LIVE)
+        .where(GradebookEntry.id == entry_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
     if db.session.scalar(assessed) is None:
-        raise missing(GradebookEntry)
-    entry = get(GradebookEntry, entry_id, lock=True)
-    record(ENTITY, entry.id, old=entered(entry.score, entry.sheet))
+        raise not_found(GradebookEntry)
+    entry = get(GradebookEntry, entry_id, for_update=True)
+    audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
     db.session.delete(entry)
     return entry.id
 
 
-def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> Tally:
+def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> RowCounts:
     """Enter the scores of a sheet, each student once, in at most four statements however many there are.
 
     For whoever holds the assessment and has checked the scores. `sheet` is the file's name.
@@ -101,25 +102,25 @@ def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> T
     changes = []
     for one in scores:
         entry = entries.get(one.student_id)
-        new = entered(one.score, sheet)
+        new = score_values(one.score, sheet)
         if entry is None:
             created[entry_id := uuid4()] = one
             changes.append(Change(entry_id, None, new))
         elif entry.score != one.score:
             updated[entry_id := UUID(entry.id)] = one
-            changes.append(Change(entry_id, entered(entry.score, entry.sheet), new))
+            changes.append(Change(entry_id, score_values(entry.score, entry.sheet), new))
     moment = now()
     if created:
         _insert(assessment.id, created, sheet, moment)
     if updated:
         _update(updated, sheet, moment)
-    record_many(ENTITY, changes)
-    return Tally(len(created), len(updated), len(scores) - len(changes))
+    audit_changes(ENTITY, changes)
+    return RowCounts(len(created), len(updated), len(scores) - len(changes))
 
 
 def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) -> None:
     in_batch = select(Enrollment.id).where(
-        Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, OPEN
+        Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT
     )
     if db.session.scalar(in_batch) is None:
         raise Invalid.field("student", "is not in the batch")
@@ -128,7 +129,7 @@ def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) ->
 
 
 def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
-    rows = unnested(
+    rows = unnest_rows(
         id=(Uuid(), list(created)),
         student_id=(Uuid(as_uuid=False), [one.student_id for one in created.values()]),
         batch_id=(Uuid(as_uuid=False), [one.batch_id for one in created.values()]),
@@ -139,7 +140,7 @@ def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, mome
 
 
 def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
-    rows = unnested(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
+    rows = unnest_rows(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
     db.session.execute(
         update(GradebookEntry)
         .where(GradebookEntry.id == rows.c.id)

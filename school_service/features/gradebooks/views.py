@@ -24,7 +24,7 @@ class GradebookEntries(MethodView):
     """The scores that have been entered."""
 
     @blp.requires(Permission.GRADEBOOKS_READ)
-    @blp.returns_page(GradebookEntrySchema, if_empty=service.check_filter)
+    @blp.returns_page(GradebookEntrySchema, if_empty=service.check_gradebook_filter)
     @blp.arguments(GradebookFilterSchema, location="query")
     def get(self, wanted: dict[str, Any]) -> Any:
         """List gradebook entries in order of creation, all or those of a batch."""

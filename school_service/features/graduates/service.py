@@ -9,13 +9,13 @@ from sqlalchemy import select
 from school_service.core.counters import GRADUATES, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import add, referred
-from school_service.features.audit.service import record
+from school_service.core.records import add, get_referenced
+from school_service.features.audit.service import audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Cohort, Enrollment
 from school_service.features.enrollments.service import end_enrollments
 from school_service.features.graduates.models import Graduate
-from school_service.features.sessions.models import Session
+from school_service.features.sessions.models import AcademicSession
 from school_service.features.students.models import GRADUATED, WITHDRAWN, Student
 
 ENTITY = "graduate"
@@ -26,7 +26,7 @@ def create_graduate(*, student: UUID) -> Graduate:
 
     Raises Invalid for an unknown student and for one who has withdrawn, Conflict where they have graduated.
     """
-    graduating = referred(Student, student, "student", lock=True)
+    graduating = get_referenced(Student, student, "student", for_update=True)
     if graduating.status == GRADUATED:
         reason = "has graduated already"
         raise Conflict(f"The student {reason}.", {"student": [reason]})
@@ -39,18 +39,20 @@ def create_graduate(*, student: UUID) -> Graduate:
     # The number comes last: whoever has it waits for nobody any more, so none wait in a circle.
     (number,) = next_numbers(GRADUATES)
     graduate = add(Graduate(number=number, student_id=student, graduation_class=last_class))
-    record(ENTITY, graduate.id, new={"number": number, "student": student, "graduation_class": last_class})
+    audit_change(
+        ENTITY, graduate.id, new={"number": number, "student": student, "graduation_class": last_class}
+    )
     return graduate
 
 
 def _last_class(student_id: UUID) -> str:
     """Name the classroom and session that a student was enrolled in last; empty where there was none."""
     found = db.session.execute(
-        select(Classroom.name, Session.name)
+        select(Classroom.name, AcademicSession.name)
         .select_from(Enrollment)
         .join(Cohort, Cohort.id == Enrollment.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .join(Session, Session.id == Cohort.session_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .where(Enrollment.student_id == student_id)
         .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
         .limit(1)

@@ -18,9 +18,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, created_at, now, primary_key
 from school_service.features.assessments.models import LONGEST_FILE_NAME
+from tenants.clock import now
 
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = ("PSYCHOMOTOR", "AFFECTIVE")
 POOREST, BEST = 1, 5

@@ -8,7 +8,7 @@ from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.sessions.models import Term
 from school_service.features.students.models import Student
@@ -73,7 +73,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .join(Student, Student.id == Enrollment.student_id)
         .join(User, User.id == Student.user_id)
         .outerjoin(Metric, of_term)
-        .where(Enrollment.batch_id == batch_id, OPEN)
+        .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
     )
 

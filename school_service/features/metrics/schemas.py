@@ -11,19 +11,20 @@ from marshmallow import fields, validate
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.metrics.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.sessions.models import TERMS
-from school_service.web.fields import Choice, Id, QueryWhole, Schema, Text
+from school_service.web.fields import Choice, Id, Input, QueryInteger, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 LAST_NUMBER = 2**31 - 1
 
 
-class NumberOrId(fields.Raw):
+class NumberOrId(Input, fields.Raw):
     """A record in a query, by its number in the school or by its id: becomes an int or a UUID."""
 
     def __init__(self, **options: Any) -> None:
         number = {"type": "integer", "minimum": 1, "maximum": LAST_NUMBER}
         either = [number, {"type": "string", "format": "uuid"}]
         super().__init__(metadata={"anyOf": either, **options.pop("metadata", {})}, **options)
-        self._number = QueryWhole(
+        self._number = QueryInteger(
             1, LAST_NUMBER, error_messages={"invalid": "Neither a valid number nor a valid UUID."}
         )
 
@@ -36,19 +37,18 @@ class NumberOrId(fields.Raw):
         return number
 
 
-class MetricRecordSchema(Schema):
+class MetricRecordSchema(RecordSchema):
     """What was seen of a student in a term, of one type, trait by trait."""
 
-    id = fields.UUID(required=True)
-    student_name = fields.String(required=True)
-    admission_number = fields.String(required=True)
-    term = fields.String(required=True, validate=validate.OneOf(TERMS))
-    batch = fields.UUID(required=True, metadata={"description": "The batch on whose sheet it came last."})
-    metric_type = fields.String(required=True, validate=validate.OneOf(METRIC_TYPES))
+    id = fields.UUID()
+    student_name = fields.String()
+    admission_number = fields.String()
+    term = fields.String(validate=validate.OneOf(TERMS))
+    batch = fields.UUID(metadata={"description": "The batch on whose sheet it came last."})
+    metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
     metric_scores = fields.Dict(
         keys=fields.String(),
         values=fields.Decimal(validate=validate.Range(POOREST, BEST)),
-        required=True,
         metadata={"description": "By the name of the trait: from 5, excellent, to 1, poor."},
     )
 
@@ -56,38 +56,35 @@ class MetricRecordSchema(Schema):
 class MetricFilterSchema(Schema):
     """Which records to show."""
 
-    batch_id = Id(required=True, data_key="batchId")
+    batch_id = Id(data_key="batchId")
 
 
 class MetricSheetSchema(MetricFilterSchema):
     """Which sheet to fill in."""
 
     term = Text(
-        required=True,
-        metadata={"description": "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."},
+        metadata={"description": "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."}
     )
-    metric_type = Choice(METRIC_TYPES, required=True)
+    metric_type = Choice(METRIC_TYPES)
 
 
 class MetricUploadSchema(Schema):
     """Which batch a sheet is of."""
 
-    batch_id = NumberOrId(
-        required=True, data_key="batchId", metadata={"description": "The batch's number or its id."}
-    )
+    batch_id = NumberOrId(data_key="batchId", metadata={"description": "The batch's number or its id."})
 
 
-class MetricDefinitionSchema(Schema):
+class MetricDefinitionSchema(RecordSchema):
     """A trait that students are scored for."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    metric_type = fields.String(required=True, validate=validate.OneOf(METRIC_TYPES))
-    position = fields.Integer(required=True, metadata={"description": "Orders the traits of a type, from 1."})
+    id = fields.UUID()
+    name = fields.String()
+    metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
+    position = fields.Integer(metadata={"description": "Orders the traits of a type, from 1."})
 
 
 class NewMetricDefinitionSchema(Schema):
     """A trait to add."""
 
-    name = Text(required=True)
-    metric_type = Choice(METRIC_TYPES, required=True)
+    name = Text()
+    metric_type = Choice(METRIC_TYPES)

@@ -17,10 +17,10 @@ from sqlalchemy import SmallInteger, Text, Uuid, and_, cast, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.counters import TRAITS, next_numbers
-from school_service.core.database import db
+from school_service.core.database import current_school, db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import add, chosen_school, get, insert_rows, now, referred, unnested
-from school_service.features.audit.service import Change, entered, record_many
+from school_service.core.records import add, get, get_referenced, insert_rows, unnest_rows
+from school_service.features.audit.service import Change, audit_changes, score_values
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.metrics.models import (
@@ -32,13 +32,14 @@ from school_service.features.metrics.models import (
     MetricScore,
 )
 from school_service.features.metrics.reads import class_list
-from school_service.features.sessions.models import Session, Term
-from school_service.features.students.sheet_rows import STUDENT, Tally, match
-from school_service.sheets.columns import Between, Column, Kind, compared
-from school_service.sheets.row_errors import INVALID, Problem
-from school_service.sheets.sheet_reader import DETAILS, Row, another, read_details, read_sheet
+from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.students.sheet_rows import STUDENT_COLUMNS, RowCounts, match_students
+from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_reader import DETAILS, Row, read_details, read_sheet, sheet_of_another
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.xlsx_reader import Workbook, open_workbook
+from tenants.clock import now
 
 ENTITY = "metric"
 SHEET = "Metrics"
@@ -48,9 +49,9 @@ Scores = Mapping[str, int]
 """Scores by the name of the trait."""
 
 
-def check_filter(*, batch_id: UUID) -> None:
+def check_metric_filter(*, batch_id: UUID) -> None:
     """Tell whether there is the batch that a filter of metrics names. Raises Invalid."""
-    referred(Batch, batch_id, "batchId")
+    get_referenced(Batch, batch_id, "batchId")
 
 
 def create_definition(*, name: str, metric_type: str) -> MetricDefinition:
@@ -58,12 +59,12 @@ def create_definition(*, name: str, metric_type: str) -> MetricDefinition:
 
     Raises Invalid for the name of a column that says whose row it is.
     """
-    if compared(name) in {compared(column.name) for column in STUDENT}:
+    if normalized_name(name) in {normalized_name(column.name) for column in STUDENT_COLUMNS}:
         raise Invalid.field("name", "is the name of another column of metric sheets")
     # Who has the number holds the others back: nobody takes the name meanwhile.
     (position,) = next_numbers(TRAITS[metric_type])
     for trait in _traits():
-        if trait.metric_type == metric_type and compared(trait.name) == compared(name):
+        if trait.metric_type == metric_type and normalized_name(trait.name) == normalized_name(name):
             raise Conflict(
                 f"The {metric_type} trait {trait.name} exists already.", {"name": ["already taken"]}
             )
@@ -81,7 +82,7 @@ def write_sheet(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, by
     found = _find_term(term, place, partial(Invalid.field, "term"))
     names = [trait.name for trait in _traits() if trait.metric_type == metric_type]
     rows = [
-        {column.name: row[column.name] for column in STUDENT} | (row["scores"] or {})
+        {column.name: row[column.name] for column in STUDENT_COLUMNS} | (row["scores"] or {})
         for row in db.session.execute(class_list(place.id, found.id, metric_type)).mappings()
     ]
     table = Table(SHEET, _columns(names), rows)
@@ -103,11 +104,11 @@ def upload_sheet(*, batch: UUID | int, file: IO[bytes], file_name: str) -> dict[
     ids = {trait.name: trait.id for trait in traits if trait.metric_type == metric_type}
     content = read_sheet(workbook, SHEET, _columns(ids), refusal=partial(_refusal, traits=traits))
     # Held from here on, when the file has proved to be one: reading it takes long.
-    get(Cohort, place.cohort_id, lock=True)
+    get(Cohort, place.cohort_id, for_update=True)
     students = {
         row.admission_number: row for row in db.session.execute(class_list(place.id, term.id, metric_type))
     }
-    matched = match(
+    matched = match_students(
         content, students, absent="This student is not in the batch.", judge=partial(_problems, names=ids)
     )
     common = {
@@ -135,11 +136,11 @@ def _find_batch(batch: UUID | int) -> Any:
             Batch.name,
             Batch.cohort_id,
             Cohort.session_id,
-            Session.name.label("session"),
+            AcademicSession.name.label("session"),
             Classroom.name.label("classroom"),
         )
         .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Session, Session.id == Cohort.session_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(meant)
     ).one_or_none()
@@ -167,13 +168,13 @@ def _traits() -> Sequence[Any]:
 
 
 def _columns(names: Iterable[str]) -> list[Column]:
-    rule = Between(Decimal(POOREST), Decimal(BEST), whole=True)
-    return [*STUDENT, *(Column(name, Kind.NUMBER, required=True, rule=rule) for name in names)]
+    rule = NumberRange(Decimal(POOREST), Decimal(BEST), whole=True)
+    return [*STUDENT_COLUMNS, *(Column(name, CellType.NUMBER, required=True, rule=rule) for name in names)]
 
 
 def _details(place: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
     return [
-        ("School", chosen_school().name),
+        ("School", current_school().name),
         ("Class", place.classroom),
         (BATCH, place.name),
         ("Session", place.session),
@@ -197,7 +198,7 @@ def _read_details(workbook: Workbook, place: Any) -> tuple[Term, str]:
     term = _named(details, f"{TERM} ID", TERM)
     metric_type = _named(details, METRIC_TYPE)
     if batch.casefold() not in {str(place.id), str(place.number)}:
-        raise another(details, BATCH, batch)
+        raise sheet_of_another(details, BATCH, batch)
     if metric_type.upper() not in METRIC_TYPES:
         raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
     found = _find_term(term, place, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
@@ -207,25 +208,27 @@ def _read_details(workbook: Workbook, place: Any) -> tuple[Term, str]:
 def _named(details: Mapping[str, str], *labels: str) -> str:
     """Read what a sheet says of itself by the first of the labels that has something. Raises Invalid."""
     for label in labels:
-        if found := details.get(compared(label)):
+        if found := details.get(normalized_name(label)):
             return found
     raise Invalid(f"The sheet {DETAILS} lacks {labels[0]}: download the sheet, and fill that one in.")
 
 
 def _refusal(name: str, traits: Iterable[Any]) -> str:
     """Say why a column can't be on a sheet."""
-    others = [trait.metric_type for trait in traits if compared(trait.name) == compared(name)]
+    others = [trait.metric_type for trait in traits if normalized_name(trait.name) == normalized_name(name)]
     return f"This trait is {others[0]}." if others else "There is no such trait."
 
 
-def _problems(row: Row, names: Iterable[str]) -> Iterator[Problem]:
+def _problems(row: Row, names: Iterable[str]) -> Iterator[RowError]:
     for name in names:
         score = row.values.get(name)
         if score is not None and not (POOREST <= score <= BEST and score == int(score)):
-            yield Problem(row.number, name, INVALID, f"Is not a whole number from {POOREST} to {BEST}.")
+            yield RowError(row.number, name, INVALID, f"Is not a whole number from {POOREST} to {BEST}.")
 
 
-def _enter(given: Iterable[tuple[Any, Scores]], ids: Mapping[str, UUID], common: Mapping[str, Any]) -> Tally:
+def _enter(
+    given: Iterable[tuple[Any, Scores]], ids: Mapping[str, UUID], common: Mapping[str, Any]
+) -> RowCounts:
     """Enter scores of students on a class list, each once, in a fixed number of statements.
 
     `ids` are those of the traits, by name; `common` is what the records have in common.
@@ -249,12 +252,12 @@ def _enter(given: Iterable[tuple[Any, Scores]], ids: Mapping[str, UUID], common:
             old = None
         else:
             updated.append(metric_id := UUID(student.metric_id))
-            old = entered(before, student.sheet)
+            old = score_values(before, student.sheet)
         scores.extend((metric_id, ids[name], score) for name, score in fresh.items())
-        changes.append(Change(metric_id, old, entered(before | fresh, common["sheet"])))
+        changes.append(Change(metric_id, old, score_values(before | fresh, common["sheet"])))
     _store(created, [*updated, *moved], scores, common, now())
-    record_many(ENTITY, changes)
-    return Tally(len(created), len(updated), unchanged)
+    audit_changes(ENTITY, changes)
+    return RowCounts(len(created), len(updated), unchanged)
 
 
 def _store(
@@ -265,10 +268,12 @@ def _store(
     moment: datetime,
 ) -> None:
     if created:
-        made = unnested(id=(Uuid(), list(created)), student_id=(Uuid(as_uuid=False), list(created.values())))
+        made = unnest_rows(
+            id=(Uuid(), list(created)), student_id=(Uuid(as_uuid=False), list(created.values()))
+        )
         insert_rows(Metric, made, **common, created_at=moment, updated_at=moment)
     if updated:
-        changed = unnested(id=(Uuid(), updated))
+        changed = unnest_rows(id=(Uuid(), updated))
         db.session.execute(
             update(Metric)
             .where(Metric.id == changed.c.id)
@@ -282,7 +287,7 @@ def _store(
         )
     if scores:
         metric_ids, definition_ids, values = (list(each) for each in zip(*scores, strict=True))
-        rows = unnested(
+        rows = unnest_rows(
             metric_id=(Uuid(), metric_ids),
             definition_id=(Uuid(), definition_ids),
             score=(SmallInteger(), values),

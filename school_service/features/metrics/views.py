@@ -18,7 +18,7 @@ from school_service.features.metrics.schemas import (
     NewMetricDefinitionSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import UploadedRowsSchema
+from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
     "metrics", __name__, description="What is seen of students' behaviour, and sheets to enter it with."
@@ -31,7 +31,7 @@ class Metrics(MethodView):
 
     @blp.requires(Permission.METRICS_READ)
     @blp.arguments(MetricFilterSchema, location="query")
-    @blp.returns_list(MetricRecordSchema, if_empty=service.check_filter)
+    @blp.returns_list(MetricRecordSchema, if_empty=service.check_metric_filter)
     def get(self, wanted: dict[str, Any]) -> Any:
         """List what was entered in a batch: by student, term and type, each with the scores of its traits."""
         return reads.metrics(**wanted)

@@ -7,13 +7,13 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, primary_key
 
 ADMINISTRATOR = "Administrator"
 
 
-class Permission(db.Model):
+class StoredPermission(db.Model):
     """An access (read, write, delete, or one the school made up) to a section of the service."""
 
     __tablename__ = "permissions"

@@ -8,21 +8,23 @@ from uuid import UUID
 from sqlalchemy import func, literal_column, select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.roles.models import Permission, Role, RolePermission
+from school_service.features.roles.models import Role, RolePermission, StoredPermission
 
-_PERMISSION = (Permission.id, Permission.section, Permission.access)
+_PERMISSION = (StoredPermission.id, StoredPermission.section, StoredPermission.access)
 
 
 @read_model
 def permissions() -> Query:
     """Read model of PermissionSchema, by section and access."""
-    return select(*_PERMISSION).order_by(Permission.section, Permission.access, Permission.id)
+    return select(*_PERMISSION).order_by(
+        StoredPermission.section, StoredPermission.access, StoredPermission.id
+    )
 
 
 @read_model
 def permission(permission_id: UUID) -> Query:
     """Read model of PermissionSchema, for one."""
-    return select(*_PERMISSION).where(Permission.id == permission_id)
+    return select(*_PERMISSION).where(StoredPermission.id == permission_id)
 
 
 def permissions_as_json(query: Query) -> Any:
@@ -44,9 +46,9 @@ def roles() -> Query:
     """Read model of RoleSchema, by name."""
     held = (
         select(*_PERMISSION)
-        .join(RolePermission, RolePermission.permission_id == Permission.id)
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
         .where(RolePermission.role_id == Role.id)
-        .order_by(Permission.section, Permission.access, Permission.id)
+        .order_by(StoredPermission.section, StoredPermission.access, StoredPermission.id)
         .correlate(Role)
     )
     return select(

@@ -4,43 +4,44 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from school_service.web.fields import Schema, Text, Whole
+from school_service.web.fields import ListOf, StrictInteger, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
 
-class PermissionSchema(Schema):
+class PermissionSchema(RecordSchema):
     """An access to a section of the service."""
 
-    id = fields.UUID(required=True)
-    section = fields.String(required=True)
-    access = fields.String(required=True)
+    id = fields.UUID()
+    section = fields.String()
+    access = fields.String()
 
 
 class NewPermissionSchema(Schema):
     """A permission to create."""
 
-    section = Text(required=True, pattern=PART)
-    access = Text(required=True, pattern=PART)
+    section = Text(pattern=PART)
+    access = Text(pattern=PART)
 
 
-class RoleSchema(Schema):
+class RoleSchema(RecordSchema):
     """A role with its permissions."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    avatarNumber = fields.Integer(required=True)  # noqa: N815
-    permissions = fields.List(fields.Nested(PermissionSchema), required=True)
+    id = fields.UUID()
+    name = fields.String()
+    avatar_number = fields.Integer(data_key="avatarNumber")
+    permissions = fields.List(fields.Nested(PermissionSchema))
 
 
 class NewRoleSchema(Schema):
     """A role to create, without permissions."""
 
-    name = Text(required=True)
-    avatar = Whole(required=True)
+    name = Text()
+    avatar = StrictInteger()
 
 
 class RolePermissionsSchema(Schema):
     """The permissions that a role shall have: these and no others."""
 
-    permissionIds = fields.List(Text(), required=True, validate=validate.Length(max=1000))  # noqa: N815
+    permission_ids = ListOf(Text(), validate=validate.Length(max=1000), data_key="permissionIds")

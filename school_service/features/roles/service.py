@@ -11,19 +11,19 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.records import add, get
-from school_service.features.audit.service import record
-from school_service.features.roles.models import ADMINISTRATOR, Permission, Role, RolePermission
+from school_service.features.audit.service import audit_change
+from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
 
 ENTITY = "role"
 
 
-def create_permission(*, section: str, access: str) -> Permission:
+def create_permission(*, section: str, access: str) -> StoredPermission:
     """Add a permission of the school's own, which the role Administrator has at once.
 
     One that exists is a conflict.
     """
-    permission = add(Permission(section=section, access=access))
-    record("permission", permission.id, new={"section": section, "access": access})
+    permission = add(StoredPermission(section=section, access=access))
+    audit_change("permission", permission.id, new={"section": section, "access": access})
     administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
     if administrator is not None:
         add(RolePermission(role_id=administrator.id, permission_id=permission.id))
@@ -33,7 +33,7 @@ def create_permission(*, section: str, access: str) -> Permission:
 def create_role(*, name: str, avatar: int) -> Role:
     """Add a role without permissions; a name already taken is a conflict."""
     role = add(Role(name=name, avatar_number=avatar))
-    record(ENTITY, role.id, new={"name": name, "avatar": avatar})
+    audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar})
     return role
 
 
@@ -43,12 +43,12 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     Whoever adds to a role must hold every permission in it. Raises NotFound, Invalid for an unknown
     permission, Forbidden.
     """
-    role = get(Role, role_id, lock=True)
+    role = get(Role, role_id, for_update=True)
     wanted = _find_permissions(permission_ids)
     held = _permissions_of(role.id)
     added = wanted.keys() - held.keys()
     if added:
-        principal.demand(wanted.values(), f"Giving permissions to the role {role.name}")
+        principal.require(wanted.values(), f"Giving permissions to the role {role.name}")
         db.session.execute(
             insert(RolePermission),
             [{"role_id": role.id, "permission_id": permission} for permission in added],
@@ -60,7 +60,7 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     )
     if held.keys() != wanted.keys():
         before, after = ({"permissions": sorted(names.values())} for names in (held, wanted))
-        record(ENTITY, role.id, old=before, new=after)
+        audit_change(ENTITY, role.id, old=before, new=after)
     return role.id
 
 
@@ -71,8 +71,8 @@ def permissions_of_role(role_id: UUID) -> set[str]:
 
 def _permissions_of(role_id: UUID) -> dict[UUID, str]:
     found = db.session.scalars(
-        select(Permission)
-        .join(RolePermission, RolePermission.permission_id == Permission.id)
+        select(StoredPermission)
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
         .where(RolePermission.role_id == role_id)
     )
     return {permission.id: str(permission) for permission in found}
@@ -85,7 +85,10 @@ def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
             ids.append(UUID(text))
         except ValueError:
             raise Invalid.field("permissionIds", f"no such permission: {text}") from None
-    found = {row.id: str(row) for row in db.session.scalars(select(Permission).where(Permission.id.in_(ids)))}
+    found = {
+        row.id: str(row)
+        for row in db.session.scalars(select(StoredPermission).where(StoredPermission.id.in_(ids)))
+    }
     for permission_id in ids:
         if permission_id not in found:
             raise Invalid.field("permissionIds", f"no such permission: {permission_id}")

@@ -85,6 +85,6 @@ class RolePermissions(MethodView):
         """
         return reads.role(
             service.set_permissions(
-                role_id=id, permission_ids=wanted["permissionIds"], principal=current_principal()
+                role_id=id, permission_ids=wanted["permission_ids"], principal=current_principal()
             )
         )

@@ -8,7 +8,7 @@ from sqlalchemy import func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.assessments.models import LIVE, Assessment
+from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.gradebooks.reads import ENTRY
@@ -27,7 +27,7 @@ def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None) -> Query:
     entries = (
         select(*ENTRY, Assessment.due_date)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
-        .where(Assessment.cohort_subject_id == cohort_subject_id, LIVE)
+        .where(Assessment.cohort_subject_id == cohort_subject_id, NOT_DELETED)
     )
     if term_id is not None:
         entries = entries.where(Assessment.term_id == term_id)

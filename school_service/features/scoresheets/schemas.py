@@ -5,30 +5,29 @@ from __future__ import annotations
 from marshmallow import fields
 
 from school_service.features.gradebooks.schemas import GradebookEntrySchema
-from school_service.web.fields import Id, Schema
+from school_service.web.fields import Id
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class ScoresheetStudentSchema(Schema):
+class ScoresheetStudentSchema(RecordSchema):
     """A student on a score sheet."""
 
-    id = fields.UUID(required=True)
-    first_name = fields.String(required=True)
-    last_name = fields.String(required=True)
-    admission_number = fields.String(required=True)
+    id = fields.UUID()
+    first_name = fields.String()
+    last_name = fields.String()
+    admission_number = fields.String()
 
 
-class ScoresheetEntrySchema(Schema):
+class ScoresheetEntrySchema(RecordSchema):
     """The scores of a student who takes the subject."""
 
-    student = fields.Nested(ScoresheetStudentSchema, required=True)
+    student = fields.Nested(ScoresheetStudentSchema)
     gradebooks = fields.List(
-        fields.Nested(GradebookEntrySchema),
-        required=True,
-        metadata={"description": "By category, then due date."},
+        fields.Nested(GradebookEntrySchema), metadata={"description": "By category, then due date."}
     )
 
 
 class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
-    term = Id(metadata={"description": "Those of the assessments of this term."})
+    term = Id(metadata={"description": "Those of the assessments of this term."}, required=False)

@@ -11,24 +11,24 @@ from uuid import UUID
 from sqlalchemy import Text, and_, cast, select
 
 from school_service.core.columns import more_than_two_places
-from school_service.core.database import db
+from school_service.core.database import current_school, db
 from school_service.core.read_models import Query
-from school_service.core.records import chosen_school, get, missing, referred
+from school_service.core.records import get, get_referenced, not_found
 from school_service.features.assessments.models import Assessment
 from school_service.features.assessments.service import find_assessment
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
-from school_service.features.cohorts.models import OPEN, Cohort, Enrollment
+from school_service.features.cohorts.models import CURRENT, Cohort, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.gradebooks.service import Score, enter_sheet
-from school_service.features.sessions.models import Session, Term
+from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.models import Student
 from school_service.features.students.reads import BY_NAME
-from school_service.features.students.sheet_rows import STUDENT, match
+from school_service.features.students.sheet_rows import STUDENT_COLUMNS, match_students
 from school_service.features.subjects.models import Subject
 from school_service.features.users.models import User
-from school_service.sheets.columns import Between, Column, Kind
-from school_service.sheets.row_errors import INVALID, Problem
+from school_service.sheets.columns import CellType, Column, NumberRange
+from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_reader import Row, check_details, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.xlsx_reader import open_workbook
@@ -38,11 +38,11 @@ SCORE = "score"
 ASSESSMENT = "Assessment"
 
 
-def check_scoresheet(*, cohort_subject_id: UUID, term_id: UUID | None) -> None:
+def check_scoresheet(*, id: UUID, term: UUID | None = None) -> None:
     """Tell whether there are the cohort subject and the term of a score sheet. Raises NotFound, Invalid."""
-    get(CohortSubject, cohort_subject_id)
-    if term_id is not None:
-        referred(Term, term_id, "term")
+    get(CohortSubject, id)
+    if term is not None:
+        get_referenced(Term, term, "term")
 
 
 def write_sheet(*, assessment_id: UUID) -> tuple[str, bytes]:
@@ -82,9 +82,9 @@ def upload_sheet(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dic
     check_details(read_details(workbook) or {}, ASSESSMENT, assessment.id)
     content = read_sheet(workbook, SHEET, _columns(assessment))
     # Held from here on, when the file has proved to be one: reading it takes long.
-    assessment = _find(assessment_id, lock=True)
+    assessment = _find(assessment_id, for_update=True)
     takers = {row.admission_number: row for row in db.session.execute(_takers(assessment))}
-    matched = match(
+    matched = match_students(
         content,
         takers,
         absent="This student does not take the subject.",
@@ -97,36 +97,40 @@ def upload_sheet(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dic
     return tally.of_rows(len(content.rows))
 
 
-def _find(assessment_id: UUID, *, lock: bool = False) -> Assessment:
-    found = find_assessment(assessment_id, lock=lock)
+def _find(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
+    found = find_assessment(assessment_id, for_update=for_update)
     if found is None:
-        raise missing(Assessment)
+        raise not_found(Assessment)
     return found
 
 
 def _columns(assessment: Assessment) -> list[Column]:
     return [
-        *STUDENT,
+        *STUDENT_COLUMNS,
         Column(
-            SCORE, Kind.NUMBER, required=True, rule=Between(Decimal(0), assessment.total_points), width=12
+            SCORE,
+            CellType.NUMBER,
+            required=True,
+            rule=NumberRange(Decimal(0), assessment.total_points),
+            width=12,
         ),
     ]
 
 
 def _details(assessment: Assessment) -> list[tuple[str, str]]:
     about = db.session.execute(
-        select(Subject.name, Classroom.name, Session.name, Term.display_name)
+        select(Subject.name, Classroom.name, AcademicSession.name, Term.display_name)
         .select_from(CohortSubject)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .join(Session, Session.id == Cohort.session_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Term, Term.id == assessment.term_id)
         .where(CohortSubject.id == assessment.cohort_subject_id)
     ).one()
     subject, classroom, session, term = about
     return [
-        ("School", chosen_school().name),
+        ("School", current_school().name),
         (ASSESSMENT, assessment.name),
         ("Subject", subject),
         ("Class", f"{classroom} {session}"),
@@ -150,19 +154,19 @@ def _takers(assessment: Assessment) -> Query:
         .where(
             SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id,
             Enrollment.cohort_id == assessment.cohort_id,
-            OPEN,
+            CURRENT,
         )
     )
 
 
-def _problems(row: Row, total_points: Decimal) -> Iterator[Problem]:
+def _problems(row: Row, total_points: Decimal) -> Iterator[RowError]:
     score = row.values.get(SCORE)
     if score is None:
         return
     if not 0 <= score <= total_points:
-        yield Problem(row.number, SCORE, INVALID, f"Is not from 0 to {_plain(total_points)}.")
+        yield RowError(row.number, SCORE, INVALID, f"Is not from 0 to {_plain(total_points)}.")
     elif more_than_two_places(score):
-        yield Problem(row.number, SCORE, INVALID, "Has more than two decimal places.")
+        yield RowError(row.number, SCORE, INVALID, "Has more than two decimal places.")
 
 
 def _plain(points: Decimal) -> str:

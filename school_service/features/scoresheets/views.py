@@ -12,7 +12,7 @@ from school_service.core.permissions import Permission
 from school_service.features.scoresheets import reads, service
 from school_service.features.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import UploadedRowsSchema
+from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
     "scoresheets", __name__, description="The scores of a cohort subject, and sheets to enter them with."

@@ -8,13 +8,13 @@ from uuid import UUID
 from sqlalchemy import Boolean, CheckConstraint, Date, ForeignKey, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, primary_key
 
 TERMS = ("FIRST", "SECOND", "THIRD")
 
 
-class Session(db.Model):
+class AcademicSession(db.Model):
     """An academic session, such as 2025/2026; at most one is current."""
 
     __tablename__ = "sessions"
@@ -27,7 +27,7 @@ class Session(db.Model):
     current: Mapped[bool] = mapped_column(Boolean)
 
 
-Index("uq_sessions_current", Session.current, unique=True, postgresql_where=text("current"))
+Index("uq_sessions_current", AcademicSession.current, unique=True, postgresql_where=text("current"))
 
 
 class Term(db.Model):

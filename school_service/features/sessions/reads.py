@@ -7,21 +7,25 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.sessions.models import Session, Term
+from school_service.features.sessions.models import AcademicSession, Term
 
 
 @read_model
 def sessions() -> Query:
     """Read model of SessionSchema, the newest first."""
-    return select(Session.id, Session.name, Session.start_date, Session.end_date, Session.current).order_by(
-        Session.start_date.desc(), Session.id
-    )
+    return select(
+        AcademicSession.id,
+        AcademicSession.name,
+        AcademicSession.start_date,
+        AcademicSession.end_date,
+        AcademicSession.current,
+    ).order_by(AcademicSession.start_date.desc(), AcademicSession.id)
 
 
 @read_model
 def session(session_id: UUID) -> Query:
     """Read model of SessionSchema, for one."""
-    return sessions.query().where(Session.id == session_id)
+    return sessions.query().where(AcademicSession.id == session_id)
 
 
 @read_model
@@ -29,9 +33,9 @@ def terms(session_id: UUID | None = None) -> Query:
     """Read model of TermSchema, all or those of a session, in the order of the calendar."""
     found = (
         select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
-        .join(Session, Session.id == Term.session_id)
+        .join(AcademicSession, AcademicSession.id == Term.session_id)
         # FIRST, SECOND, THIRD: the order of the alphabet is that of the year.
-        .order_by(Session.start_date, Session.id, Term.term, Term.id)
+        .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
     )
     return found if session_id is None else found.where(Term.session_id == session_id)
 

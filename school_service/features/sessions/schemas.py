@@ -5,50 +5,53 @@ from __future__ import annotations
 from marshmallow import fields, validate
 
 from school_service.features.sessions.models import TERMS
-from school_service.web.fields import Choice, Day, Flag, Id, Schema, Text
+from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class SessionSchema(Schema):
+class SessionSchema(RecordSchema):
     """An academic session."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    start_date = fields.Date(required=True)
-    end_date = fields.Date(required=True)
-    current = fields.Boolean(required=True, metadata={"description": "True for at most one session."})
+    id = fields.UUID()
+    name = fields.String()
+    start_date = fields.Date()
+    end_date = fields.Date()
+    current = fields.Boolean(metadata={"description": "True for at most one session."})
 
 
 class NewSessionSchema(Schema):
     """An academic session to create."""
 
-    name = Text(required=True, metadata={"description": "Such as 2025/2026."})
-    start_date = Day(required=True)
-    end_date = Day(required=True, metadata={"description": "The last day; not before `start_date`."})
-    current = Flag(metadata={"description": "True makes it the current session, and no other."})
+    name = Text(metadata={"description": "Such as 2025/2026."})
+    start_date = IsoDate()
+    end_date = IsoDate(metadata={"description": "The last day; not before `start_date`."})
+    current = StrictBoolean(
+        metadata={"description": "True makes it the current session, and no other."}, required=False
+    )
 
 
 class SessionChangesSchema(NewSessionSchema):
     """What to change of an academic session: any of its members."""
 
 
-class TermSchema(Schema):
+class TermSchema(RecordSchema):
     """A term of an academic session."""
 
-    id = fields.UUID(required=True)
-    term = fields.String(required=True, validate=validate.OneOf(TERMS))
-    sessionId = fields.String(required=True)  # noqa: N815
-    displayName = fields.String(required=True)  # noqa: N815
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+    session_id = fields.String(data_key="sessionId")
+    display_name = fields.String(data_key="displayName")
 
 
 class NewTermSchema(Schema):
     """A term to create."""
 
-    session_id = Id(required=True)
-    term = Choice(TERMS, required=True)
-    display_name = Text(required=True)
+    session_id = Id()
+    term = Choice(TERMS)
+    display_name = Text()
 
 
 class TermFilterSchema(Schema):
     """Which terms to list."""
 
-    session_id = Id(metadata={"description": "Those of this academic session."})
+    session_id = Id(metadata={"description": "Those of this academic session."}, required=False)

@@ -10,20 +10,20 @@ from sqlalchemy import update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get, hold_all, referred
-from school_service.features.sessions.models import Session, Term
+from school_service.core.records import add, get, get_referenced, lock_table
+from school_service.features.sessions.models import AcademicSession, Term
 
 
-def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> Session:
+def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> AcademicSession:
     """Add an academic session; a current one ends the currency of the other.
 
     A name already taken is a conflict. Raises Invalid where the session ends before it starts.
     """
     _check_dates(start_date, end_date)
-    hold_all(Session)  # Which is current concerns them all.
+    lock_table(AcademicSession)  # Which is current concerns them all.
     if current:
         _end_current()
-    return add(Session(name=name, start_date=start_date, end_date=end_date, current=current))
+    return add(AcademicSession(name=name, start_date=start_date, end_date=end_date, current=current))
 
 
 def change_session(*, session_id: UUID, **changes: Any) -> UUID:
@@ -32,8 +32,8 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     To make it current ends the currency of the other. A name already taken is a conflict. Raises NotFound,
     Invalid where it would end before it starts.
     """
-    hold_all(Session)
-    session = get(Session, session_id)
+    lock_table(AcademicSession)
+    session = get(AcademicSession, session_id)
     _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
     if changes.get("current") and not session.current:
         _end_current()
@@ -43,10 +43,10 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     return session.id
 
 
-def check_filter(*, session_id: UUID | None = None) -> None:
+def check_term_filter(*, session_id: UUID | None = None) -> None:
     """Tell whether there is the session that a filter of terms names. Raises Invalid."""
     if session_id is not None:
-        referred(Session, session_id, "session_id")
+        get_referenced(AcademicSession, session_id, "session_id")
 
 
 def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:
@@ -54,7 +54,7 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:
 
     Raises Invalid for an unknown session.
     """
-    session = referred(Session, session_id, "session_id")
+    session = get_referenced(AcademicSession, session_id, "session_id")
     return add(Term(session_id=session.id, term=term, display_name=display_name))
 
 
@@ -64,4 +64,4 @@ def _check_dates(start_date: date, end_date: date) -> None:
 
 
 def _end_current() -> None:
-    db.session.execute(update(Session).where(Session.current).values(current=False))
+    db.session.execute(update(AcademicSession).where(AcademicSession.current).values(current=False))

@@ -64,7 +64,7 @@ class Terms(MethodView):
 
     @blp.requires(Permission.TERMS_READ)
     @blp.arguments(TermFilterSchema, location="query")
-    @blp.returns_list(TermSchema, if_empty=service.check_filter)
+    @blp.returns_list(TermSchema, if_empty=service.check_term_filter)
     def get(self, wanted: dict[str, Any]) -> Any:
         """List the terms in the order of the calendar, all or those of a session."""
         return reads.terms(**wanted)

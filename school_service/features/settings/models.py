@@ -10,8 +10,8 @@ from sqlalchemy import CheckConstraint, Numeric, String, func, literal_column
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
 
 THRESHOLD = Numeric(5, 2)
 

@@ -17,35 +17,41 @@ from school_service.features.settings.models import (
 )
 
 
-def _named(model: type[NamedSetting], *more: Any) -> ReadModel:
-    """Make the read model of a kind of setting: all of them by name, or one."""
+def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
+    """Make the read models of a kind of setting: of all of them, by name, and of one."""
 
     @read_model
-    def settings(setting_id: UUID | None = None) -> Query:
-        found = select(model.id, model.name, *more).order_by(model.name, model.id)
-        return found if setting_id is None else found.where(model.id == setting_id)
+    def settings() -> Query:
+        return select(model.id, model.name, *more).order_by(model.name, model.id)
 
-    return settings
+    @read_model
+    def setting(setting_id: UUID) -> Query:
+        return settings.query().where(model.id == setting_id)
+
+    return settings, setting
 
 
-departments = _named(Department, Department.created_at.label("createdAt"))
-"""Read model of DepartmentSchema, by name: all, or one."""
-employee_categories = _named(EmployeeCategory)
-"""Read model of EmployeeCategorySchema, by name: all, or one."""
-positions = _named(Position)
-"""Read model of PositionSchema, by name: all, or one."""
+departments, department = _named(Department, Department.created_at.label("createdAt"))
+"""Read models of DepartmentSchema."""
+employee_categories, employee_category = _named(EmployeeCategory)
+"""Read models of EmployeeCategorySchema."""
+positions, position = _named(Position)
+"""Read models of PositionSchema."""
 
 
 @read_model
-def grade_configurations(grade_configuration_id: UUID | None = None) -> Query:
-    """Read model of GradeConfigurationSchema, the highest band first: all, or one."""
-    found = select(
+def grade_configurations() -> Query:
+    """Read model of GradeConfigurationSchema, the highest band first."""
+    return select(
         GradeConfiguration.id,
         GradeConfiguration.lower_threshold,
         GradeConfiguration.upper_threshold,
         GradeConfiguration.letter_grade,
         GradeConfiguration.remarks,
     ).order_by(GradeConfiguration.lower_threshold.desc(), GradeConfiguration.id)
-    if grade_configuration_id is None:
-        return found
-    return found.where(GradeConfiguration.id == grade_configuration_id)
+
+
+@read_model
+def grade_configuration(grade_configuration_id: UUID) -> Query:
+    """Read model of GradeConfigurationSchema, for one."""
+    return grade_configurations.query().where(GradeConfiguration.id == grade_configuration_id)

@@ -6,60 +6,57 @@ from decimal import Decimal
 
 from marshmallow import fields
 
-from school_service.web.fields import Points, Schema, Text, free_text
+from school_service.web.fields import Points, Text, free_text
+from school_service.web.schemas import RecordSchema, Schema
 
 ALL = Decimal(100)  # percent
 
 
-class DepartmentSchema(Schema):
+class DepartmentSchema(RecordSchema):
     """A part of the school that employees belong to."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    createdAt = fields.AwareDateTime(required=True)  # noqa: N815
+    id = fields.UUID()
+    name = fields.String()
+    created_at = fields.AwareDateTime(data_key="createdAt")
 
 
-class EmployeeCategorySchema(Schema):
+class EmployeeCategorySchema(RecordSchema):
     """A kind of employee."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
+    id = fields.UUID()
+    name = fields.String()
 
 
-class PositionSchema(Schema):
+class PositionSchema(RecordSchema):
     """A post that an employee holds."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
+    id = fields.UUID()
+    name = fields.String()
 
 
 class NewNamedSettingSchema(Schema):
     """A department, employee category or position to create."""
 
-    name = Text(required=True)
+    name = Text()
 
 
-class GradeConfigurationSchema(Schema):
+class GradeConfigurationSchema(RecordSchema):
     """A band of percentages and the letter it is graded with."""
 
-    id = fields.UUID(required=True)
-    lower_threshold = fields.Decimal(required=True, metadata={"description": "In percent."})
-    upper_threshold = fields.Decimal(required=True, metadata={"description": "In percent."})
-    letter_grade = fields.String(required=True)
-    remarks = fields.String(required=True)
+    id = fields.UUID()
+    lower_threshold = fields.Decimal(metadata={"description": "In percent."})
+    upper_threshold = fields.Decimal(metadata={"description": "In percent."})
+    letter_grade = fields.String()
+    remarks = fields.String()
 
 
 class NewGradeConfigurationSchema(Schema):
     """A grade configuration to create; both thresholds are within its band."""
 
-    lower_threshold = Points(
-        ALL, required=True, metadata={"description": "In percent, with two decimal places at most."}
-    )
-    upper_threshold = Points(
-        ALL, required=True, metadata={"description": "In percent; not below `lower_threshold`."}
-    )
-    letter_grade = Text(required=True, metadata={"description": "Such as A1."})
-    remarks = free_text(required=True, metadata={"description": "Such as Excellent."})
+    lower_threshold = Points(ALL, metadata={"description": "In percent, with two decimal places at most."})
+    upper_threshold = Points(ALL, metadata={"description": "In percent; not below `lower_threshold`."})
+    letter_grade = Text(metadata={"description": "Such as A1."})
+    remarks = free_text(metadata={"description": "Such as Excellent."})
 
 
 class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):

@@ -10,14 +10,14 @@ from sqlalchemy import Select, exists, select
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import add, get, hold_all, remove
-from school_service.features.assessments.models import LIVE, Assessment
-from school_service.features.audit.service import record
+from school_service.core.records import add, get, lock_table, remove
+from school_service.features.assessments.models import NOT_DELETED, Assessment
+from school_service.features.audit.service import audit_change
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.settings.models import GradeConfiguration, NamedSetting
 
 ENTITY = "grade-config"
-ON_RECORD = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
+AUDITED = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
 """What the audit log holds of a grade configuration."""
 
 
@@ -41,7 +41,7 @@ def create_grade_configuration(
 
     Raises Invalid where the thresholds are the wrong way round, Conflict naming a band that it overlaps.
     """
-    hold_all(GradeConfiguration)
+    lock_table(GradeConfiguration)
     _check_thresholds(lower_threshold, upper_threshold)
     band = add(
         GradeConfiguration(
@@ -51,7 +51,7 @@ def create_grade_configuration(
             remarks=remarks,
         )
     )
-    record(ENTITY, band.id, new=_shown(band))
+    audit_change(ENTITY, band.id, new=_audited(band))
     return band
 
 
@@ -60,26 +60,26 @@ def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) 
 
     Raises NotFound, and as `create_grade_configuration`.
     """
-    hold_all(GradeConfiguration)
+    lock_table(GradeConfiguration)
     band = get(GradeConfiguration, grade_configuration_id)
-    old = _shown(band)
+    old = _audited(band)
     new = {**old, **changes}
     _check_thresholds(new["lower_threshold"], new["upper_threshold"], apart_from=band)
     for name, value in changes.items():
         setattr(band, name, value)
     db.session.flush()
     if new != old:
-        record(ENTITY, band.id, old=old, new=new)
+        audit_change(ENTITY, band.id, old=old, new=new)
     return band.id
 
 
 def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
     """Remove a band; one that is the grade of a score is a conflict. Raises NotFound."""
-    hold_all(GradeConfiguration)
+    lock_table(GradeConfiguration)
     band = get(GradeConfiguration, grade_configuration_id)
     if _grades_a_score(band):
         raise Conflict(f"The grade configuration {band} is in use: it is the grade of gradebook entries.")
-    record(ENTITY, band.id, old=_shown(band))
+    audit_change(ENTITY, band.id, old=_audited(band))
     return remove(GradeConfiguration, band.id)
 
 
@@ -107,7 +107,7 @@ def _grades_a_score(band: GradeConfiguration) -> bool:
         select((GradebookEntry.score * 100 / Assessment.total_points).label("percentage"))
         .select_from(GradebookEntry)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
-        .where(LIVE)
+        .where(NOT_DELETED)
         .distinct()
         .subquery("scored")
     )
@@ -134,5 +134,5 @@ def _check_thresholds(lower: Decimal, upper: Decimal, apart_from: GradeConfigura
         )
 
 
-def _shown(band: GradeConfiguration) -> dict[str, Any]:
-    return {name: getattr(band, name) for name in ON_RECORD}
+def _audited(band: GradeConfiguration) -> dict[str, Any]:
+    return {name: getattr(band, name) for name in AUDITED}

@@ -21,14 +21,22 @@ from school_service.features.settings.schemas import (
     PositionSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import Schema
+from school_service.web.schemas import Schema
 
 blp = Blueprint(
     "settings", __name__, description="What a school chooses for itself, such as its departments."
 )
 
 
-def _named(path: str, one: str, *, model: type[NamedSetting], schema: type[Schema], read: ReadModel) -> None:
+def _named(
+    path: str,
+    one: str,
+    *,
+    model: type[NamedSetting],
+    schema: type[Schema],
+    read_all: ReadModel[[]],
+    read_one: ReadModel[[UUID]],
+) -> None:
     """Serve a kind of setting that is known by its name alone. `one` is what the document calls one of it."""
     kind = path.strip("/")
 
@@ -40,14 +48,14 @@ def _named(path: str, one: str, *, model: type[NamedSetting], schema: type[Schem
         @blp.summary(f"List the school's {kind.replace('-', ' ')} by name.")
         @blp.returns_list(schema)
         def get(self) -> Any:
-            return read()
+            return read_all()
 
         @blp.requires(Permission.SETTINGS_WRITE)
         @blp.summary(f"Create {one}.")
         @blp.arguments(NewNamedSettingSchema)
         @blp.returns(schema)
         def post(self, setting: dict[str, Any]) -> Any:
-            return read(service.create_named(model, **setting).id)
+            return read_one(service.create_named(model, **setting).id)
 
     @blp.route(f"{path}/<uuid:id>", endpoint=f"one-of-{kind}")
     class OneSetting(MethodView):
@@ -65,21 +73,24 @@ _named(
     "a department",
     model=Department,
     schema=DepartmentSchema,
-    read=reads.departments,
+    read_all=reads.departments,
+    read_one=reads.department,
 )
 _named(
     "/employee-categories",
     "an employee category",
     model=EmployeeCategory,
     schema=EmployeeCategorySchema,
-    read=reads.employee_categories,
+    read_all=reads.employee_categories,
+    read_one=reads.employee_category,
 )
 _named(
     "/positions",
     "a position",
     model=Position,
     schema=PositionSchema,
-    read=reads.positions,
+    read_all=reads.positions,
+    read_one=reads.position,
 )
 
 
@@ -101,7 +112,7 @@ class GradeConfigurations(MethodView):
     @blp.returns(GradeConfigurationSchema)
     def post(self, band: dict[str, Any]) -> Any:
         """Create a grade configuration, whose band overlaps no other."""
-        return reads.grade_configurations(service.create_grade_configuration(**band).id)
+        return reads.grade_configuration(service.create_grade_configuration(**band).id)
 
 
 @blp.route("/grade-configs/<uuid:id>")
@@ -113,7 +124,7 @@ class OneGradeConfiguration(MethodView):
     @blp.returns(GradeConfigurationSchema)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a grade configuration, whether or not it is in use."""
-        return reads.grade_configurations(
+        return reads.grade_configuration(
             service.change_grade_configuration(grade_configuration_id=id, **changes)
         )
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Date, ForeignKey, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.records import NAME_LENGTH, created_at, primary_key
 
 ACTIVE, GRADUATED, WITHDRAWN = STATUSES = ("ACTIVE", "GRADUATED", "WITHDRAWN")
 

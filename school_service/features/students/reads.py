@@ -7,9 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select
 
-from school_service.core.read_models import Query, read_model
-from school_service.core.records import matches
-from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.core.read_models import Query, matches, read_model
+from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.students.models import Student
 from school_service.features.users.models import User
 
@@ -37,7 +36,7 @@ def _latest(column: Any) -> Any:
     """A column of the latest open enrollment of a student."""
     return (
         select(column)
-        .where(Enrollment.student_id == Student.id, OPEN)
+        .where(Enrollment.student_id == Student.id, CURRENT)
         .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
         .limit(1)
         .correlate(Student)
@@ -99,4 +98,4 @@ def student(student_id: UUID) -> Query:
 
 
 def _is_in(place: ColumnElement[bool]) -> ColumnElement[bool]:
-    return Student.id.in_(select(Enrollment.student_id).where(place, OPEN))
+    return Student.id.in_(select(Enrollment.student_id).where(place, CURRENT))

@@ -10,38 +10,39 @@ from marshmallow import fields, validate
 from school_service.core.errors import Invalid
 from school_service.features.students.models import ACTIVE, STATUSES, WITHDRAWN
 from school_service.features.users.schemas import password_text
-from school_service.web.fields import Choice, Day, Email, Id, QueryFlag, Schema, Text
+from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, QueryBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class GuardianSchema(Schema):
+class GuardianSchema(RecordSchema):
     """Who looks after a student."""
 
-    full_name = fields.String(required=True)
-    relationship = fields.String(required=True, allow_none=True)
-    phone_number = fields.String(required=True, allow_none=True)
-    email_address = fields.String(required=True, allow_none=True)
+    full_name = fields.String()
+    relationship = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
 
 
-class StudentSchema(Schema):
+class StudentSchema(RecordSchema):
     """A student."""
 
-    id = fields.UUID(required=True)
-    number = fields.Integer(required=True, metadata={"description": "Counts the school's students."})
-    first_name = fields.String(required=True)
-    middle_name = fields.String(required=True, allow_none=True)
-    last_name = fields.String(required=True)
-    admission_number = fields.String(required=True)
-    gender = fields.String(required=True, allow_none=True)
-    dob = fields.Date(required=True, allow_none=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    batch = fields.UUID(required=True, allow_none=True)
-    cohort = fields.UUID(required=True, allow_none=True)
-    user = fields.UUID(required=True, metadata={"description": "The student's user account."})
-    guardian = fields.Nested(GuardianSchema, required=True, allow_none=True)
-    createdAt = fields.AwareDateTime(required=True)  # noqa: N815
+    id = fields.UUID()
+    number = fields.Integer(metadata={"description": "Counts the school's students."})
+    first_name = fields.String()
+    middle_name = fields.String(allow_none=True)
+    last_name = fields.String()
+    admission_number = fields.String()
+    gender = fields.String(allow_none=True)
+    dob = fields.Date(allow_none=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    batch = fields.UUID(allow_none=True)
+    cohort = fields.UUID(allow_none=True)
+    user = fields.UUID(metadata={"description": "The student's user account."})
+    guardian = fields.Nested(GuardianSchema, allow_none=True)
+    created_at = fields.AwareDateTime(data_key="createdAt")
 
 
-class WholeRecord(fields.Nested):
+class WholeRecord(Nested):
     """A record within another: given as a whole, even where the other may be given in part."""
 
     def _deserialize(self, *arguments: Any, **options: Any) -> Any:
@@ -51,64 +52,75 @@ class WholeRecord(fields.Nested):
 class NewGuardianSchema(Schema):
     """Who looks after a student; a name at least."""
 
-    full_name = Text(required=True)
-    relationship = Text(allow_none=True)
-    phone_number = Text(allow_none=True)
-    email_address = Email(allow_none=True)
+    full_name = Text()
+    relationship = Text(allow_none=True, required=False)
+    phone_number = Text(allow_none=True, required=False)
+    email_address = Email(allow_none=True, required=False)
 
 
 class PersonSchema(Schema):
     """What is written of a student."""
 
-    first_name = Text(required=True)
-    middle_name = Text(least=0, allow_none=True)
-    last_name = Text(required=True)
-    admission_number = Text(required=True, metadata={"description": "Unique in the school."})
-    gender = Text(allow_none=True)
-    dob = Day(allow_none=True, metadata={"description": "Date of birth."})
-    guardian = WholeRecord(NewGuardianSchema, allow_none=True)
+    first_name = Text()
+    middle_name = Text(least=0, allow_none=True, required=False)
+    last_name = Text()
+    admission_number = Text(metadata={"description": "Unique in the school."})
+    gender = Text(allow_none=True, required=False)
+    dob = IsoDate(allow_none=True, metadata={"description": "Date of birth."}, required=False)
+    guardian = WholeRecord(NewGuardianSchema, allow_none=True, required=False)
 
 
 class NewStudentSchema(PersonSchema):
     """A student to create, with a user account."""
 
-    username = Text(metadata={"description": "Of the user account; the admission number where not given."})
-    password = password_text(metadata={"description": "Without one, nobody can sign in to the account."})
+    username = Text(
+        metadata={"description": "Of the user account; the admission number where not given."}, required=False
+    )
+    password = password_text(
+        metadata={"description": "Without one, nobody can sign in to the account."}, required=False
+    )
 
 
 class StudentChangesSchema(PersonSchema):
     """What to change of a student: any of these. A guardian is replaced as a whole, null takes it away."""
 
-    status = Choice((ACTIVE, WITHDRAWN))
+    status = Choice((ACTIVE, WITHDRAWN), required=False)
 
 
 class StudentFilterSchema(Schema):
     """Which students to list."""
 
     search = Text(
-        least=0, metadata={"description": "Part of a name or admission number, without regard to case."}
+        least=0,
+        metadata={"description": "Part of a name or admission number, without regard to case."},
+        required=False,
     )
-    status = Choice(STATUSES)
-    batch = Id(metadata={"description": "Students who are in this batch now; a cohort's id is its first."})
-    cohort = Id(metadata={"description": "Students who are in this cohort now, in any of its batches."})
+    status = Choice(STATUSES, required=False)
+    batch = Id(
+        metadata={"description": "Students who are in this batch now; a cohort's id is its first."},
+        required=False,
+    )
+    cohort = Id(
+        metadata={"description": "Students who are in this cohort now, in any of its batches."},
+        required=False,
+    )
 
 
 class ImportFilterSchema(Schema):
     """How to import."""
 
-    dry_run = QueryFlag(
+    dry_run = QueryBoolean(
         load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
     )
 
 
-class ImportedSchema(Schema):
+class ImportedSchema(RecordSchema):
     """What an import did."""
 
-    rows = fields.Integer(required=True, metadata={"description": "Rows of the sheet that are not empty."})
-    created = fields.Integer(required=True, metadata={"description": "Students made of them."})
+    rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
+    created = fields.Integer(metadata={"description": "Students made of them."})
     errors = fields.List(
         fields.Dict(),
-        required=True,
         metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
     )
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Conflict
-from school_service.core.records import add, get, referred
+from school_service.core.records import add, get, get_referenced
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.students.models import GRADUATED, Student
 from school_service.features.users.models import User
@@ -60,10 +60,10 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
     username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change.
     """
-    student = get(Student, student_id, lock=True)
+    student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
         raise Conflict("The student has graduated: the status can't be changed.")
-    user = get(User, student.user_id, lock=True)
+    user = get(User, student.user_id, for_update=True)
     if "guardian" in changes:
         changes |= guardian_columns(changes.pop("guardian"))
     if "gender" in changes:
@@ -76,12 +76,14 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     return student.id
 
 
-def check_filter(*, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None) -> None:
+def check_student_filter(
+    *, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None
+) -> None:
     """Tell whether there are the batch and the cohort that a filter of students names. Raises Invalid."""
     if batch is not None:
-        referred(Batch, batch, "batch")
+        get_referenced(Batch, batch, "batch")
     if cohort is not None:
-        referred(Cohort, cohort, "cohort")
+        get_referenced(Cohort, cohort, "cohort")
 
 
 def guardian_columns(guardian: Mapping[str, str | None] | None) -> dict[str, str | None]:

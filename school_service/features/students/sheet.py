@@ -13,17 +13,17 @@ from school_service.auth.passwords import hash_password
 from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import now
-from school_service.features.audit.service import Change, record_many
+from school_service.features.audit.service import Change, audit_changes
 from school_service.features.students.models import ACTIVE, Student
 from school_service.features.students.service import guardian_columns
 from school_service.features.users.models import User
-from school_service.features.users.service import ENTITY, ON_RECORD
-from school_service.sheets.columns import Column, Kind, Suggested
-from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, TAKEN, Problem, refuse
+from school_service.features.users.service import AUDITED, ENTITY
+from school_service.sheets.columns import CellType, Column, SuggestedValues
+from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, TAKEN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.xlsx_reader import open_workbook
+from tenants.clock import now
 
 SHEET = "Students"
 FILE_NAME = "students.xlsx"
@@ -36,8 +36,8 @@ _EXPLAINED = {
     Column("admission_number", required=True, width=20): (
         "The number under which the school admitted the student. No two students have the same."
     ),
-    Column("gender", rule=Suggested(("FEMALE", "MALE")), width=12): "FEMALE, MALE or another word.",
-    Column("dob", Kind.DAY, width=14): "Date of birth: a date, or a text such as 2012-05-31.",
+    Column("gender", rule=SuggestedValues(("FEMALE", "MALE")), width=12): "FEMALE, MALE or another word.",
+    Column("dob", CellType.DAY, width=14): "Date of birth: a date, or a text such as 2012-05-31.",
     Column("guardian_full_name", width=24): (
         "Parent or guardian. Needed where any other column of the guardian is filled in."
     ),
@@ -95,7 +95,7 @@ def import_students(*, file: IO[bytes], judge: Judge, dry_run: bool) -> dict[str
             problems.extend(_problems(row, refused.errors))
     names = [_names(row) for row in content.rows]
     problems.extend(_duplicates(names))
-    refuse([*problems, *_taken(names)])
+    raise_row_errors([*problems, *_taken(names)])
     if students and not dry_run:
         _store(students, names)
     return {"rows": len(content.rows), "created": len(students), "errors": []}
@@ -108,7 +108,7 @@ def _record(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "guardian": guardian} if guardian else record
 
 
-def _problems(row: Row, errors: Mapping[str, Any], within: str = "") -> Iterator[Problem]:
+def _problems(row: Row, errors: Mapping[str, Any], within: str = "") -> Iterator[RowError]:
     """Tell what was refused by column: the guardian's `full_name` is `guardian_full_name`."""
     for name, told in errors.items():
         column = within + name
@@ -116,7 +116,7 @@ def _problems(row: Row, errors: Mapping[str, Any], within: str = "") -> Iterator
             yield from _problems(row, told, f"{column}_")
         elif column not in row.bad:
             code = INVALID if column in row.values else REQUIRED
-            yield Problem(row.number, column, code, " ".join(map(str, told)))
+            yield RowError(row.number, column, code, " ".join(map(str, told)))
 
 
 def _names(row: Row) -> _Names:
@@ -125,22 +125,22 @@ def _names(row: Row) -> _Names:
     return _Names(row.number, admission_number, username or admission_number, bool(username))
 
 
-def _duplicates(names: Iterable[_Names]) -> Iterator[Problem]:
+def _duplicates(names: Iterable[_Names]) -> Iterator[RowError]:
     """Find what the sheet has twice: the first is good, the others are not."""
     numbers: dict[str, int] = {}
     usernames: dict[str, int] = {}
     for each in names:
         first = numbers.setdefault(each.admission_number, each.row)
         if first != each.row and each.admission_number:
-            yield Problem(each.row, "admission_number", DUPLICATE, f"Row {first} has it too.")
+            yield RowError(each.row, "admission_number", DUPLICATE, f"Row {first} has it too.")
             if not each.own:
                 continue
         first = usernames.setdefault(each.username, each.row)
         if first != each.row and each.username:
-            yield Problem(each.row, "username", DUPLICATE, f"The account of row {first} has this name too.")
+            yield RowError(each.row, "username", DUPLICATE, f"The account of row {first} has this name too.")
 
 
-def _taken(names: Sequence[_Names]) -> Iterator[Problem]:
+def _taken(names: Sequence[_Names]) -> Iterator[RowError]:
     """Find what the school has already."""
     wanted_numbers = {each.admission_number for each in names}
     wanted_usernames = {each.username for each in names}
@@ -149,11 +149,11 @@ def _taken(names: Sequence[_Names]) -> Iterator[Problem]:
     numbers, usernames = set(db.session.scalars(of_students)), set(db.session.scalars(of_users))
     for each in names:
         if each.admission_number in numbers:
-            yield Problem(each.row, "admission_number", TAKEN, "A student with this number exists already.")
+            yield RowError(each.row, "admission_number", TAKEN, "A student with this number exists already.")
             if not each.own:
                 continue
         if each.username in usernames:
-            yield Problem(each.row, "username", TAKEN, f"A user named {each.username} exists already.")
+            yield RowError(each.row, "username", TAKEN, f"A user named {each.username} exists already.")
 
 
 def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> None:
@@ -161,7 +161,7 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> No
     hashes = [hash_password(student["password"]) if "password" in student else None for student in students]
     numbers = next_numbers(STUDENTS, len(students))
     # Again, now that nobody comes between: another import may have been here since.
-    refuse(_taken(names))
+    raise_row_errors(_taken(names))
     moment = now()
     accounts = [
         {
@@ -176,9 +176,9 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> No
         for password_hash, student in zip(hashes, students, strict=True)
     ]
     db.session.execute(insert(User), accounts)
-    record_many(
+    audit_changes(
         ENTITY,
-        [Change(account["id"], None, {name: account[name] for name in ON_RECORD}) for account in accounts],
+        [Change(account["id"], None, {name: account[name] for name in AUDITED}) for account in accounts],
     )
     db.session.execute(
         insert(Student),

@@ -11,12 +11,12 @@ from sqlalchemy import select
 from school_service.core.database import db
 from school_service.features.students.models import Student
 from school_service.sheets.columns import Column
-from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, Problem, refuse
-from school_service.sheets.sheet_reader import Content, Row
+from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
+from school_service.sheets.sheet_reader import Row, SheetContent
 
-NUMBER = "admission_number"
-STUDENT = (
-    Column(NUMBER, required=True, locked=True, width=20),
+ADMISSION_NUMBER = "admission_number"
+STUDENT_COLUMNS = (
+    Column(ADMISSION_NUMBER, required=True, locked=True, width=20),
     Column("first_name", locked=True, width=20),
     Column("last_name", locked=True, width=20),
 )
@@ -26,7 +26,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RowCounts:
     """How many rows had something new, how many changed what was there, and how many only held that."""
 
     created: int
@@ -44,44 +44,44 @@ class Tally:
         }
 
 
-def match(
-    content: Content,
+def match_students(
+    content: SheetContent,
     students: Mapping[str, Found],
     *,
     absent: str,
-    judge: Callable[[Row], Iterable[Problem]],
+    judge: Callable[[Row], Iterable[RowError]],
 ) -> list[tuple[Found, Row]]:
     """Find the student of each row among these, by admission number; the names are for people to read.
 
     `absent` says what is wrong with a student of the school who is not among them, `judge` what is wrong
     with the other values of a row. Raises InvalidRows naming every bad row.
     """
-    numbers = [str(row.values.get(NUMBER, "")).strip() for row in content.rows]
-    refuse(_problems(content, numbers, students, absent, judge))
+    numbers = [str(row.values.get(ADMISSION_NUMBER, "")).strip() for row in content.rows]
+    raise_row_errors(_problems(content, numbers, students, absent, judge))
     return [(students[number], row) for number, row in zip(numbers, content.rows, strict=True)]
 
 
 def _problems(
-    content: Content,
+    content: SheetContent,
     numbers: list[str],
     students: Collection[str],
     absent: str,
-    judge: Callable[[Row], Iterable[Problem]],
-) -> Iterator[Problem]:
+    judge: Callable[[Row], Iterable[RowError]],
+) -> Iterator[RowError]:
     yield from (problem for problem in content.problems if problem.column not in _NAMES)
     known = _known(set(numbers).difference(students))
     first: dict[str, int] = {}
     for number, row in zip(numbers, content.rows, strict=True):
-        if NUMBER in row.bad:
+        if ADMISSION_NUMBER in row.bad:
             pass
         elif not number:
-            yield Problem(row.number, NUMBER, REQUIRED, "Is missing.")
+            yield RowError(row.number, ADMISSION_NUMBER, REQUIRED, "Is missing.")
         elif first.setdefault(number, row.number) != row.number:
-            yield Problem(row.number, NUMBER, DUPLICATE, f"Is on row {first[number]} already.")
+            yield RowError(row.number, ADMISSION_NUMBER, DUPLICATE, f"Is on row {first[number]} already.")
         elif number not in students and number in known:
-            yield Problem(row.number, NUMBER, INVALID, absent)
+            yield RowError(row.number, ADMISSION_NUMBER, INVALID, absent)
         elif number not in students:
-            yield Problem(row.number, NUMBER, UNKNOWN, "No student has this admission number.")
+            yield RowError(row.number, ADMISSION_NUMBER, UNKNOWN, "No student has this admission number.")
         yield from judge(row)
 
 
@@ -94,4 +94,4 @@ def _known(numbers: set[str]) -> set[str]:
     )
 
 
-_NAMES = frozenset(column.name for column in STUDENT if not column.required)
+_NAMES = frozenset(column.name for column in STUDENT_COLUMNS if not column.required)

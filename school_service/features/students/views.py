@@ -30,7 +30,7 @@ class Students(MethodView):
     """The school's students."""
 
     @blp.requires(Permission.STUDENTS_READ)
-    @blp.returns_page(StudentSchema, if_empty=service.check_filter)
+    @blp.returns_page(StudentSchema, if_empty=service.check_student_filter)
     @blp.arguments(StudentFilterSchema, location="query")
     def get(self, wanted: dict[str, Any]) -> Any:
         """List the students by name: all, or those who fit a text, a status, and where they are now."""

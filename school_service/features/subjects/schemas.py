@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.web.fields import Schema, Text
+from school_service.web.fields import Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
-class SubjectSchema(Schema):
+class SubjectSchema(RecordSchema):
     """A subject of a school."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    code = fields.String(required=True)
-    school = fields.UUID(required=True)
+    id = fields.UUID()
+    name = fields.String()
+    code = fields.String()
+    school = fields.UUID()
 
 
 class NewSubjectSchema(Schema):
     """A subject to create."""
 
-    name = Text(required=True)
-    code = Text(required=True, metadata={"description": "Short and unique in the school, such as MTH."})
+    name = Text()
+    code = Text(metadata={"description": "Short and unique in the school, such as MTH."})

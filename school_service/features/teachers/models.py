@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
+from school_service.core.columns import created_at
 from school_service.core.database import db
-from school_service.core.records import created_at
 
 
 class FormTeacher(db.Model):

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.employees.models import LIVE, Employee
+from school_service.features.employees.models import NOT_DELETED, Employee
 from school_service.features.teachers.models import FormTeacher
 from school_service.features.users.models import User
 
@@ -27,7 +27,7 @@ def form_teacher(batch_id: UUID, employee_id: UUID | None = None) -> Query:
         )
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
-        .where(FormTeacher.batch_id == batch_id, LIVE, User.deleted_at.is_(None))
+        .where(FormTeacher.batch_id == batch_id, NOT_DELETED, User.deleted_at.is_(None))
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
         .limit(1)
     )

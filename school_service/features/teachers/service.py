@@ -9,11 +9,12 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
-from school_service.core.records import get, now
+from school_service.core.records import get
 from school_service.features.cohorts.models import Batch
 from school_service.features.employees.service import find_employee
 from school_service.features.teachers.models import FormTeacher
 from school_service.features.users.models import User
+from tenants.clock import now
 
 
 def add_to_batch(*, batch_id: UUID, teacher_id: UUID) -> None:
@@ -23,10 +24,10 @@ def add_to_batch(*, batch_id: UUID, teacher_id: UUID) -> None:
     """
     batch = get(Batch, batch_id)
     # Shared, so that neither is deleted before this is done: who is deleted teaches nobody.
-    teacher = find_employee(teacher_id, share=True)
+    teacher = find_employee(teacher_id, for_share=True)
     if teacher is None:
         raise Invalid.field("teacher_id", "no such employee")
-    if get(User, teacher.user_id, share=True).deleted_at is not None:
+    if get(User, teacher.user_id, for_share=True).deleted_at is not None:
         raise Invalid.field("teacher_id", "the employee's user account is deleted")
     db.session.execute(
         insert(FormTeacher)

@@ -21,9 +21,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
-from school_service.core.read_models import Query, read_model
-from school_service.core.records import as_json, matches, school_value
-from school_service.features.roles.models import Permission, RolePermission
+from school_service.core.read_models import Query, as_json, matches, read_model, school_value
+from school_service.features.roles.models import RolePermission, StoredPermission
 from school_service.features.roles.reads import permissions_as_json
 from school_service.features.users.models import User, UserRole
 
@@ -114,7 +113,7 @@ def users() -> Query:
 
 
 @read_model
-def found_users(search: str | None) -> Query:
+def search_users(search: str | None) -> Query:
     """Read model of UserSchema, for those whose username or name holds a text."""
     if search is None:
         return users()
@@ -132,15 +131,15 @@ def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
     """Read model of AuthUserSchema: a user, a token of theirs, and their permissions."""
     shown = user.query(user_id).subquery("shown")
     held = (
-        select(Permission.id, Permission.section, Permission.access)
+        select(StoredPermission.id, StoredPermission.section, StoredPermission.access)
         .where(
-            Permission.id.in_(
+            StoredPermission.id.in_(
                 select(RolePermission.permission_id)
                 .join(UserRole, UserRole.role_id == RolePermission.role_id)
                 .where(UserRole.user_id == user_id)
             )
         )
-        .order_by(Permission.section, Permission.access, Permission.id)
+        .order_by(StoredPermission.section, StoredPermission.access, StoredPermission.id)
     )
     token = cast(bindparam("access_token", orjson.dumps(access_token).decode(), type_=Text()), JSON)
     return select(

@@ -7,67 +7,68 @@ from typing import Any
 from marshmallow import fields, validate
 
 from school_service.features.roles.schemas import PermissionSchema
-from school_service.web.fields import Id, Schema, Text
+from school_service.web.fields import Id, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 LONGEST_PASSWORD = 1000
 
 
-class UserRoleSchema(Schema):
+class UserRoleSchema(RecordSchema):
     """That a user has a role."""
 
-    roleId = fields.UUID(required=True)  # noqa: N815
-    userId = fields.UUID(required=True)  # noqa: N815
-    createdAt = fields.AwareDateTime(required=True)  # noqa: N815
+    role_id = fields.UUID(data_key="roleId")
+    user_id = fields.UUID(data_key="userId")
+    created_at = fields.AwareDateTime(data_key="createdAt")
 
 
-class SchoolSchema(Schema):
+class SchoolSchema(RecordSchema):
     """The school of a user."""
 
-    id = fields.UUID(required=True)
-    name = fields.String(required=True)
-    address = fields.String(required=True, allow_none=True)
-    phone_number = fields.String(required=True, allow_none=True)
-    email_address = fields.String(required=True, allow_none=True)
-    motto = fields.String(required=True, allow_none=True)
-    logo_url = fields.String(required=True, allow_none=True)
+    id = fields.UUID()
+    name = fields.String()
+    address = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+    motto = fields.String(allow_none=True)
+    logo_url = fields.String(allow_none=True)
 
 
-class UserStudentSchema(Schema):
+class UserStudentSchema(RecordSchema):
     """The student that a user is."""
 
-    id = fields.UUID(required=True)
-    admission_number = fields.String(required=True)
-    status = fields.String(required=True)
+    id = fields.UUID()
+    admission_number = fields.String()
+    status = fields.String()
 
 
-class UserSchema(Schema):
+class UserSchema(RecordSchema):
     """A user account."""
 
-    id = fields.UUID(required=True)
-    username = fields.String(required=True)
-    first_name = fields.String(required=True)
-    last_name = fields.String(required=True)
-    gender = fields.String(required=True, metadata={"description": "Empty where not given."})
-    photo = fields.Url(required=True, allow_none=True)
-    roles = fields.List(fields.Nested(UserRoleSchema), required=True)
-    school = fields.Nested(SchoolSchema, required=True)
-    student = fields.Nested(UserStudentSchema, required=True, allow_none=True)
+    id = fields.UUID()
+    username = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+    gender = fields.String(metadata={"description": "Empty where not given."})
+    photo = fields.Url(allow_none=True)
+    roles = fields.List(fields.Nested(UserRoleSchema))
+    school = fields.Nested(SchoolSchema)
+    student = fields.Nested(UserStudentSchema, allow_none=True)
 
 
-class AccessTokenSchema(Schema):
+class AccessTokenSchema(RecordSchema):
     """A bearer token."""
 
-    access_token = fields.String(required=True)
-    expires_in = fields.Integer(required=True, metadata={"description": "Seconds."})
-    token_type = fields.String(required=True, validate=validate.OneOf(["Bearer"]))
+    access_token = fields.String()
+    expires_in = fields.Integer(metadata={"description": "Seconds."})
+    token_type = fields.String(validate=validate.OneOf(["Bearer"]))
 
 
-class AuthUserSchema(Schema):
+class AuthUserSchema(RecordSchema):
     """A user with a token of theirs and what they may do."""
 
-    user = fields.Nested(UserSchema, required=True)
-    access_token = fields.Nested(AccessTokenSchema, required=True)
-    permissions = fields.List(fields.Nested(PermissionSchema), required=True)
+    user = fields.Nested(UserSchema)
+    access_token = fields.Nested(AccessTokenSchema)
+    permissions = fields.List(fields.Nested(PermissionSchema))
 
 
 def password_text(**options: Any) -> Text:
@@ -78,34 +79,38 @@ def password_text(**options: Any) -> Text:
 class NewUserSchema(Schema):
     """A user to create."""
 
-    username = Text(required=True)
-    password = password_text(required=True)
-    first_name = Text(required=True)
-    last_name = Text(required=True)
-    gender = Text(required=True)
+    username = Text()
+    password = password_text()
+    first_name = Text()
+    last_name = Text()
+    gender = Text()
 
 
 class LoginSchema(Schema):
     """Who signs in."""
 
-    username = Text(required=True)
-    password = password_text(required=True)
+    username = Text()
+    password = password_text()
 
 
 class PasswordSchema(Schema):
     """A new password; whoever sets their own gives the current one too."""
 
-    password = password_text(required=True)
-    current_password = password_text()
+    password = password_text()
+    current_password = password_text(required=False)
 
 
 class UserSearchSchema(Schema):
     """Which users to list."""
 
-    search = Text(least=0, metadata={"description": "Part of a username or name, without regard to case."})
+    search = Text(
+        least=0,
+        metadata={"description": "Part of a username or name, without regard to case."},
+        required=False,
+    )
 
 
 class RoleOfUserSchema(Schema):
     """A role to give to a user."""
 
-    role = Id(required=True)
+    role = Id()

@@ -7,20 +7,21 @@ from uuid import UUID
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.auth.login_throttle import Tries
+from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound, WrongPassword
-from school_service.core.records import add, get, missing, now, referred
-from school_service.features.audit.service import record
-from school_service.features.roles.models import Permission, Role, RolePermission
+from school_service.core.records import add, get, get_referenced, not_found
+from school_service.features.audit.service import audit_change
+from school_service.features.roles.models import Role, RolePermission, StoredPermission
 from school_service.features.roles.service import permissions_of_role
 from school_service.features.users.models import User, UserRole
 from school_service.features.users.usernames import first_free, stem_of
+from tenants.clock import now
 
 ENTITY = "user"
-ON_RECORD = ("username", "first_name", "last_name", "gender")
+AUDITED = ("username", "first_name", "last_name", "gender")
 """What the audit log holds of an account."""
 
 
@@ -40,7 +41,7 @@ def create_user(
             gender=gender,
         )
     )
-    record(ENTITY, user.id, new=_shown(user))
+    audit_change(ENTITY, user.id, new=_audited(user))
     return user
 
 
@@ -56,21 +57,21 @@ def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
         kept = named.on_conflict_do_nothing(index_elements=[User.username]).returning(User)
         user = db.session.scalars(kept).one_or_none()
         if user is not None:
-            record(ENTITY, user.id, new=_shown(user))
+            audit_change(ENTITY, user.id, new=_audited(user))
             return user
 
 
-def sign_in(*, username: str, password: str, tries: Tries) -> User:
+def sign_in(*, username: str, password: str, throttle: LoginThrottle) -> User:
     """Find the user with this name and password.
 
     Does the same work whether or not there is such a user. Raises WrongPassword, TooManyTries.
     """
-    tries.check(username)
+    throttle.check(username)
     user = db.session.scalars(
         select(User).where(User.username == username, User.deleted_at.is_(None))
     ).one_or_none()
     if not check_password(user.password_hash if user else None, password) or user is None:
-        tries.count_wrong(username)
+        throttle.record_failure(username)
         raise WrongPassword("The username or the password is wrong.")
     _renew_hash(user, password)
     return user
@@ -78,19 +79,19 @@ def sign_in(*, username: str, password: str, tries: Tries) -> User:
 
 def delete_user(*, user_id: UUID) -> UUID:
     """Delete an account softly: its tokens stop working at once, its name stays taken. Raises NotFound."""
-    user = _living(user_id)
+    user = _get_user(user_id)
     user.deleted_at = now()
-    record(ENTITY, user.id, old=_shown(user))
+    audit_change(ENTITY, user.id, old=_audited(user))
     return user.id
 
 
 def restore_user(*, user_id: UUID) -> UUID:
     """Bring a deleted account back; a live one stays as it is. Raises NotFound."""
-    user = get(User, user_id, lock=True)
+    user = get(User, user_id, for_update=True)
     if user.deleted_at is not None:
         user.deleted_at = None
         db.session.flush()
-        record(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
+        audit_change(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
     return user.id
 
 
@@ -99,19 +100,19 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
 
     Raises NotFound, Invalid for an unknown role, Forbidden.
     """
-    user = _living(user_id)
+    user = _get_user(user_id)
     # Locked, so that nobody adds to the role between the check and the gift.
-    found = referred(Role, role, "role", lock=True)
-    principal.demand(permissions_of_role(role), f"Giving the role {found.name}")
+    found = get_referenced(Role, role, "role", for_update=True)
+    principal.require(permissions_of_role(role), f"Giving the role {found.name}")
     given = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
     if db.session.execute(given.returning(UserRole.role_id)).one_or_none():
-        record(ENTITY, user.id, old={"role": None}, new={"role": found.name})
+        audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
     return user.id
 
 
 def take_role(*, user_id: UUID, role_id: UUID) -> UUID:
     """Take a role from a user; raises NotFound where they do not have it."""
-    user = _living(user_id)
+    user = _get_user(user_id)
     taken = db.session.execute(
         delete(UserRole)
         .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
@@ -119,42 +120,47 @@ def take_role(*, user_id: UUID, role_id: UUID) -> UUID:
     )
     if taken.one_or_none() is None:
         raise NotFound("The user does not have this role.")
-    record(ENTITY, user.id, old={"role": get(Role, role_id).name}, new={"role": None})
+    audit_change(ENTITY, user.id, old={"role": get(Role, role_id).name}, new={"role": None})
     return user.id
 
 
 def set_password(
-    *, user_id: UUID, password: str, current_password: str | None, principal: Principal, tries: Tries
+    *,
+    user_id: UUID,
+    password: str,
+    current_password: str | None,
+    principal: Principal,
+    throttle: LoginThrottle,
 ) -> UUID:
     """Set a password: one's own with the current one, another's by holding every permission that they hold.
 
     Raises NotFound, Invalid for a wrong or missing current password, Forbidden, TooManyTries.
     """
-    user = _living(user_id)
+    user = _get_user(user_id)
     if principal.user_id == user.id:
-        _confirm(user, current_password, tries)
+        _confirm(user, current_password, throttle)
     else:
-        principal.demand(permissions_of_user(user.id), "Setting this user's password")
+        principal.require(permissions_of_user(user.id), "Setting this user's password")
     user.password_hash = hash_password(password)
     db.session.flush()
     # That it was set is on record, never what it was.
-    record(ENTITY, user.id, old={}, new={"password": "set"})
+    audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
 
 
 def permissions_of_user(user_id: UUID) -> set[str]:
     """Name what a user may do, the union over its roles, as `access:section`."""
     found = db.session.scalars(
-        select(Permission)
-        .join(RolePermission, RolePermission.permission_id == Permission.id)
+        select(StoredPermission)
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
         .join(UserRole, UserRole.role_id == RolePermission.role_id)
         .where(UserRole.user_id == user_id)
     )
     return {str(permission) for permission in found}
 
 
-def _shown(user: User) -> dict[str, str]:
-    return {name: getattr(user, name) for name in ON_RECORD}
+def _audited(user: User) -> dict[str, str]:
+    return {name: getattr(user, name) for name in AUDITED}
 
 
 def _renew_hash(user: User, password: str) -> None:
@@ -169,17 +175,17 @@ def _renew_hash(user: User, password: str) -> None:
         )
 
 
-def _confirm(user: User, current_password: str | None, tries: Tries) -> None:
+def _confirm(user: User, current_password: str | None, throttle: LoginThrottle) -> None:
     if current_password is None:
         raise Invalid.field("current_password", "is needed to set one's own password")
-    tries.check(user.username)
+    throttle.check(user.username)
     if not check_password(user.password_hash, current_password):
-        tries.count_wrong(user.username)
+        throttle.record_failure(user.username)
         raise Invalid.field("current_password", "is wrong")
 
 
-def _living(user_id: UUID) -> User:
-    user = get(User, user_id, lock=True)
+def _get_user(user_id: UUID) -> User:
+    user = get(User, user_id, for_update=True)
     if user.deleted_at is not None:
-        raise missing(User)
+        raise not_found(User)
     return user

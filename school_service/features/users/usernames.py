@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Container
 from itertools import chain, count
 
-from school_service.core.records import NAME_LENGTH
+from school_service.core.columns import NAME_LENGTH
 
 NAMELESS = "user"
 """The username, numbered, of who has a name without a letter that can be written plainly."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from flask import request
 from flask.views import MethodView
 
-from school_service.auth.login_throttle import Tries
+from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.features.users import reads, service
@@ -22,17 +22,17 @@ from school_service.features.users.schemas import (
     UserSearchSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal, current_school, house
+from school_service.web.request_scope import app_state, current_principal, current_school_id
 
 blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
 
 
-def _tries() -> Tries:
-    return Tries(str(current_school()), request.remote_addr or "")
+def _throttle() -> LoginThrottle:
+    return LoginThrottle(str(current_school_id()), request.remote_addr or "")
 
 
 def _auth_user(user_id: UUID) -> Any:
-    return reads.auth_user(user_id, issue_user_token(house().verifier.key, user_id, current_school()))
+    return reads.auth_user(user_id, issue_user_token(app_state().verifier.key, user_id, current_school_id()))
 
 
 @blp.route("/users")
@@ -44,7 +44,7 @@ class Users(MethodView):
     @blp.arguments(UserSearchSchema, location="query")
     def get(self, wanted: dict[str, Any]) -> Any:
         """List the users, or those whose name or username holds a text."""
-        return reads.found_users(wanted.get("search") or None)
+        return reads.search_users(wanted.get("search") or None)
 
     @blp.requires(Permission.USERS_WRITE)
     @blp.arguments(NewUserSchema)
@@ -67,7 +67,7 @@ class Login(MethodView):
 
         Ten wrong passwords for a username within a minute, and it is refused for a while.
         """
-        return _auth_user(service.sign_in(**asked, tries=_tries()).id)
+        return _auth_user(service.sign_in(**asked, throttle=_throttle()).id)
 
 
 @blp.route("/users/<uuid:id>")
@@ -142,6 +142,6 @@ class PasswordOfUser(MethodView):
                 password=wanted["password"],
                 current_password=wanted.get("current_password"),
                 principal=current_principal(),
-                tries=_tries(),
+                throttle=_throttle(),
             )
         )

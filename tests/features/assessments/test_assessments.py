@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 BODY = {
     "category": "EXAM",
@@ -278,7 +278,9 @@ def test_two_deletes_at_once_delete_once(committing):
     taught = committing.taught(0)
     made = committing.assessment(taught.subject, taught.term)
 
-    answers = at_once(2, lambda _: committing.api.using().delete(f"/assessments/{made['id']}").status_code)
+    answers = run_concurrently(
+        2, lambda _: committing.api.using().delete(f"/assessments/{made['id']}").status_code
+    )
 
     assert sorted(answers) == [200, 404]
 

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from school_service.core.database import db
-from school_service.features.audit.service import Change, record, record_many
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
-from tests.threads import at_once
+from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.threads import run_concurrently
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def write(api):
     """Writes changes outside of a request, as the operator."""
 
     def writing(entity, *changes, school=None):
-        with in_school(Entry(school or api.school)):
-            record_many(entity, changes)
+        with in_transaction(SchoolBinding(school or api.school)):
+            audit_changes(entity, changes)
 
     return writing
 
@@ -61,10 +61,10 @@ def test_an_entry_shows_what_was_changed_by_whom_and_when(api, write):
 
 def test_the_action_follows_from_the_values_before_and_after(api, rehearsed):
     record_id = uuid4()
-    with in_school(Entry(api.school)):
-        record("gradebook", record_id, new={"score": 1})
-        record("gradebook", record_id, old={"score": 1}, new={"score": 2})
-        record("gradebook", record_id, old={"score": 2})
+    with in_transaction(SchoolBinding(api.school)):
+        audit_change("gradebook", record_id, new={"score": 1})
+        audit_change("gradebook", record_id, old={"score": 1}, new={"score": 2})
+        audit_change("gradebook", record_id, old={"score": 2})
 
     shown = [(entry["action"], entry["old"], entry["new"]) for entry in listed(api)]
 
@@ -206,8 +206,8 @@ def test_many_changes_are_written_with_one_statement(api, write, messages):
 
 def test_an_error_takes_the_entry_back_with_the_change(api):
     def fail_after_writing():
-        with in_school(Entry(api.school)):
-            record("gradebook", uuid4(), new={"score": 1})
+        with in_transaction(SchoolBinding(api.school)):
+            audit_change("gradebook", uuid4(), new={"score": 1})
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -241,7 +241,7 @@ def test_each_filter_has_an_index_that_gives_the_order(api, write, condition, in
     first = made()
     write("gradebook", first, *(made() for _ in range(4999)))
     write("metric", made())
-    with in_school(Entry(api.school)):
+    with in_transaction(SchoolBinding(api.school)):
         connection = db.session.connection()
         connection.exec_driver_sql("ANALYZE audit_entries")
         plan = connection.exec_driver_sql(
@@ -259,9 +259,9 @@ def test_entries_of_many_at_once_are_all_there(committing):
     changes = [made() for _ in range(20)]
 
     def writing(number):
-        with api.app.app_context(), in_school(Entry(api.school)):
-            record_many("gradebook", [changes[number]])
+        with api.app.app_context(), in_transaction(SchoolBinding(api.school)):
+            audit_changes("gradebook", [changes[number]])
 
-    at_once(20, writing)
+    run_concurrently(20, writing)
 
     assert {entry["entity_id"] for entry in listed(api)} == {str(change.entity_id) for change in changes}

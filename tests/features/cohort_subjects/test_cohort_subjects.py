@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def page(api, **wanted):
@@ -210,7 +210,7 @@ def test_two_at_once_make_one_cohort_subject(committing):
         "elective": False,
     }
 
-    answers = at_once(20, lambda _: api.using().post("/cohort-subjects", body))
+    answers = run_concurrently(20, lambda _: api.using().post("/cohort-subjects", body))
 
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
     assert page(api)["total"] == 1

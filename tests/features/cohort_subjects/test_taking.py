@@ -12,14 +12,14 @@ from school_service.core.records import get
 from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.enrollments.service import end_enrollments
 from school_service.features.students.models import Student
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
-from tests.threads import at_once
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.threads import run_concurrently
 
 
 def takers(api, subject):
     """Name who takes a cohort subject, in order."""
-    with api.app.app_context(), in_school(Entry(api.school, read_only=True)):
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
         rows = db.session.query(SubjectEnrollment.student_id).filter_by(cohort_subject_id=subject["id"])
         return sorted(str(row.student_id) for row in rows)
 
@@ -270,7 +270,7 @@ def test_who_is_enrolled_while_a_subject_is_added_takes_it(committing):
         body = {"cohort_id": cohort["id"], "subject_id": subjects[number - len(students)], "elective": False}
         return api.using().post("/cohort-subjects", body)
 
-    answers = at_once(20, change)
+    answers = run_concurrently(20, change)
 
     assert {answer.status_code for answer in answers} == {200}
     for answer in answers[len(students) :]:
@@ -291,12 +291,12 @@ def test_who_leaves_while_subjects_are_added_takes_none(committing):
             return api.using().patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": leaving})
         with api.app.app_context():
             for leaving in students[20:][number - 13 :: 7]:
-                with in_school(Entry(api.school)):
-                    get(Student, UUID(leaving), lock=True)
+                with in_transaction(SchoolBinding(api.school)):
+                    get(Student, UUID(leaving), for_update=True)
                     end_enrollments(student_id=leaving)
         return None
 
-    answers = at_once(20, change)
+    answers = run_concurrently(20, change)
 
     assert {answer.status_code for answer in answers[:13]} == {200}
     assert api.ok(api.get(f"/cohorts/{cohort['id']}/students")) == []
@@ -318,7 +318,7 @@ def test_who_leaves_while_choosing_takes_nothing(committing):
                 answers.append(choose(own, elective, [student]).status_code)
         return answers
 
-    answers = at_once(20, change)
+    answers = run_concurrently(20, change)
 
     assert {status for statuses in answers[1::2] for status in statuses} == {200}
     assert {status for statuses in answers[::2] for status in statuses} <= {200, 422}
@@ -330,7 +330,7 @@ def test_many_choosing_the_same_at_once_take_it_once(committing):
     elective = committing.cohort_subject(cohort, elective=True)
     students = committing.enrolled(cohort, *(committing.student() for _ in range(5)))
 
-    answers = at_once(
+    answers = run_concurrently(
         20, lambda number: choose(api.using(), elective, students[number % 5 :] + students[: number % 5])
     )
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def batches(api, cohort):
@@ -102,7 +102,7 @@ def test_many_at_once_leave_no_gap_between_numbers(committing):
             f"/cohorts/{cohorts[number % 4]['id']}/batches", {"name": f"Arm {number % 12}"}
         )
 
-    answers = at_once(20, add)
+    answers = run_concurrently(20, add)
 
     assert {answer.status_code for answer in answers} == {200, 409}
     numbers = sorted(batch["number"] for cohort in cohorts for batch in batches(api, cohort))

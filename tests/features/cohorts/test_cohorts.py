@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def test_a_cohort_shows_its_classrooms_name_and_its_sessions_id(api, make):
@@ -257,7 +257,7 @@ def test_two_at_once_make_one_cohort_of_a_classroom_and_session(committing):
     api = committing.api
     body = {"classroom": committing.classroom()["id"], "session_id": committing.session()["id"]}
 
-    answers = at_once(20, lambda _: api.using().post("/cohorts", body))
+    answers = run_concurrently(20, lambda _: api.using().post("/cohorts", body))
 
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
     assert len(api.ok(api.get("/cohorts"))) == 1

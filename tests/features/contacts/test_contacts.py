@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 NOBODY = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
 
@@ -135,7 +135,9 @@ def test_another_owner_may_have_the_same_address(make, owner):
 def test_of_many_with_one_address_at_once_one_is_made(committing):
     api, owner = committing.api, committing.user()["user"]
 
-    answers = at_once(20, lambda number: api.using().post("/contacts", body(owner, phone_number=str(number))))
+    answers = run_concurrently(
+        20, lambda number: api.using().post("/contacts", body(owner, phone_number=str(number)))
+    )
 
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
     made = next(answer.get_json() for answer in answers if answer.status_code == 200)

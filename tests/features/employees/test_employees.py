@@ -12,8 +12,8 @@ from school_service.core.database import db
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, NextOfKin
 from school_service.features.users.models import User
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.factories import ORIGIN
 from tests.features.audit.test_accounts_on_record import on_record
 
@@ -85,7 +85,7 @@ class TestCreating:
         body = make.employee_body()
         made = api.ok(api.post("/employees", body))
 
-        with in_school(Entry(place.id)):
+        with in_transaction(SchoolBinding(place.id)):
             contact = db.session.get(Contact, UUID(made["contact"]))
             kept = {name: getattr(contact, name) for name in body["contact"]}
             owner = str(contact.owner_id)
@@ -98,7 +98,7 @@ class TestCreating:
             body[nested]["employee"] = number
         first, second = (api.ok(api.post("/employees", body)) for _ in range(2))
 
-        with in_school(Entry(place.id)):
+        with in_transaction(SchoolBinding(place.id)):
             account = db.session.get(BankAccount, UUID(first["bank_details"]))
             kin = db.session.get(NextOfKin, UUID(second["next_of_kin"]))
             assert (account.employee_ref, kin.employee_ref) == (number, number)
@@ -143,7 +143,7 @@ class TestCreating:
         roles = [make.role()["id"] for _ in range(3)]
         for role in roles:
             api.ok(api.put(f"/users/{user['id']}/roles", {"role": role}))
-        with in_school(Entry(place.id)):
+        with in_transaction(SchoolBinding(place.id)):
             same = {"moment": datetime(2025, 1, 1, tzinfo=UTC), "user": user["id"]}
             db.session.execute(
                 text("UPDATE user_roles SET created_at = :moment WHERE user_id = CAST(:user AS uuid)"), same
@@ -311,7 +311,7 @@ def insert_many(place, like, count):
             for n in numbers
         ],
     }
-    with in_school(Entry(place.id)):
+    with in_transaction(SchoolBinding(place.id)):
         for model, values in rows.items():
             stamped = {"created_at": moment} if hasattr(model, "created_at") else {}
             db.session.execute(insert(model), [{**row, **stamped} for row in values])
@@ -336,7 +336,7 @@ class TestDeleting:
         before = datetime.now(UTC)
         api.ok(api.delete(f"/employees/{made['id']}"))
 
-        with in_school(Entry(place.id)):
+        with in_transaction(SchoolBinding(place.id)):
             deleted_at = db.session.get(Employee, UUID(made["id"])).deleted_at
             kept = [
                 db.session.get(model, UUID(made[name]))

@@ -9,10 +9,10 @@ from sqlalchemy import text
 
 from school_service.core.database import db
 from school_service.features.users.models import User
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
-from tenants.registry.schools import schema_of
-from tests.threads import at_once
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tenants.registry.schools import schema_name
+from tests.threads import run_concurrently
 
 
 def add(api, batch, teacher):
@@ -50,7 +50,7 @@ def test_a_form_teacher_is_added_shown_and_removed(api, make, batch):
 def test_the_image_is_the_photo_of_the_account(api, make, place, batch):
     teacher = make.employee()
     user = make.account_of(teacher)
-    with in_school(Entry(place.id)):
+    with in_transaction(SchoolBinding(place.id)):
         db.session.get(User, UUID(user["id"])).photo = "https://example.com/ada.jpg"
 
     assert api.ok(add(api, batch, teacher["id"]))["image_url"] == "https://example.com/ada.jpg"
@@ -90,7 +90,7 @@ def test_of_those_added_at_one_moment_the_highest_id_is_shown(api, make, place, 
     teachers = sorted((make.employee() for _ in range(4)), key=lambda teacher: teacher["id"])
     for teacher in (teachers[1], teachers[3], teachers[0], teachers[2]):
         api.ok(add(api, batch, teacher["id"]))
-    with in_school(Entry(place.id)):
+    with in_transaction(SchoolBinding(place.id)):
         db.session.execute(text("UPDATE form_teachers SET created_at = '2025-09-01T00:00:00Z'"))
 
     assert shown(api, batch) == as_form_teacher(batch, teachers[3])
@@ -250,7 +250,7 @@ def test_showing_costs_three_round_trips_however_many_there_are(api, make, batch
 
 def teaching(tenancy, school):
     """The ids of those who teach in a school, and whether they are deleted."""
-    schema = schema_of(school)
+    schema = schema_name(school)
     with tenancy.admin.connect() as connection:
         return connection.execute(
             text(
@@ -263,7 +263,7 @@ def teaching(tenancy, school):
 def test_one_who_is_added_by_many_at_once_is_there_once(committing, tenancy):
     batch, teacher = committing.cohort()["id"], committing.employee()["id"]
 
-    answers = at_once(8, lambda _: add(committing.api.using(), batch, teacher).status_code)
+    answers = run_concurrently(8, lambda _: add(committing.api.using(), batch, teacher).status_code)
 
     assert answers == [200] * 8
     assert teaching(tenancy, committing.api.school) == [(UUID(teacher), False)]
@@ -273,7 +273,7 @@ def test_one_who_is_removed_by_many_at_once_is_removed_once(committing):
     batch, teacher = committing.cohort()["id"], committing.employee()["id"]
     committing.api.ok(add(committing.api, batch, teacher))
 
-    answers = at_once(6, lambda _: remove(committing.api.using(), batch, teacher).status_code)
+    answers = run_concurrently(6, lambda _: remove(committing.api.using(), batch, teacher).status_code)
 
     assert sorted(answers) == [200, *[404] * 5]
 
@@ -289,7 +289,7 @@ def test_one_who_is_deleted_while_being_added_teaches_nobody(committing, tenancy
                 return api.using().delete(f"/employees/{teacher}").status_code
             return add(api.using(), batches[number], teacher).status_code
 
-        *added, deleted = at_once(len(batches) + 1, work)
+        *added, deleted = run_concurrently(len(batches) + 1, work)
 
         assert deleted == 200
         assert set(added) <= {200, 422}
@@ -308,7 +308,7 @@ def test_one_whose_account_is_deleted_while_being_added_is_added_or_refused(comm
                 return api.using().delete(f"/users/{user}/delete").status_code
             return add(api.using(), batches[number], teacher["id"]).status_code
 
-        *added, deleted = at_once(len(batches) + 1, work)
+        *added, deleted = run_concurrently(len(batches) + 1, work)
 
         assert deleted == 200
         assert set(added) <= {200, 422}

@@ -12,11 +12,11 @@ from sqlalchemy import URL, create_engine, event, text
 
 from school_service.app import REGISTRY_POOL
 from school_service.core.database import db
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import registry_options, registry_url
-from tenants.registry.schools import schema_of
-from tests.threads import at_once
+from tenants.registry.schools import schema_name
+from tests.threads import run_concurrently
 
 TABLES = ("users", "contacts", "employees", "bank_accounts", "next_of_kin", "audit_entries")
 COUNT = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table}) AS {table}" for table in TABLES)
@@ -115,7 +115,7 @@ def nothing_left(place):
     """Checks that the school has not one record, and not one line of the audit log, more than before."""
 
     def count():
-        with in_school(Entry(place.id)):
+        with in_transaction(SchoolBinding(place.id)):
             return dict(db.session.execute(text(COUNT)).mappings().one())
 
     before = count()
@@ -131,7 +131,7 @@ def refuse(api, body, path, values):
 def test_the_count_sees_an_employee(api, make, place):
     before, after = ({}, {})
     for found in (before, after):
-        with in_school(Entry(place.id)):
+        with in_transaction(SchoolBinding(place.id)):
             found.update(db.session.execute(text(COUNT)).mappings().one())
         make.employee()
 
@@ -282,7 +282,7 @@ def test_a_setting_that_is_deleted_at_the_same_time_is_either_used_or_gone(commi
             caller = api.using()
             return caller.delete(f"/departments/{department}") if number else caller.post("/employees", body)
 
-        made, deleted = at_once(2, work)
+        made, deleted = run_concurrently(2, work)
 
         assert (made.status_code, deleted.status_code) in {(200, 409), (422, 200)}
         if made.status_code == 422:
@@ -363,7 +363,7 @@ def test_after_its_connections_died_the_registry_is_asked_all_the_same(committin
 @pytest.mark.parametrize("table", TABLES)
 def test_a_fault_in_the_middle_leaves_nothing_behind(committing, tenancy, table):
     body = committing.employee_body()
-    schema = schema_of(committing.api.school)
+    schema = schema_name(committing.api.school)
 
     def count():
         with tenancy.admin.connect() as connection:

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from tenants.registry.schools import schema_of
+from tenants.registry.schools import schema_name
 
 NESTED = ("bank_details", "next_of_kin", "contact")
 LOGGERS = (
@@ -83,7 +83,7 @@ def test_what_is_refused_is_not_logged(committing, every_logger):
 def test_a_statement_that_fails_does_not_tell_its_values(
     committing, tenancy, every_logger, table, changes, status
 ):
-    schema, body = schema_of(committing.api.school), committing.employee_body()
+    schema, body = schema_name(committing.api.school), committing.employee_body()
     last = "employee_ref" if table == "bank_accounts" else "created_at"
     with tenancy.admin.begin() as connection:
         for change in changes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from school_service.features.users.usernames import LONGEST_STEM
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def usernames(make, count, **names):
@@ -82,7 +82,7 @@ def test_the_other_schools_names_are_its_own(make, make_other):
 def test_those_of_one_name_who_come_at_once_all_get_one(committing):
     body = committing.employee_body(first_name="Ada", last_name="Obi")
 
-    made = at_once(8, lambda _: committing.api.using().post("/employees", body))
+    made = run_concurrently(8, lambda _: committing.api.using().post("/employees", body))
 
     names = [committing.api.ok(answer)["username"] for answer in made]
     assert sorted(names) == ["ada.obi", *(f"ada.obi{number}" for number in range(2, 9))]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from school_service.core.database import db
-from school_service.features.cohorts.models import OPEN, Enrollment
+from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.enrollments.service import end_enrollments
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
-from tests.threads import at_once
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.threads import run_concurrently
 
 
 def enroll(api, cohort, students, batch=None):
@@ -27,7 +27,7 @@ def ids_in(api, cohort):
 
 def history(api, student_id):
     """List a student's enrollments: the batch, and whether it has ended."""
-    with api.app.app_context(), in_school(Entry(api.school, read_only=True)):
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
         rows = db.session.query(Enrollment).filter_by(student_id=student_id).order_by(Enrollment.started_at)
         return [(str(row.batch_id), row.ended_at is not None) for row in rows]
 
@@ -37,7 +37,7 @@ def test_one_of_two_cohorts_of_a_session_gets_a_student(committing):
     cohorts = [committing.cohort(session=session) for _ in range(2)]
     student = committing.student()["id"]
 
-    answers = at_once(20, lambda number: enroll(api, cohorts[number % 2], [student]))
+    answers = run_concurrently(20, lambda number: enroll(api, cohorts[number % 2], [student]))
 
     assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 10
     winners = {number % 2 for number, answer in enumerate(answers) if answer.status_code == 200}
@@ -57,7 +57,7 @@ def test_many_of_two_cohorts_share_no_student_in_whichever_order_they_come(commi
         turned = students[number % 6 :] + students[: number % 6]
         return enroll(api, cohorts[number % 2], turned if number % 3 else turned[::-1])
 
-    answers = at_once(20, work)
+    answers = run_concurrently(20, work)
 
     assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 10
     assert sorted(len(ids_in(api, cohort)) for cohort in cohorts) == [0, 6]
@@ -68,7 +68,7 @@ def test_a_student_who_is_moved_to_and_fro_is_in_one_arm(committing):
     arms = [cohort["id"], committing.batch(cohort)["id"], committing.batch(cohort)["id"]]
     (student,) = committing.enrolled(cohort)
 
-    answers = at_once(20, lambda number: enroll(api, cohort, [student], arms[number % 3]))
+    answers = run_concurrently(20, lambda number: enroll(api, cohort, [student], arms[number % 3]))
 
     assert {answer.status_code for answer in answers} == {200}
     assert ids_in(api, cohort) == [student]
@@ -82,7 +82,7 @@ def test_a_student_is_removed_once(committing):
     api, cohort = committing.api, committing.cohort()
     staying, leaving = committing.enrolled(cohort, committing.student(), committing.student())
 
-    answers = at_once(20, lambda _: remove(api, cohort, [leaving]))
+    answers = run_concurrently(20, lambda _: remove(api, cohort, [leaving]))
 
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 19
     assert ids_in(api, cohort) == [staying]
@@ -98,7 +98,7 @@ def test_enrolling_and_removing_follow_each_other(committing):
         change = enroll if number % 2 else remove
         return change(api, cohort, students[number % 3 :] + students[: number % 3])
 
-    answers = at_once(20, work)
+    answers = run_concurrently(20, work)
 
     assert {answer.status_code for answer in answers} <= {200, 422}
     assert {answer.status_code for answer in answers[1::2]} == {200}
@@ -107,7 +107,7 @@ def test_enrolling_and_removing_follow_each_other(committing):
     for student in students:
         past = history(api, student)
         assert [ended for _, ended in past][:-1] == [True] * (len(past) - 1)
-    with api.app.app_context(), in_school(Entry(api.school, read_only=True)):
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
         taken = db.session.connection().exec_driver_sql(
             "SELECT student_id::text FROM subject_enrollments WHERE cohort_subject_id = %s", (subject["id"],)
         )
@@ -124,7 +124,7 @@ def test_nobody_is_enrolled_after_withdrawing(committing):
             return enroll(api, cohort, [student])
         return api.using().patch(f"/students/{student}", {"status": "WITHDRAWN"})
 
-    answers = at_once(20, work)
+    answers = run_concurrently(20, work)
 
     assert {answer.status_code for answer in answers[10:]} == {200}
     assert {answer.status_code for answer in answers[:10]} <= {200, 422}
@@ -144,14 +144,14 @@ def test_a_cohort_changes_its_session_or_gets_students_not_both(committing):
         body = {"classroom": classroom["id"], "session_id": session["id"]}
         return api.using().patch(f"/cohorts/{cohort['id']}", body)
 
-    answers = at_once(20, work)
+    answers = run_concurrently(20, work)
 
     changes, enrollments = answers[::2], answers[1::2]
     assert {answer.status_code for answer in enrollments} == {200}
     assert {answer.status_code for answer in changes} <= {200, 409}
     shown = api.ok(api.get(f"/cohorts/{cohort['id']}"))
-    with api.app.app_context(), in_school(Entry(api.school, read_only=True)):
-        (enrollment,) = db.session.query(Enrollment).filter(OPEN)
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
+        (enrollment,) = db.session.query(Enrollment).filter(CURRENT)
         assert str(enrollment.session_id) == shown["session"]
 
 
@@ -163,7 +163,7 @@ def test_a_student_who_leaves_the_school_is_in_no_cohort_and_takes_nothing(api, 
     for cohort in (last_year, this_year):
         make.enrolled(cohort, {"id": leaving}, {"id": staying})
 
-    with in_school(Entry(api.school)):
+    with in_transaction(SchoolBinding(api.school)):
         end_enrollments(student_id=leaving)
 
     assert ids_in(api, last_year) == ids_in(api, this_year) == [staying]

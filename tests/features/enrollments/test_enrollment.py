@@ -8,8 +8,8 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.cohorts.models import Enrollment
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 
 
 def enroll(api, cohort, students, batch=None):
@@ -32,7 +32,7 @@ def place_of(api, student_id):
 
 def history(api, student_id):
     """List a student's enrollments, the oldest first: batch, and whether it has ended."""
-    with in_school(Entry(api.school, read_only=True)):
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
         rows = db.session.query(Enrollment).filter_by(student_id=student_id).order_by(Enrollment.started_at)
         return [(str(row.batch_id), row.ended_at is not None) for row in rows]
 
@@ -181,7 +181,7 @@ def test_who_has_left_may_join_another_cohort_of_the_session(api, make):
 @pytest.mark.parametrize("status", ["GRADUATED", "WITHDRAWN"])
 def test_who_is_not_active_can_not_be_enrolled(api, make, status):
     cohort, active, gone = make.cohort(), make.student(), make.student()
-    with in_school(Entry(api.school)):
+    with in_transaction(SchoolBinding(api.school)):
         db.session.connection().exec_driver_sql(
             "UPDATE students SET status = %s WHERE id = %s", (status, gone["id"])
         )

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_of_twenty_at_once_one_is_entered(committing):
         answer = committing.api.using().post("/gradebooks", body(taught, assessment, score=number))
         return answer.status_code, number
 
-    answers = at_once(20, enter)
+    answers = run_concurrently(20, enter)
 
     assert sorted(status for status, _ in answers) == [200] + [409] * 19
     (entry,) = page(committing.api)["data"]
@@ -110,7 +110,9 @@ def test_removing_it_twice_at_once_removes_it_once(committing):
     assessment = committing.assessment(taught.subject, taught.term)
     made = committing.entry(assessment, taught.students[0], taught.cohort["id"])
 
-    answers = at_once(2, lambda _: committing.api.using().delete(f"/gradebooks/{made['id']}").status_code)
+    answers = run_concurrently(
+        2, lambda _: committing.api.using().delete(f"/gradebooks/{made['id']}").status_code
+    )
 
     assert sorted(answers) == [200, 404]
     assert [change[0] for change in logged(committing.api, made["id"])] == ["delete", "create"]

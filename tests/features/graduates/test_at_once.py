@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.client import ApiClient
 from tests.conftest import make_place
 from tests.factories import Factory
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def graduate(api, student):
@@ -21,7 +21,7 @@ def test_twenty_students_have_the_numbers_one_to_twenty(committing):
     committing.cohort_subject(cohort)
     students = committing.enrolled(cohort, *(committing.student() for _ in range(20)))
 
-    answers = at_once(20, lambda number: graduate(api, students[number]))
+    answers = run_concurrently(20, lambda number: graduate(api, students[number]))
 
     assert {answer.status_code for answer in answers} == {200}
     assert sorted(answer.get_json()["id"] for answer in answers) == list(range(1, 21))
@@ -33,7 +33,7 @@ def test_a_student_graduates_once(committing):
     api = committing.api
     student = committing.student()["id"]
 
-    answers = at_once(20, lambda _: graduate(api, student))
+    answers = run_concurrently(20, lambda _: graduate(api, student))
 
     refused = [answer.get_json()["message"] for answer in answers if answer.status_code == 409]
     assert refused == ["The student has graduated already."] * 19
@@ -46,7 +46,7 @@ def test_what_fails_leaves_no_gap(committing):
     committing.graduate(graduated)
     students = [committing.student()["id"] for _ in range(10)]
 
-    answers = at_once(
+    answers = run_concurrently(
         20, lambda number: graduate(api, graduated["id"] if number % 2 else students[number // 2])
     )
 
@@ -60,7 +60,9 @@ def test_schools_do_not_wait_for_each_other_nor_share_numbers(committing, app, t
     schools = [committing, Factory(ApiClient(app, document, place.admin_token, place.id))]
     students = [[make.student()["id"] for _ in range(10)] for make in schools]
 
-    answers = at_once(20, lambda number: graduate(schools[number % 2].api, students[number % 2][number // 2]))
+    answers = run_concurrently(
+        20, lambda number: graduate(schools[number % 2].api, students[number % 2][number // 2])
+    )
 
     assert {answer.status_code for answer in answers} == {200}
     assert [numbers(make.api) for make in schools] == [list(range(1, 11))] * 2
@@ -86,7 +88,7 @@ def test_graduating_enrolling_removing_and_new_subjects_follow_each_other(commit
             return client.post("/cohort-subjects", body)
         return client.patch(f"/cohorts/{cohorts[0]['id']}/remove_students", {"student_ids": [student]})
 
-    answers = at_once(20, work)
+    answers = run_concurrently(20, work)
 
     assert {answer.status_code for answer in answers} <= {200, 409, 422}
     assert {answer.status_code for answer in answers[10:15]} == {200}

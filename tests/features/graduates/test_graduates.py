@@ -8,8 +8,8 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.graduates.models import Graduate
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 
 
 def graduates(api, **query):
@@ -276,7 +276,7 @@ def test_a_page_is_a_bare_array_in_order_of_number(api, seven, query, found):
 
 
 def test_the_order_is_that_of_the_numbers_wherever_the_rows_lie(api, seven):
-    with in_school(Entry(api.school)):
+    with in_transaction(SchoolBinding(api.school)):
         # A row that is written anew lies behind the others.
         db.session.query(Graduate).filter_by(number=3).update({"graduation_class": "SSS 3"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from school_service.seed.defaults import TRAITS
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 PATH = "/metric-definitions"
 
@@ -88,7 +88,7 @@ def test_wrong_input_is_refused(api, body, wrong):
 def test_at_once_they_are_numbered_without_gaps_and_named_once(committing):
     names = ["Curiosity", "curiosity", "courage", "patience", "CURIOSITY", "tact"]
 
-    answers = at_once(6, lambda turn: add(committing.api.using(), names[turn]).status_code)
+    answers = run_concurrently(6, lambda turn: add(committing.api.using(), names[turn]).status_code)
 
     assert sorted(answers) == [200, 200, 200, 200, 409, 409]
     assert [position for _, position, _ in listed(committing.api)[:14]] == list(range(1, 15))

@@ -9,8 +9,8 @@ from sqlalchemy import delete
 
 from school_service.core.database import db
 from school_service.features.cohorts.models import Enrollment
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.features.metrics.sheets import AFFECTIVE, Observed
 from tests.features.scoresheets.sheets import counts
 
@@ -146,7 +146,7 @@ def test_they_cost_three_messages_however_many(make, messages):
 def test_they_hold_a_cohort_in_its_session(api, make, place):
     seen = Observed(make)
     counts(seen.send({"A/1": {"painting": 2}}))
-    with in_school(Entry(place.id)):
+    with in_transaction(SchoolBinding(place.id)):
         # Enrollments hold it too; without them, what was entered does.
         db.session.execute(delete(Enrollment).where(Enrollment.cohort_id == seen.cohort["id"]))
 

@@ -15,7 +15,7 @@ from tests.client import ApiClient, Document
 from tests.features.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, STUDENT, TRAITS, Observed, by_sheet, fill
 from tests.features.scoresheets.sheets import bad_rows, counts, sheet_of
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, saved
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 MOMENT = datetime(1900, 1, 20, 12)
 
@@ -446,7 +446,7 @@ def test_uploads_at_once_end_as_one_after_the_other(committing):
             seen.send(dict.fromkeys(seen.students, scores), name=f"{turn}.xlsx", api=seen.api.using())
         )
 
-    told = at_once(5, send)
+    told = run_concurrently(5, send)
 
     assert sorted(told) == [(4, 0, 4, 0, 0)] * 4 + [(4, 4, 0, 0, 0)]
     log = seen.log()
@@ -476,7 +476,7 @@ def test_an_upload_of_each_arm_while_students_move_between_them_loses_nothing(co
             answers.append(seen.upload(content, batch=batch, api=api).status_code)
         return answers
 
-    answers = at_once(5, work)
+    answers = run_concurrently(5, work)
 
     assert answers[:2] == [[200] * 3] * 2
     # Refused where the students are in the other arm, and never for any other reason.

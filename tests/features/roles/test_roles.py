@@ -9,7 +9,7 @@ import pytest
 from school_service.core.permissions import Permission
 from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def named(permission):
@@ -89,7 +89,9 @@ class TestCreatingARole:
         place = make_place(app, tenancy, "Aquinas College, Akure")
         api = ApiClient(app, document, place.admin_token, place.id)
 
-        answers = at_once(10, lambda _: api.using().post("/roles", {"name": "Cook", "avatar": 1}).status_code)
+        answers = run_concurrently(
+            10, lambda _: api.using().post("/roles", {"name": "Cook", "avatar": 1}).status_code
+        )
 
         assert sorted(answers) == [200] + [409] * 9
 
@@ -259,7 +261,7 @@ class TestSettingPermissions:
         # No two of these wishes share a permission: any mixture of two would show.
         wishes = [ids[number::8] for number in range(8)]
 
-        answers = at_once(8, lambda number: set_permissions(api.using(), role, *wishes[number]))
+        answers = run_concurrently(8, lambda number: set_permissions(api.using(), role, *wishes[number]))
 
         assert [answer.status_code for answer in answers] == [200] * 8
         for answer, wish in zip(answers, wishes, strict=True):
@@ -288,7 +290,7 @@ class TestSettingPermissions:
                     f"/users/{user['id']}/roles", {"role": role["id"]}
                 ),
             ]
-            added, given = at_once(2, lambda turn, works=works: works[turn]())
+            added, given = run_concurrently(2, lambda turn, works=works: works[turn]())
             assert added.status_code == 200
             assert given.status_code in {200, 403}
             links = api.ok(api.get(f"/users/{user['id']}"))["roles"]
@@ -397,7 +399,7 @@ class TestPermissions:
         api = ApiClient(app, document, place.admin_token, place.id)
         body = {"section": "canteen", "access": "read"}
 
-        answers = at_once(10, lambda _: api.using().post("/permissions", body).status_code)
+        answers = run_concurrently(10, lambda _: api.using().post("/permissions", body).status_code)
 
         assert sorted(answers) == [200] + [409] * 9
         [administrator] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from school_service.core.database import db
-from school_service.core.read_models import Statement
+from school_service.core.read_models import CompiledStatement
 from school_service.features.assessments import reads as assessments
 from school_service.features.cohort_subjects import reads as cohort_subjects
 from school_service.features.gradebooks import reads as gradebooks
 from school_service.features.metrics import reads as metrics
 from school_service.features.scoresheets import reads as scoresheets
 from school_service.web import rendering
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.conftest import make_place
 
 ENTRIES = 50_000
@@ -137,9 +137,9 @@ def test_no_list_reads_a_whole_table(app, school, name):
     school_id, ids = school
     read, make = READS[name]
 
-    with app.app_context(), in_school(Entry(school_id, read_only=True)):
+    with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
         reading = read(ids)
-        statement = reading.shape.statement(make.__name__, make)
+        statement = reading.template.statement(make)
         page = {"page_number": 0, "page_size": 50, "page_offset": 0}
         scanned, answer = explain(statement, {**reading.values, **page})
 
@@ -150,8 +150,8 @@ def test_no_list_reads_a_whole_table(app, school, name):
 def test_neither_does_a_metric_sheet(app, school):
     school_id, ids = school
 
-    with app.app_context(), in_school(Entry(school_id, read_only=True)):
-        statement = Statement(metrics.class_list(ids.cohort, ids.term, "AFFECTIVE"))
+    with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
+        statement = CompiledStatement(metrics.class_list(ids.cohort, ids.term, "AFFECTIVE"))
         scanned, answer = explain(statement, {})
 
     assert len(answer) == 8

@@ -12,7 +12,7 @@ from openpyxl import Workbook
 
 from tests.features.scoresheets.sheets import bad_rows, counts, download, fill, scores, sheet_of, upload
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, handmade, row_xml, saved, sheet_xml
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 MOMENT = datetime(1900, 1, 20, 12)
 
@@ -357,7 +357,7 @@ def test_uploads_at_once_end_as_one_after_the_other(committing):
         content = sheet_of(*(row(number, turn) for number in exam.students))
         return counts(exam.upload(content, f"{turn}.xlsx", exam.api.using()))
 
-    told = at_once(6, send)
+    told = run_concurrently(6, send)
 
     assert sorted(told) == [(4, 0, 4, 0, 0)] * 5 + [(4, 4, 0, 0, 0)]
     (last,) = set(exam.scores().values())
@@ -380,7 +380,7 @@ def test_scores_by_hand_meanwhile_are_seen_or_come_after(committing):
             return exam.upload(content, api=api).status_code
         return api.post("/gradebooks", {**body, "student": exam.students[f"A/{turn - 1}"]}).status_code
 
-    answers = at_once(6, work)
+    answers = run_concurrently(6, work)
 
     assert answers[:2] == [200, 200]
     by_hand = answers[2:].count(200)
@@ -399,7 +399,7 @@ def test_the_assessment_deleted_meanwhile_is_not_found(committing):
         answer = exam.upload(sheet_of(row("A/1", 1)), api=api) if turn else api.delete(path)
         return answer.status_code
 
-    deleted, uploaded = at_once(2, work)
+    deleted, uploaded = run_concurrently(2, work)
 
     assert deleted == 200
     assert uploaded in {200, 404}

@@ -9,6 +9,7 @@ import pytest
 
 from tests.client import ApiClient
 from tests.conftest import make_place
+from tests.factories import UNKNOWN_ID
 
 YEAR = {"name": "2025/2026", "start_date": "2025-09-08", "end_date": "2026-07-24"}
 
@@ -202,11 +203,11 @@ def test_the_other_school_has_its_own(api, other_api, make, make_other):
     [
         ("GET", "/sessions", "read:terms"),
         ("POST", "/sessions", "write:terms"),
-        ("GET", f"/sessions/{uuid4()}", "read:terms"),
-        ("PATCH", f"/sessions/{uuid4()}", "write:terms"),
+        ("GET", f"/sessions/{UNKNOWN_ID}", "read:terms"),
+        ("PATCH", f"/sessions/{UNKNOWN_ID}", "write:terms"),
         ("GET", "/terms", "read:terms"),
         ("POST", "/terms", "write:terms"),
-        ("GET", f"/terms/{uuid4()}", "read:terms"),
+        ("GET", f"/terms/{UNKNOWN_ID}", "read:terms"),
     ],
 )
 def test_each_operation_asks_for_its_permission(make, method, path, permission):

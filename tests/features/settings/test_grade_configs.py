@@ -13,9 +13,9 @@ from school_service.core.records import add
 from school_service.features.settings.models import GradeConfiguration
 from school_service.features.settings.service import grade_of
 from school_service.web.error_responses import handle
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
-from tests.threads import at_once
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.threads import run_concurrently
 
 WAEC = [
     ("A1", 75, 100, "Excellent"),
@@ -206,7 +206,7 @@ def test_what_touches_no_band_is_none(api, make, lower, upper):
 def test_of_many_that_overlap_at_once_one_is_made(committing):
     committing.without_grade_bands()
 
-    answers = at_once(
+    answers = run_concurrently(
         20, lambda number: committing.api.using().post("/grade-configs", new_band(number, 50, str(number)))
     )
 
@@ -228,12 +228,12 @@ def test_bands_side_by_side_are_made_and_deleted_at_once(committing):
             return api.delete(f"/grade-configs/{ids[number]}")
         return api.post("/grade-configs", new_band(number, number + 0.99))
 
-    assert {answer.status_code for answer in at_once(20, work)} == {200}
+    assert {answer.status_code for answer in run_concurrently(20, work)} == {200}
     assert [one["lower_threshold"] for one in bands(committing.api)] == list(range(19, 9, -1))
 
 
 def test_an_overlap_that_the_database_alone_notices_is_a_conflict(api, rehearsed):
-    with pytest.raises(IntegrityError) as refused, in_school(Entry(api.school)):
+    with pytest.raises(IntegrityError) as refused, in_transaction(SchoolBinding(api.school)):
         add(GradeConfiguration(**new_band(Decimal(50), Decimal(50))))
 
     with rehearsed.test_request_context(method="POST"):
@@ -324,14 +324,14 @@ def test_a_band_in_use_can_be_changed(api, make):
 
 @pytest.mark.parametrize(("percentage", "letter"), GRADES)
 def test_every_percentage_has_its_grade(api, percentage, letter):
-    with api.app.app_context(), in_school(Entry(api.school, read_only=True)):
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
         assert grade_of(Decimal(percentage)).letter_grade == letter
 
 
 def test_below_the_lowest_band_there_is_no_grade(api, make):
     make.without_grade_bands().grade_band(40, 100, letter_grade="P")
 
-    with in_school(Entry(api.school, read_only=True)):
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
         assert grade_of(Decimal("39.99")) is None
         assert grade_of(Decimal(40)).letter_grade == "P"
 

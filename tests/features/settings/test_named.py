@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from school_service.seed import defaults as usual
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def test_of_one_that_is_deleted_and_taken_at_once_there_is_one_or_the_other(comm
             return api.using().delete(f"/departments/{departments[number // 2]}")
         return api.using().post("/employees", bodies[number // 2])
 
-    answers = at_once(12, work)
+    answers = run_concurrently(12, work)
 
     for taken, deleted in zip(answers[::2], answers[1::2], strict=True):
         assert (taken.status_code, deleted.status_code) in {(200, 409), (422, 200)}
@@ -188,7 +188,7 @@ def test_a_list_costs_three_round_trips_however_long_it_is(api, make, kind, mess
 
 def test_of_many_with_one_name_at_once_one_is_made(committing):
     for kind in KINDS:
-        answers = at_once(
+        answers = run_concurrently(
             10, lambda _, kind=kind: committing.api.using().post(kind.path, {"name": "Estates"})
         )
 

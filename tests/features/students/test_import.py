@@ -16,7 +16,7 @@ from school_service.features.users import service as users
 from tests.client import ApiClient, Document
 from tests.conftest import make_place
 from tests.sheets.workbooks import handmade, saved, sheet_xml, workbook, zipped
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 LEAST = ["first_name", "last_name", "admission_number"]
 NOTHING = {"rows": 0, "created": 0, "errors": []}
@@ -497,7 +497,7 @@ def test_the_same_sheet_at_once_is_imported_once(app, tenancy, document):
     api = ApiClient(app, document, place.admin_token, place.id)
     contents = [sheet(*people(60)), sheet(*reversed(people(60)))]
 
-    answers = at_once(4, lambda number: upload(api, contents[number % 2]))
+    answers = run_concurrently(4, lambda number: upload(api, contents[number % 2]))
 
     done = [answer for answer in answers if answer.status_code == 200]
     assert [answer.get_json() for answer in done] == [created(60)]
@@ -518,7 +518,7 @@ def test_imports_and_single_students_at_once_leave_no_gap(app, tenancy, document
         body = {"first_name": "Ada", "last_name": "Obi", "admission_number": f"LJ{number + 1}/00015"}
         return api.post("/students", body).status_code
 
-    answers = at_once(6, work)
+    answers = run_concurrently(6, work)
 
     numbers = sorted(student["number"] for student in listed(api))
     assert numbers == list(range(1, len(numbers) + 1))

@@ -8,11 +8,12 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.students.models import GRADUATED, Student
-from school_service.web.request_scope import in_school
-from tenants.connections.binding import Entry
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.client import ApiClient
 from tests.conftest import make_place
-from tests.threads import at_once
+from tests.factories import UNKNOWN_ID
+from tests.threads import run_concurrently
 
 GUARDIAN = {
     "full_name": "Ngozi Bàlógun",
@@ -41,7 +42,7 @@ def user_of(api, student):
 
 
 def graduate(place, student):
-    with in_school(Entry(place.id)):
+    with in_transaction(SchoolBinding(place.id)):
         db.session.get(Student, UUID(student["id"])).status = GRADUATED
 
 
@@ -442,8 +443,8 @@ def test_the_other_school_has_its_own(api, other_api, make, make_other):
     [
         ("GET", "/students", "read:students"),
         ("POST", "/students", "write:students"),
-        ("GET", f"/students/{uuid4()}", "read:students"),
-        ("PATCH", f"/students/{uuid4()}", "write:students"),
+        ("GET", f"/students/{UNKNOWN_ID}", "read:students"),
+        ("PATCH", f"/students/{UNKNOWN_ID}", "write:students"),
         ("GET", "/students/import-template", "read:students"),
         ("POST", "/students/import-sheet", "write:students"),
     ],
@@ -468,7 +469,7 @@ def test_many_at_once_get_numbers_without_gaps(app, tenancy, document):
         fields = {"admission_number": f"HW/{number // 3}"} if number < 6 else {"username": f"HW/{number}"}
         return api.post("/students", {**LEAST, "admission_number": f"HW/X{number}", **fields}).status_code
 
-    created = at_once(12, create)
+    created = run_concurrently(12, create)
 
     assert sorted(created) == [200] * 8 + [409] * 4
     assert sorted(student["number"] for student in listed(api)) == list(range(1, 9))

@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.factories import UNKNOWN_ID
+
 
 def test_a_subject_is_created_and_listed(api, make, place):
     made = make.subject(name="  Mathematics ", code=" MTH ")
@@ -119,7 +121,7 @@ def test_the_other_school_has_its_own(api, other_api, make, make_other):
     [
         ("GET", "/templates", "read:subjects"),
         ("POST", "/templates", "write:subjects"),
-        ("DELETE", f"/templates/{uuid4()}", "delete:subjects"),
+        ("DELETE", f"/templates/{UNKNOWN_ID}", "delete:subjects"),
     ],
 )
 def test_each_operation_asks_for_its_permission(make, method, path, permission):

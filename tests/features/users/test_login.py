@@ -15,7 +15,7 @@ from school_service.auth import login_throttle as tries
 from school_service.auth import passwords
 from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 def sign_in(api, username="admin", password=PASSWORD, **options):
@@ -274,7 +274,7 @@ class TestTooManyWrongOnes:
         assert self.wrong(api, 6) == [401] * 5 + [429]
 
     def test_they_are_counted_by_address_too(self, api, monkeypatch):
-        monkeypatch.setattr(tries, "FROM_ADDRESS", RateLimitItemPerMinute(15, namespace="test"))
+        monkeypatch.setattr(tries, "ADDRESS_LIMIT", RateLimitItemPerMinute(15, namespace="test"))
         here, there = {"REMOTE_ADDR": "10.0.0.1"}, {"REMOTE_ADDR": "10.0.0.2"}
         answers = [sign_in(api, f"user{number}", "x", environ_base=here).status_code for number in range(17)]
 
@@ -285,7 +285,7 @@ class TestTooManyWrongOnes:
     def test_one_school_does_not_use_up_the_tries_of_another_from_an_address(
         self, api, other_api, monkeypatch
     ):
-        monkeypatch.setattr(tries, "FROM_ADDRESS", RateLimitItemPerMinute(3, namespace="test"))
+        monkeypatch.setattr(tries, "ADDRESS_LIMIT", RateLimitItemPerMinute(3, namespace="test"))
         assert self.wrong(api, 4)[-1] == 429
 
         assert sign_in(other_api).status_code == 200
@@ -294,7 +294,9 @@ class TestTooManyWrongOnes:
         place = make_place(app, tenancy, "Christ the King College, Onitsha")
         api = ApiClient(app, document, place.admin_token, place.id)
 
-        answers = at_once(20, lambda number: sign_in(api.using(), password=f"wrong {number}").status_code)
+        answers = run_concurrently(
+            20, lambda number: sign_in(api.using(), password=f"wrong {number}").status_code
+        )
 
         assert Counter(answers) == {401: 10, 429: 10}
         assert sign_in(api).status_code == 429

@@ -9,7 +9,7 @@ import pytest
 
 from tests.client import ApiClient
 from tests.conftest import make_place
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 NEW = {"username": "ada", "password": "s3cret", "first_name": "Ada", "last_name": "Obi", "gender": "FEMALE"}
 
@@ -133,7 +133,7 @@ class TestCreating:
         place = make_place(app, tenancy, "King's College, Lagos")
         api = ApiClient(app, document, place.admin_token, place.id)
 
-        answers = at_once(20, lambda _: api.using().post("/users", NEW).status_code)
+        answers = run_concurrently(20, lambda _: api.using().post("/users", NEW).status_code)
 
         assert sorted(answers) == [200] + [409] * 19
         assert api.ok(api.get("/users?search=ada"))["total"] == 1
@@ -440,7 +440,9 @@ class TestDeletingAndRestoring:
         api = ApiClient(app, document, place.admin_token, place.id)
         user = api.ok(api.post("/users", NEW))["user"]
 
-        answers = at_once(10, lambda _: api.using().delete(f"/users/{user['id']}/delete").status_code)
+        answers = run_concurrently(
+            10, lambda _: api.using().delete(f"/users/{user['id']}/delete").status_code
+        )
 
         assert sorted(answers) == [200] + [404] * 9
 
@@ -472,7 +474,7 @@ class TestRolesOfAUser:
         role = api.ok(api.post("/roles", {"name": "Cook", "avatar": 1}))
 
         path = f"/users/{user['id']}/roles"
-        answers = at_once(10, lambda _: api.using().put(path, {"role": role["id"]}).status_code)
+        answers = run_concurrently(10, lambda _: api.using().put(path, {"role": role["id"]}).status_code)
 
         assert answers == [200] * 10
         assert len(api.ok(api.get(f"/users/{user['id']}"))["roles"]) == 1

@@ -16,7 +16,7 @@ import pytest
 from school_service.auth.tokens import issue_user_token
 from tenants import pg_programs as programs
 from tenants.backups.backup import back_up
-from tenants.backups.checksums import fingerprints
+from tenants.backups.checksums import table_checksums
 from tenants.backups.restore import restore
 from tenants.exceptions import AlreadyExists, BackupRefused, NotInstalled, ProgramMissing, UnknownSchool
 from tenants.migrations.migration_sql import head
@@ -31,7 +31,7 @@ from tests.tenants.catalogue import drift, read_catalogue
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
 from tests.tenants.migrations.histories import later_history
 from tests.tenants.provisioning.test_create import traces, users_seen
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def file(tmp_path):
 def contents(tenancy, school):
     """Take the fingerprints of a school's tables."""
     with tenancy.admin.begin() as connection:
-        return fingerprints(connection, school.schema)
+        return table_checksums(connection, school.schema)
 
 
 def catalogue(tenancy, school):
@@ -482,7 +482,7 @@ def test_of_two_that_restore_at_once_one_succeeds(tenancy, school, file):
         except AlreadyExists:
             return None
 
-    assert sorted(map(str, at_once(2, run))) == sorted([str(copy), "None"])
+    assert sorted(map(str, run_concurrently(2, run))) == sorted([str(copy), "None"])
     assert {kind for (kind,) in traces(tenancy, copy)} == {"role", "schema", "membership", "row"}
 
 
@@ -500,7 +500,7 @@ def test_a_backup_waits_for_a_migration_and_is_of_one_revision(tenancy, school, 
             migrating.commit()
             return None
 
-        _, manifest = at_once(2, work)
+        _, manifest = run_concurrently(2, work)
 
     copy = restore(tenancy, file, school_id=uuid4())
     assert "column classrooms.motto" in catalogue(tenancy, copy)

@@ -8,8 +8,8 @@ import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import text
 
-from tenants.connections.binding import Entry, Rules
-from tenants.connections.engines import enter
+from tenants.connections.binding import BindingOptions, SchoolBinding
+from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import (
     ClientUnknown,
     NotInstalled,
@@ -23,7 +23,7 @@ from tenants.registry.clients import create_client, revoke_client
 from tenants.registry.schools import change_school
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import execute, guarded, installation, rules_of, working
+from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
 
 
 @pytest.fixture(scope="module")
@@ -63,27 +63,27 @@ def role_inside(sessions, entry):
 
 
 def test_an_open_school_is_entered(sessions, school):
-    assert role_inside(sessions, Entry(school.id)) == school.schema
+    assert role_inside(sessions, SchoolBinding(school.id)) == school.schema
 
 
 def test_an_unknown_school(sessions):
-    with pytest.raises(UnknownSchool), working(sessions, Entry(uuid4())):
+    with pytest.raises(UnknownSchool), working(sessions, SchoolBinding(uuid4())):
         pass
 
 
 def test_a_suspended_school_is_closed_at_once_and_open_again_at_once(sessions, school, change):
     change(status="suspended")
-    with pytest.raises(SchoolSuspended), working(sessions, Entry(school.id)):
+    with pytest.raises(SchoolSuspended), working(sessions, SchoolBinding(school.id)):
         pass
 
     change(status="active")
-    assert role_inside(sessions, Entry(school.id)) == school.schema
+    assert role_inside(sessions, SchoolBinding(school.id)) == school.schema
 
 
 def test_a_school_at_another_revision_is_not_served(sessions, school, change):
     change(revision="t9999")
 
-    with pytest.raises(SchoolUpgrading), working(sessions, Entry(school.id)):
+    with pytest.raises(SchoolUpgrading), working(sessions, SchoolBinding(school.id)):
         pass
 
 
@@ -92,12 +92,12 @@ def test_a_school_at_another_revision_is_not_served(sessions, school, change):
     [(("t0000", head()), True), ((head(), "t9999"), True), (("t0000",), False), ((), False)],
 )
 def test_any_of_the_revisions_that_the_code_serves_will_do(engine, school, serves, served):
-    sessions = guarded(engine, Rules(roles=True, serves=serves))
+    sessions = bound_sessions(engine, BindingOptions(roles=True, serves=serves))
 
     if served:
-        assert role_inside(sessions, Entry(school.id)) == school.schema
+        assert role_inside(sessions, SchoolBinding(school.id)) == school.schema
     else:
-        with pytest.raises(SchoolUpgrading), working(sessions, Entry(school.id)):
+        with pytest.raises(SchoolUpgrading), working(sessions, SchoolBinding(school.id)):
             pass
 
 
@@ -105,19 +105,19 @@ def test_a_client_of_all_schools_enters_those_made_later_too(sessions, tenancy, 
     everywhere = client(all_schools=True)
     later = tagged_school(tenancy, rows=0)
 
-    assert role_inside(sessions, Entry(later.id, client=everywhere)) == later.schema
+    assert role_inside(sessions, SchoolBinding(later.id, client=everywhere)) == later.schema
 
 
 def test_a_client_enters_the_schools_it_was_granted_alone(sessions, school, schools, client):
     listed = client(school_ids=[school.id])
 
-    assert role_inside(sessions, Entry(school.id, client=listed)) == school.schema
-    with pytest.raises(SchoolForbidden), working(sessions, Entry(schools[0].id, client=listed)):
+    assert role_inside(sessions, SchoolBinding(school.id, client=listed)) == school.schema
+    with pytest.raises(SchoolForbidden), working(sessions, SchoolBinding(schools[0].id, client=listed)):
         pass
 
 
 def test_a_client_of_no_school_enters_none(sessions, school, client):
-    with pytest.raises(SchoolForbidden), working(sessions, Entry(school.id, client=client())):
+    with pytest.raises(SchoolForbidden), working(sessions, SchoolBinding(school.id, client=client())):
         pass
 
 
@@ -126,28 +126,31 @@ def test_a_client_of_listed_schools_learns_nothing_of_others(sessions, school, c
     change(status="suspended")
 
     for school_id in (school.id, uuid4()):
-        with pytest.raises(SchoolForbidden), working(sessions, Entry(school_id, client=elsewhere)):
+        with pytest.raises(SchoolForbidden), working(sessions, SchoolBinding(school_id, client=elsewhere)):
             pass
 
 
 def test_a_client_of_all_schools_is_told_that_a_school_is_unknown(sessions, client):
-    with pytest.raises(UnknownSchool), working(sessions, Entry(uuid4(), client=client(all_schools=True))):
+    with (
+        pytest.raises(UnknownSchool),
+        working(sessions, SchoolBinding(uuid4(), client=client(all_schools=True))),
+    ):
         pass
 
 
 def test_an_unknown_client(sessions, school):
-    with pytest.raises(ClientUnknown), working(sessions, Entry(school.id, client="nobody")):
+    with pytest.raises(ClientUnknown), working(sessions, SchoolBinding(school.id, client="nobody")):
         pass
 
 
 def test_a_revoked_client_is_out_at_once(sessions, tenancy, school, client):
     revoked = client(all_schools=True)
-    assert role_inside(sessions, Entry(school.id, client=revoked)) == school.schema
+    assert role_inside(sessions, SchoolBinding(school.id, client=revoked)) == school.schema
 
     with tenancy.admin.begin() as connection:
         revoke_client(connection, revoked)
 
-    with pytest.raises(ClientUnknown), working(sessions, Entry(school.id, client=revoked)):
+    with pytest.raises(ClientUnknown), working(sessions, SchoolBinding(school.id, client=revoked)):
         pass
 
 
@@ -156,7 +159,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
     granted = client(all_schools=True, **grant)
 
     with sessions() as session:
-        state = enter(session, Entry(school.id, client=granted, client_state=granted))
+        state = begin_in_school(session, SchoolBinding(school.id, client=granted, client_state=granted))
 
     assert (state["all_permissions"], state["permissions"]) == (
         grant.get("all_permissions", False),
@@ -167,7 +170,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
 def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(sessions, school):
     # Its token names the school and no permissions, and the operator has granted it none.
     with sessions() as session:
-        state = enter(session, Entry(school.id, client_state="nobody"))
+        state = begin_in_school(session, SchoolBinding(school.id, client_state="nobody"))
 
         assert (state["all_permissions"], state["permissions"]) == (False, [])
         assert session.scalars(text("SELECT current_user")).one() == school.schema
@@ -176,9 +179,11 @@ def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(se
 def test_the_state_of_a_user_is_read_inside_the_school(sessions, school):
     state = "SELECT username, current_user AS role FROM users WHERE username = %s"
     with sessions() as session:
-        found = enter(session, Entry(school.id, state=state, state_parameters=("admin",)))
+        found = begin_in_school(session, SchoolBinding(school.id, state=state, state_parameters=("admin",)))
         session.rollback()
-        missing = enter(session, Entry(school.id, state=state, state_parameters=("nobody",)))
+        missing = begin_in_school(
+            session, SchoolBinding(school.id, state=state, state_parameters=("nobody",))
+        )
 
     assert (found["username"], found["role"]) == ("admin", school.schema)
     assert missing is None
@@ -188,7 +193,7 @@ def test_a_refusal_leaves_no_transaction_open(sessions, engine, school, change):
     change(status="suspended")
     with sessions() as session:
         with pytest.raises(SchoolSuspended):
-            enter(session, Entry(school.id))
+            begin_in_school(session, SchoolBinding(school.id))
 
         assert not session.in_transaction()
     with engine.raw_connection().cursor() as cursor:
@@ -199,9 +204,9 @@ def test_entering_costs_one_message_whoever_enters(sessions, engine, school, cli
     engine.connect().close()
     everywhere = client(all_schools=True)
     for entry in (
-        Entry(school.id),
-        Entry(school.id, state="SELECT %s AS one", state_parameters=("1",)),
-        Entry(school.id, client=everywhere, client_state=everywhere),
+        SchoolBinding(school.id),
+        SchoolBinding(school.id, state="SELECT %s AS one", state_parameters=("1",)),
+        SchoolBinding(school.id, client=everywhere, client_state=everywhere),
     ):
         CountingCursor.messages = sent = []
         with working(sessions, entry):
@@ -216,7 +221,7 @@ def test_without_a_registry_the_message_says_what_to_do(server, make_engine):
 
         with (
             pytest.raises(NotInstalled, match="tenants init"),
-            working(guarded(engine, rules_of(tenancy)), Entry(uuid4())),
+            working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(uuid4())),
         ):
             pass
         engine.dispose()
@@ -230,7 +235,7 @@ def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
 
         with (
             pytest.raises(NotInstalled, match="tenants init"),
-            working(guarded(engine, rules_of(tenancy)), Entry(uuid4())),
+            working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(uuid4())),
         ):
             pass
         engine.dispose()

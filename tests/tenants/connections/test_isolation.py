@@ -16,20 +16,21 @@ from sqlalchemy.orm import sessionmaker
 from school_service.app import create_app
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
-from tenants.connections.binding import Entry
-from tenants.connections.engines import SchoolDialect, ask, enter, serving_engine
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import SchoolDialect, execute_batch, serving_engine
+from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.conftest import Way
 from tests.pgbouncer import is_bouncer, reconnect
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
-from tests.tenants.installations import execute, guarded, installation, rules_of, working
+from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
 
 WAYS = [
     pytest.param(None, id="one login"),
     pytest.param(Way(logins=2), id="two logins"),
-    pytest.param(Way(logins=2, bouncer=True), id="pgbouncer"),
+    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer"),
 ]
 
 TAGS = "SELECT name FROM classrooms WHERE level = 'tag' ORDER BY name"
@@ -48,7 +49,7 @@ def leaks(sessions, engine, schools):
     """Try, twice in each of two schools, all that must not show a row of another; list what it showed."""
     found = []
     for school, other in [*zip(schools, reversed(schools), strict=True)] * 2:
-        inside = Entry(school.id)
+        inside = SchoolBinding(school.id)
         shown = {
             "its own tables": [tag for tag in tags(sessions, TAGS, inside) if tag != school.id],
             "the other's tables": tags(sessions, f'SELECT name FROM "{other.schema}".classrooms', inside),
@@ -65,7 +66,7 @@ def tags(sessions, sql, entry):
     with sessions() as session:
         try:
             if entry is not None:
-                enter(session, entry)
+                begin_in_school(session, entry)
             found = [tag_of(name) for name in session.scalars(text(sql))]
             session.commit()
         except (DBAPIError, NoSchool):
@@ -92,9 +93,9 @@ class WrongSchool(SchoolDialect):
     supports_statement_cache = True
     before = None
 
-    def binding(self, entry, rules):
+    def binding_batch(self, entry, options):
         meant, self.before = self.before or entry, entry
-        return super().binding(meant, rules)
+        return super().binding_batch(meant, options)
 
 
 class WithoutRole(SchoolDialect):
@@ -102,8 +103,8 @@ class WithoutRole(SchoolDialect):
 
     supports_statement_cache = True
 
-    def binding(self, entry, rules):
-        message, parameters = super().binding(entry, rules)
+    def binding_batch(self, entry, options):
+        message, parameters = super().binding_batch(entry, options)
         return "".join(line for line in message.splitlines(True) if "SET LOCAL ROLE" not in line), parameters
 
 
@@ -112,8 +113,8 @@ class WithoutPath(SchoolDialect):
 
     supports_statement_cache = True
 
-    def binding(self, entry, rules):
-        message, parameters = super().binding(entry, rules)
+    def binding_batch(self, entry, options):
+        message, parameters = super().binding_batch(entry, options)
         return "".join(line for line in message.splitlines(True) if "search_path" not in line), parameters
 
 
@@ -122,8 +123,8 @@ class ForTheSession(SchoolDialect):
 
     supports_statement_cache = True
 
-    def binding(self, entry, rules):
-        message, parameters = super().binding(entry, rules)
+    def binding_batch(self, entry, options):
+        message, parameters = super().binding_batch(entry, options)
         return message.replace("SET LOCAL", "SET"), parameters
 
 
@@ -133,11 +134,11 @@ class Once(ForTheSession):
     supports_statement_cache = True
     bound = False
 
-    def binding(self, entry, rules):
+    def binding_batch(self, entry, options):
         if self.bound:
-            return self.begin_words(entry.read_only), ()
+            return self.begin_statement(entry.read_only), ()
         self.bound = True
-        return super().binding(entry, rules)
+        return super().binding_batch(entry, options)
 
 
 class Trusting(ForTheSession):
@@ -145,7 +146,7 @@ class Trusting(ForTheSession):
 
     supports_statement_cache = True
 
-    def demand_school(self, cursor):
+    def require_binding(self, cursor):
         pass
 
 
@@ -181,7 +182,7 @@ def test_nothing_leaks(sessions, engine, schools):
 def test_a_school_sees_its_own_rows(sessions, schools):
     # The other tests would hold of a session that sees nothing at all.
     for school in schools:
-        assert tags(sessions, TAGS, Entry(school.id)) == [school.id] * 2
+        assert tags(sessions, TAGS, SchoolBinding(school.id)) == [school.id] * 2
 
 
 @pytest.mark.parametrize(
@@ -192,40 +193,40 @@ def test_a_school_sees_its_own_rows(sessions, schools):
         (ForTheSession, {"the connection given back"}),
     ],
 )
-def test_the_detector_sees_a_broken_binding(broken_engine, rules, schools, dialect, shown):
+def test_the_detector_sees_a_broken_binding(broken_engine, options, schools, dialect, shown):
     engine = broken_engine(dialect)
 
-    found = leaks(guarded(engine, rules), engine, schools)
+    found = leaks(bound_sessions(engine, options), engine, schools)
 
     assert {leak.asked for leak in found} >= shown
     assert {leak.seen for leak in found} <= {school.id for school in schools}
 
 
 def test_the_detector_sees_a_missing_role_of_a_login_that_may_do_everything(
-    broken_engine, rules, schools, tenancy
+    broken_engine, options, schools, tenancy
 ):
     engine = broken_engine(WithoutRole, tenancy.admin_url)
 
-    found = leaks(guarded(engine, rules), engine, schools)
+    found = leaks(bound_sessions(engine, options), engine, schools)
 
     assert {leak.asked for leak in found} >= {"the other's tables", "the registry"}
 
 
-def test_the_detector_sees_sessions_that_nobody_guards(broken_engine, rules, schools):
+def test_the_detector_sees_sessions_that_nobody_guards(broken_engine, options, schools):
     engine = broken_engine(Trusting)
-    with working(guarded(engine, rules), Entry(schools[0].id)):
+    with working(bound_sessions(engine, options), SchoolBinding(schools[0].id)):
         pass
 
     assert tags(sessionmaker(engine), TAGS, None) == [schools[0].id] * 2
 
 
 @pytest.mark.parametrize("dialect", [WithoutRole, WithoutPath])
-def test_a_binding_that_forgets_half_shows_nothing(broken_engine, rules, schools, dialect):
+def test_a_binding_that_forgets_half_shows_nothing(broken_engine, options, schools, dialect):
     engine = broken_engine(dialect)
 
     with (
         pytest.raises(DBAPIError) as caught,
-        working(guarded(engine, rules), Entry(schools[0].id)) as session,
+        working(bound_sessions(engine, options), SchoolBinding(schools[0].id)) as session,
     ):
         session.execute(text(TAGS))
 
@@ -256,7 +257,7 @@ def test_the_engine_alone_sends_no_statement_either(engine):
         with pytest.raises(NoSchool):
             connection.execute(text("SELECT :number"), [{"number": 1}, {"number": 2}])
         with pytest.raises(NoSchool):
-            ask(connection, "SELECT 1", None)
+            execute_batch(connection, "SELECT 1", None)
 
 
 @pytest.fixture
@@ -286,7 +287,7 @@ def test_the_serving_login_finds_no_table(tenancy, schools, make_public):
 def test_a_school_finds_no_table_of_public(sessions, schools, make_public):
     make_public("playground")
 
-    with pytest.raises(DBAPIError) as caught, working(sessions, Entry(schools[0].id)) as session:
+    with pytest.raises(DBAPIError) as caught, working(sessions, SchoolBinding(schools[0].id)) as session:
         session.execute(text("SELECT name FROM playground"))
 
     assert caught.value.orig.pgcode == "42P01"
@@ -295,7 +296,7 @@ def test_a_school_finds_no_table_of_public(sessions, schools, make_public):
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
 def test_the_next_transaction_needs_a_school_of_its_own(sessions, schools, end):
     with sessions() as session:
-        enter(session, Entry(schools[0].id))
+        begin_in_school(session, SchoolBinding(schools[0].id))
         getattr(session, end)()
 
         with pytest.raises(NoSchool):
@@ -305,7 +306,7 @@ def test_the_next_transaction_needs_a_school_of_its_own(sessions, schools, end):
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "COMMIT; BEGIN; COMMIT"])
 def test_a_transaction_ended_by_hand_does_not_go_on(sessions, schools, end):
     with sessions() as session:
-        enter(session, Entry(schools[0].id))
+        begin_in_school(session, SchoolBinding(schools[0].id))
         session.execute(text(end))
 
         with pytest.raises(NoSchool):
@@ -315,10 +316,10 @@ def test_a_transaction_ended_by_hand_does_not_go_on(sessions, schools, end):
 def test_the_school_of_a_transaction_never_changes(sessions, schools):
     school, other = schools
     with sessions() as session:
-        enter(session, Entry(school.id))
+        begin_in_school(session, SchoolBinding(school.id))
 
         with pytest.raises(SchoolChosen):
-            enter(session, Entry(other.id))
+            begin_in_school(session, SchoolBinding(other.id))
 
         assert {tag_of(name) for name in session.scalars(text(TAGS))} == {school.id}
 
@@ -328,7 +329,7 @@ def test_the_school_of_a_transaction_never_changes(sessions, schools):
 
 def test_a_savepoint_keeps_the_binding(sessions, schools):
     school = schools[0]
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         with session.begin_nested():
             assert {tag_of(name) for name in session.scalars(text(TAGS))} == {school.id}
         with pytest.raises(DBAPIError), session.begin_nested():
@@ -338,7 +339,7 @@ def test_a_savepoint_keeps_the_binding(sessions, schools):
 
 
 def test_a_savepoint_undone_takes_its_rows_with_it(sessions, schools):
-    with working(sessions, Entry(schools[0].id)) as session:
+    with working(sessions, SchoolBinding(schools[0].id)) as session:
         before = session.scalars(text("SELECT count(*) FROM classrooms")).one()
         with session.begin_nested() as savepoint:
             session.execute(text("DELETE FROM classrooms"))
@@ -503,10 +504,10 @@ def test_the_registrys_login_enters_no_school_of_the_others(tenancy, schools):
 )
 def test_a_setting_left_on_the_connection_changes_nothing(sessions, schools, leftover):
     school, other = schools
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         session.execute(text(leftover.format(other=other.schema)))
 
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         assert {tag_of(name) for name in session.scalars(text(TAGS))} == {school.id}
         assert session.scalars(text("SELECT current_user")).one() == school.schema
         assert session.scalars(text("SHOW transaction_read_only")).one() == "off"
@@ -526,9 +527,9 @@ def test_without_roles_the_path_alone_keeps_schools_apart(server):
     with installation(server, roles=False) as tenancy:
         schools = tagged_school(tenancy), tagged_school(tenancy)
         engine = serving_engine(tenancy.serving_url, pool_size=1)
-        sessions = guarded(engine, rules_of(tenancy))
+        sessions = bound_sessions(engine, binding_options(tenancy))
         found = leaks(sessions, engine, schools)
-        seen = [tags(sessions, TAGS, Entry(school.id)) for school in schools]
+        seen = [tags(sessions, TAGS, SchoolBinding(school.id)) for school in schools]
         engine.dispose()
 
     # Whoever names another schema reaches it: what the roles are for.

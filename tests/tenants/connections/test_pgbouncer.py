@@ -11,17 +11,17 @@ from sqlalchemy.exc import DBAPIError, InternalError
 
 from school_service.app import create_app
 from school_service.core.database import db
-from tenants.connections.binding import Entry
-from tenants.connections.engines import enter
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.client import ApiClient
 from tests.conftest import Way
 from tests.tenants.conftest import tag_of, tagged_school
-from tests.tenants.installations import execute, guarded, working
-from tests.threads import at_once
+from tests.tenants.installations import bound_sessions, execute, working
+from tests.threads import run_concurrently
 
 # Each login has one connection of the server's.
-WAYS = [pytest.param(Way(logins=2, bouncer=True), id="pgbouncer")]
+WAYS = [pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer")]
 
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
@@ -36,9 +36,9 @@ def schools(tenancy):
 
 
 @pytest.fixture
-def clients(make_engine, rules):
+def clients(make_engine, options):
     """Two clients, each with a connection of its own to PgBouncer."""
-    return guarded(make_engine(), rules), guarded(make_engine(), rules)
+    return bound_sessions(make_engine(), options), bound_sessions(make_engine(), options)
 
 
 def backend(session):
@@ -64,7 +64,7 @@ def test_two_clients_in_two_schools_share_one_backend(clients, schools):
     seen = []
     for turn in range(6):
         client, school = clients[turn % 2], schools[(turn // 2) % 2]
-        with working(client, Entry(school.id)) as session:
+        with working(client, SchoolBinding(school.id)) as session:
             if turn % 3 == 0:
                 write(session)
             assert {tag_of(name) for name in session.scalars(TAGS)} == {school.id}
@@ -78,7 +78,9 @@ def test_two_applications_share_one_backend(settings, tenancy, document, place):
     apps = create_app(settings), create_app(settings)
     first, second = (ApiClient(app, document, place.admin_token, place.id) for app in apps)
 
-    statuses = at_once(16, lambda number: (first, second)[number % 2].using().get("/users").status_code)
+    statuses = run_concurrently(
+        16, lambda number: (first, second)[number % 2].using().get("/users").status_code
+    )
     found = execute(
         tenancy.admin_url,
         "SELECT usename, count(*) FROM pg_stat_activity WHERE starts_with(usename, %s) GROUP BY 1",
@@ -96,7 +98,7 @@ def test_two_applications_share_one_backend(settings, tenancy, document, place):
 
 def test_another_client_waits_for_the_transaction_and_finds_nothing_of_it(clients, schools):
     one, other = clients
-    names = at_once(
+    names = run_concurrently(
         8,
         lambda number: _names((one, other)[number % 2], schools[number % 2]) == {schools[number % 2].id},
     )
@@ -105,7 +107,7 @@ def test_another_client_waits_for_the_transaction_and_finds_nothing_of_it(client
 
 
 def _names(client, school):
-    with working(client, Entry(school.id)) as session:
+    with working(client, SchoolBinding(school.id)) as session:
         write(session)
         return {tag_of(name) for name in session.scalars(TAGS)}
 
@@ -117,11 +119,11 @@ def test_a_transaction_that_failed_leaves_nothing_to_the_next_client(clients, sc
         lambda session: session.execute(text("SET LOCAL work_mem TO '1MB'")) and 1 / 0,
         lambda session: session.begin_nested() and 1 / 0,
     ):
-        with suppress(DBAPIError, ZeroDivisionError), working(one, Entry(schools[0].id)) as session:
+        with suppress(DBAPIError, ZeroDivisionError), working(one, SchoolBinding(schools[0].id)) as session:
             write(session)
             stumble(session)
 
-        with working(other, Entry(schools[1].id)) as session:
+        with working(other, SchoolBinding(schools[1].id)) as session:
             assert {tag_of(name) for name in session.scalars(TAGS)} == {schools[1].id}
             assert session.scalars(text("SHOW work_mem")).one() == "4MB"
 
@@ -129,7 +131,7 @@ def test_a_transaction_that_failed_leaves_nothing_to_the_next_client(clients, sc
 def test_after_a_failed_statement_the_client_itself_goes_on(clients, schools):
     with (
         pytest.raises(InternalError, match="can't be committed"),
-        working(clients[0], Entry(schools[0].id)) as session,
+        working(clients[0], SchoolBinding(schools[0].id)) as session,
         suppress(DBAPIError),
     ):
         session.execute(text("SELECT 1/0"))
@@ -140,12 +142,12 @@ def test_after_a_failed_statement_the_client_itself_goes_on(clients, schools):
 def test_a_connection_of_the_server_that_died_between_transactions_is_replaced(clients, tenancy, schools):
     login = tenancy.placement.school_logins[0]
     for client in clients:
-        with working(client, Entry(schools[0].id)) as session:
+        with working(client, SchoolBinding(schools[0].id)) as session:
             before = backend(session)
     assert kill(tenancy, login) == 1
 
     for client in clients:
-        with working(client, Entry(schools[0].id)) as session:
+        with working(client, SchoolBinding(schools[0].id)) as session:
             assert backend(session) != before
 
 
@@ -153,7 +155,7 @@ def test_a_connection_of_the_server_that_dies_in_a_transaction_ends_that_one_alo
     one, other = clients
 
     def die():
-        with working(one, Entry(schools[0].id)) as session:
+        with working(one, SchoolBinding(schools[0].id)) as session:
             write(session)
             kill(tenancy, tenancy.placement.school_logins[0])
             write(session)
@@ -176,7 +178,7 @@ def test_the_logins_settings_hold_on_the_servers_connections(tenancy):
 
 def test_without_a_school_nothing_is_found(tenancy, schools, clients):
     login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
-    with working(clients[0], Entry(schools[0].id)) as session:
+    with working(clients[0], SchoolBinding(schools[0].id)) as session:
         shared = backend(session)
 
     found = execute(
@@ -189,7 +191,7 @@ def test_without_a_school_nothing_is_found(tenancy, schools, clients):
 def test_a_school_that_is_unknown_is_refused_and_the_connection_goes_on(clients, schools):
     with clients[0]() as session:
         with pytest.raises(UnknownSchool):
-            enter(session, Entry(uuid4()))
+            begin_in_school(session, SchoolBinding(uuid4()))
         assert not session.in_transaction()
 
     assert _names(clients[1], schools[1]) == {schools[1].id}

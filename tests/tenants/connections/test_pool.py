@@ -14,14 +14,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from school_service.app import create_app
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
-from tenants.connections.binding import Entry
-from tenants.connections.engines import enter
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.client import ApiClient
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import execute, guarded, working
-from tests.threads import at_once
+from tests.tenants.installations import bound_sessions, execute, working
+from tests.threads import run_concurrently
 
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
 
@@ -45,7 +45,7 @@ def kill(tenancy):
 
 def do(sessions, school, *steps, read_only=False):
     """Take the steps, each with the session, in one transaction of the school."""
-    with working(sessions, Entry(school.id, read_only)) as session:
+    with working(sessions, SchoolBinding(school.id, read_only)) as session:
         for step in steps:
             step(session)
 
@@ -66,11 +66,11 @@ def rooms(tenancy, school):
 
 
 def test_a_connection_that_died_in_the_pool_is_replaced(sessions, tenancy, school):
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         before = backend(session)
     assert kill(tenancy)
 
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         assert backend(session) != before
 
 
@@ -80,7 +80,7 @@ def test_requests_go_on_after_every_connection_died(app, document, tenancy, plac
     paths = ("/classrooms", "/users", "/nationalities") * 7
 
     def statuses():
-        return set(at_once(len(paths), lambda number: client.get(paths[number]).status_code))
+        return set(run_concurrently(len(paths), lambda number: client.get(paths[number]).status_code))
 
     assert statuses() == {200}
     assert kill(tenancy) > 1
@@ -108,14 +108,14 @@ def test_a_connection_that_dies_before_the_commit_stores_nothing(sessions, tenan
     assert rooms(tenancy, school) == before
 
 
-def test_where_the_server_is_away_entering_fails_once_and_for_all(make_engine, rules, tenancy, school):
+def test_where_the_server_is_away_entering_fails_once_and_for_all(make_engine, options, tenancy, school):
     nowhere = tenancy.serving_url.set(drivername="postgresql+school", database="nowhere")
-    sessions = guarded(make_engine(nowhere), rules)
+    sessions = bound_sessions(make_engine(nowhere), options)
 
     for _ in range(2):
         with sessions() as session:
             with pytest.raises(DBAPIError):
-                enter(session, Entry(school.id))
+                begin_in_school(session, SchoolBinding(school.id))
             assert not session.in_transaction()
 
 
@@ -159,7 +159,7 @@ def test_nothing_of_a_transaction_stays_on_its_connection(
 
 def test_nothing_of_a_refused_entry_stays_on_its_connection(sessions, engine, tenancy):
     with sessions() as session, pytest.raises(UnknownSchool):
-        enter(session, Entry(uuid4()))
+        begin_in_school(session, SchoolBinding(uuid4()))
 
     assert as_it_was_made(engine, tenancy)
 
@@ -214,7 +214,7 @@ def test_a_failure_swallowed_is_not_taken_for_a_success(sessions, tenancy, schoo
 def test_a_failure_within_a_savepoint_takes_nothing_else_with_it(sessions, tenancy, school):
     before = rooms(tenancy, school)
 
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         write(session)
         with pytest.raises(DBAPIError), session.begin_nested():
             session.execute(text("SELECT 1/0"))
@@ -240,25 +240,25 @@ def test_a_violation_keeps_its_name(sessions, school):
 # The pool.
 
 
-def test_a_pool_that_is_used_up_says_so(make_engine, rules, school):
-    sessions = guarded(make_engine(pool_timeout=0.05), rules)
+def test_a_pool_that_is_used_up_says_so(make_engine, options, school):
+    sessions = bound_sessions(make_engine(pool_timeout=0.05), options)
 
-    with working(sessions, Entry(school.id)), sessions() as late:
+    with working(sessions, SchoolBinding(school.id)), sessions() as late:
         with pytest.raises(PoolTimeout):
-            enter(late, Entry(school.id))
+            begin_in_school(late, SchoolBinding(school.id))
         assert not late.in_transaction()
 
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         assert backend(session)
 
 
 def served_by(sessions, one):
-    with working(sessions, Entry(one.id)) as session:
+    with working(sessions, SchoolBinding(one.id)) as session:
         return backend(session)
 
 
-def test_a_connection_is_replaced_after_so_many_schools(make_engine, rules, school, schools):
-    sessions = guarded(make_engine(schools_per_connection=3), rules)
+def test_a_connection_is_replaced_after_so_many_schools(make_engine, options, school, schools):
+    sessions = bound_sessions(make_engine(schools_per_connection=3), options)
     first, second, third = school, *schools
 
     # The third school is the last of the first connection, however often the others were served by it.
@@ -269,14 +269,14 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, rules, scho
     assert served[4] != served[5]
 
 
-def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, rules, tenancy, school):
+def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, options, tenancy, school):
     engine = make_engine(schools_per_connection=1)
     closed = []
     event.listen(engine, "close", lambda *_: closed.append(1))
-    sessions = guarded(engine, rules)
+    sessions = bound_sessions(engine, options)
 
     for number, one in enumerate((school, tagged_school(tenancy, rows=0)) * 3):
-        with working(sessions, Entry(one.id)) as session:
+        with working(sessions, SchoolBinding(one.id)) as session:
             write(session)
             with session.begin_nested():
                 write(session)
@@ -284,8 +284,8 @@ def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine
         assert len(closed) == number + 1
 
 
-def test_a_pool_fills_up_before_a_connection_meets_another_school(make_engine, rules, school, schools):
-    sessions = guarded(make_engine(pool_size=3), rules)
+def test_a_pool_fills_up_before_a_connection_meets_another_school(make_engine, options, school, schools):
+    sessions = bound_sessions(make_engine(pool_size=3), options)
     ones = school, *schools
 
     first_round = [served_by(sessions, one) for one in ones]
@@ -296,13 +296,13 @@ def test_a_pool_fills_up_before_a_connection_meets_another_school(make_engine, r
 
 
 def test_a_school_takes_another_connection_where_the_one_that_knows_it_is_busy(
-    make_engine, rules, school, schools
+    make_engine, options, school, schools
 ):
-    sessions = guarded(make_engine(pool_size=2, pool_timeout=0.05), rules)
+    sessions = bound_sessions(make_engine(pool_size=2, pool_timeout=0.05), options)
     other = schools[0]
     known = served_by(sessions, school)
 
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         assert backend(session) == known
         stand_in = served_by(sessions, school)
         assert served_by(sessions, other) == stand_in
@@ -311,11 +311,11 @@ def test_a_school_takes_another_connection_where_the_one_that_knows_it_is_busy(
 
 
 def test_a_stranger_goes_to_the_connection_that_knows_the_fewest_schools(
-    make_engine, rules, tenancy, school, schools
+    make_engine, options, tenancy, school, schools
 ):
-    sessions = guarded(make_engine(pool_size=2), rules)
+    sessions = bound_sessions(make_engine(pool_size=2), options)
     one, other = schools
-    with working(sessions, Entry(school.id)) as session:
+    with working(sessions, SchoolBinding(school.id)) as session:
         knows_one = backend(session)
         knows_two = {served_by(sessions, one), served_by(sessions, other)}
 
@@ -326,21 +326,21 @@ def test_a_stranger_goes_to_the_connection_that_knows_the_fewest_schools(
 
 
 def test_where_postgresql_takes_no_more_connections_those_that_there_are_do(
-    make_engine, rules, tenancy, school, schools
+    make_engine, options, tenancy, school, schools
 ):
-    sessions = guarded(make_engine(pool_size=3), rules)
+    sessions = bound_sessions(make_engine(pool_size=3), options)
     known = served_by(sessions, school)
     login = f'"{tenancy.serving_login}"'
     execute(tenancy.admin_url, f"ALTER ROLE {login} NOLOGIN")
 
     try:
         assert served_by(sessions, schools[0]) == known
-        with working(sessions, Entry(school.id)), sessions() as session, pytest.raises(DBAPIError):
-            enter(session, Entry(school.id))
+        with working(sessions, SchoolBinding(school.id)), sessions() as session, pytest.raises(DBAPIError):
+            begin_in_school(session, SchoolBinding(school.id))
     finally:
         execute(tenancy.admin_url, f"ALTER ROLE {login} LOGIN")
 
-    with working(sessions, Entry(school.id)):
+    with working(sessions, SchoolBinding(school.id)):
         assert served_by(sessions, schools[0]) != known
 
 
@@ -351,7 +351,7 @@ def test_a_transaction_costs_its_statements_and_two_messages(sessions, engine, s
     engine.connect().close()
     CountingCursor.messages = sent = []
 
-    with working(sessions, Entry(school.id, state="SELECT 1")) as session:
+    with working(sessions, SchoolBinding(school.id, state="SELECT 1")) as session:
         session.execute(text("SELECT 2"))
         session.execute(text("SELECT 3"))
 
@@ -362,7 +362,7 @@ def test_a_savepoint_costs_two_messages(sessions, engine, school):
     engine.connect().close()
     CountingCursor.messages = sent = []
 
-    with working(sessions, Entry(school.id)) as session, session.begin_nested():
+    with working(sessions, SchoolBinding(school.id)) as session, session.begin_nested():
         session.execute(text("SELECT 1"))
 
     assert [message.split()[0] for message in sent] == ["BEGIN", "SAVEPOINT", "SELECT", "RELEASE", "COMMIT"]
@@ -373,7 +373,7 @@ def test_a_refusal_costs_two_messages(sessions, engine):
     CountingCursor.messages = sent = []
 
     with sessions() as session, pytest.raises(UnknownSchool):
-        enter(session, Entry(uuid4()))
+        begin_in_school(session, SchoolBinding(uuid4()))
 
     assert [message.split()[0] for message in sent] == ["BEGIN", "ROLLBACK"]
 

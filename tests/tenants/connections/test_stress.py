@@ -18,12 +18,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from school_service.app import create_app
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import db
-from tenants.connections.binding import Entry
+from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import SchoolDialect
 from tenants.registry.clients import create_client
 from tests.conftest import Way
 from tests.tenants.conftest import tag_of, tagged_school
-from tests.tenants.installations import routed, working
+from tests.tenants.installations import routed_sessions, working
 
 THREADS = 32
 SCHOOLS = 20
@@ -34,7 +34,7 @@ OVER_HTTP = 100
 WAYS = [
     pytest.param(None, id="one login"),
     pytest.param(Way(logins=2), id="two logins"),
-    pytest.param(Way(logins=2, bouncer=True), id="pgbouncer"),
+    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer"),
 ]
 
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
@@ -80,12 +80,12 @@ def session_ways(sessions, schools):
     """List the ways of a request that goes to the session: how it works, and how it ends."""
 
     def read(school, _lots):
-        with working(sessions, Entry(school.id, read_only=True)) as session:
+        with working(sessions, SchoolBinding(school.id, read_only=True)) as session:
             return session.scalars(TAGS).all()
 
     def write_and_commit(school, _lots):
         row = uuid4()
-        with working(sessions, Entry(school.id)) as session:
+        with working(sessions, SchoolBinding(school.id)) as session:
             session.execute(WRITE, {"id": row, "name": f"{school.id} {row}"})
             names = session.scalars(TAGS).all()
             session.execute(ERASE, {"id": row})
@@ -93,14 +93,14 @@ def session_ways(sessions, schools):
 
     def write_and_roll_back(school, _lots):
         row = uuid4()
-        with working(sessions, Entry(school.id)) as session:
+        with working(sessions, SchoolBinding(school.id)) as session:
             session.execute(WRITE, {"id": row, "name": f"{school.id} {row}"})
             names = session.scalars(TAGS).all()
             session.rollback()
         return names
 
     def stumble(school, names, work):
-        with working(sessions, Entry(school.id)) as session:
+        with working(sessions, SchoolBinding(school.id)) as session:
             names += session.scalars(TAGS)
             work(session)
 
@@ -118,7 +118,7 @@ def session_ways(sessions, schools):
 
     def reach_out(school, lots):
         other = lots.choice([one for one in schools if one is not school])
-        with working(sessions, Entry(school.id)) as session:
+        with working(sessions, SchoolBinding(school.id)) as session:
             with pytest.raises(DBAPIError), session.begin_nested():
                 session.execute(text(f'SELECT name FROM "{other.schema}".classrooms'))
             return session.scalars(TAGS).all()
@@ -157,7 +157,7 @@ def http_ways(app, token):
 @pytest.mark.parametrize("pool_size", REQUESTS)
 def test_no_session_sees_a_row_of_another_school(make_engines, tenancy, many, pool_size):
     engines = make_engines(pool_size=pool_size, pool_timeout=60)
-    crowd = Crowd(many, session_ways(routed(engines, tenancy), many))
+    crowd = Crowd(many, session_ways(routed_sessions(engines, tenancy), many))
     requests = REQUESTS[pool_size] // tenancy.logins**2
 
     crowd.run(requests, seed=pool_size)
@@ -210,9 +210,9 @@ class NowAndThenWrong(SchoolDialect):
     before = None
     bindings = count(1)
 
-    def binding(self, entry, rules):
+    def binding_batch(self, entry, options):
         meant, self.before = (self.before or entry) if next(self.bindings) % 100 == 0 else entry, entry
-        return super().binding(meant, rules)
+        return super().binding_batch(meant, options)
 
 
 dialects.register("postgresql.nowandthenwrong", __name__, "NowAndThenWrong")
@@ -225,7 +225,7 @@ def wrong_engines(make_engines):
 
 
 def test_the_crowd_sees_a_session_in_a_wrong_school(wrong_engines, tenancy, many):
-    read = session_ways(routed(wrong_engines, tenancy), many)[0]
+    read = session_ways(routed_sessions(wrong_engines, tenancy), many)[0]
     crowd = Crowd(many, [read])
 
     crowd.run(50, seed=0)

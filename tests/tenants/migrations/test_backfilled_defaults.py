@@ -7,7 +7,7 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from school_service.seed import defaults as usual
-from tenants.connections.engines import quoted, send
+from tenants.connections.engines import execute_script, quote_identifier
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.provisioning.create import create_school
 from tests.tenants.installations import ADMINISTRATOR
@@ -27,7 +27,9 @@ OLD_COUNTERS = {"batches": 3, "students": 12}
 def rows(connection, schema, table):
     """List the rows of a table as JSON, without what differs from school to school."""
     found = connection.execute(
-        text(f"SELECT (to_jsonb(one) - 'id' - 'created_at')::text FROM {quoted(schema)}.{table} AS one")
+        text(
+            f"SELECT (to_jsonb(one) - 'id' - 'created_at')::text FROM {quote_identifier(schema)}.{table} AS one"
+        )
     )
     return sorted(found.scalars())
 
@@ -35,8 +37,8 @@ def rows(connection, schema, table):
 def old_school(connection):
     """Make the tables of a school as they were before settings, with its counters."""
     schema = f"scratch_{uuid4().hex[:8]}"
-    send(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
-    send(connection, ";\n".join(upgrade_statements(None, "t0002")))
+    execute_script(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
+    execute_script(connection, ";\n".join(upgrade_statements(None, "t0002")))
     for name, value in OLD_COUNTERS.items():
         connection.execute(
             text("INSERT INTO counters (id, name, value) VALUES (:id, :name, :value)"),
@@ -49,12 +51,12 @@ def test_an_upgraded_school_has_what_a_new_one_has(tenancy, connection):
     new = create_school(tenancy, name="New", administrator=ADMINISTRATOR).schema
     old = old_school(connection)
 
-    send(connection, ";\n".join(upgrade_statements("t0002")))
+    execute_script(connection, ";\n".join(upgrade_statements("t0002")))
 
     for name, value in OLD_COUNTERS.items():
         counted = {"name": name, "value": value}
         connection.execute(
-            text(f"UPDATE {quoted(new)}.counters SET value = :value WHERE name = :name"), counted
+            text(f"UPDATE {quote_identifier(new)}.counters SET value = :value WHERE name = :name"), counted
         )
     for table in SEEDED:
         assert rows(connection, old, table) == rows(connection, new, table), table
@@ -62,7 +64,7 @@ def test_an_upgraded_school_has_what_a_new_one_has(tenancy, connection):
 
 def test_the_rows_are_as_many_as_are_usual(tenancy, connection):
     old = old_school(connection)
-    send(connection, ";\n".join(upgrade_statements("t0002")))
+    execute_script(connection, ";\n".join(upgrade_statements("t0002")))
 
     assert {table: len(rows(connection, old, table)) for table in SEEDED[1:]} == {
         "departments": len(usual.DEPARTMENTS),

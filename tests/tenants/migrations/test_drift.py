@@ -17,7 +17,7 @@ from sqlalchemy import text
 import school_service
 from school_service.core.database import db
 from school_service.features.geography.models import metadata as geography
-from tenants.connections.engines import quoted, send
+from tenants.connections.engines import execute_script, quote_identifier
 from tenants.migrations.migration_sql import baseline, head, history, upgrade_statements, write_baseline
 from tenants.provisioning.create import create_school
 from tenants.registry import schools as registry
@@ -40,7 +40,7 @@ def fill(connection):
 
     def filled(work):
         schema = f"scratch_{uuid4().hex[:8]}"
-        send(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
+        execute_script(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
         work()
         return read_catalogue(connection, schema)
 
@@ -50,7 +50,7 @@ def fill(connection):
 @pytest.fixture
 def from_baseline(connection, fill):
     """The catalogue of a school's schema as baseline.sql makes it."""
-    return fill(lambda: send(connection, ";\n".join(baseline()[1])))
+    return fill(lambda: execute_script(connection, ";\n".join(baseline()[1])))
 
 
 # A school's schema.
@@ -73,7 +73,7 @@ def test_the_baseline_is_where_the_migrations_lead_one_after_the_other(connectio
     def step_by_step():
         before = None
         for step in revisions("tenant"):
-            send(connection, ";\n".join(upgrade_statements(before, step.revision)))
+            execute_script(connection, ";\n".join(upgrade_statements(before, step.revision)))
             before = step.revision
 
     assert drift(from_baseline, fill(step_by_step)) == []
@@ -81,7 +81,7 @@ def test_the_baseline_is_where_the_migrations_lead_one_after_the_other(connectio
 
 def test_a_created_school_is_what_the_baseline_says(tenancy, connection, from_baseline):
     school = create_school(tenancy, name="Drift", administrator=ADMINISTRATOR)
-    send(connection, f"SET LOCAL search_path TO {quoted(school.schema)}")
+    execute_script(connection, f"SET LOCAL search_path TO {quote_identifier(school.schema)}")
 
     assert drift(from_baseline, read_catalogue(connection, school.schema)) == []
     owners = text(
@@ -92,7 +92,7 @@ def test_a_created_school_is_what_the_baseline_says(tenancy, connection, from_ba
 
 def test_a_schools_schema_keeps_the_rules(connection, fill):
     def judged():
-        send(connection, ";\n".join(baseline()[1]))
+        execute_script(connection, ";\n".join(baseline()[1]))
         schema = connection.execute(text("SELECT current_schema()")).scalar_one()
         assert violations(connection, schema) == []
 
@@ -111,7 +111,7 @@ def test_the_registry_is_what_its_tables_say(connection, fill):
         connection.execution_options(schema_translate_map=None)
 
     from_tables = fill(create)
-    send(connection, "SET LOCAL search_path TO registry")
+    execute_script(connection, "SET LOCAL search_path TO registry")
     installed = read_catalogue(connection, "registry")
 
     differences = drift(from_tables, installed)
@@ -193,7 +193,7 @@ def test_revisions_are_numbered_and_named_by_their_files(name):
 )
 def test_a_difference_is_seen(connection, fill, from_baseline, change):
     def differently():
-        send(connection, ";\n".join([*baseline()[1], change]))
+        execute_script(connection, ";\n".join([*baseline()[1], change]))
 
     assert drift(from_baseline, fill(differently))
 
@@ -276,7 +276,7 @@ def test_a_difference_is_seen(connection, fill, from_baseline, change):
 )
 def test_an_offence_against_the_rules_is_seen(connection, fill, offence, seen):
     def offended():
-        send(connection, ";\n".join([*baseline()[1], offence]))
+        execute_script(connection, ";\n".join([*baseline()[1], offence]))
         schema = connection.execute(text("SELECT current_schema()")).scalar_one()
         found = violations(connection, schema)
         assert any(seen in violation for violation in found), found

@@ -12,7 +12,7 @@ from sqlalchemy import event, text
 
 from tenants.connections import engines as database
 from tenants.exceptions import UnknownSchool
-from tenants.migrations.migrate import Patience, list_standings, upgrade_schools
+from tenants.migrations.migrate import LockRetry, list_migration_states, migrate_schools
 from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school
 from tenants.registry import schools as registry
@@ -30,14 +30,14 @@ from tests.tenants.migrations.upgrades import (
     mend_school,
     revision,
 )
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 TERMINATE_WAITING = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
-IMPATIENT = Patience(lock_timeout=0.05, pauses=(0.01, 0.01))
-PATIENT = Patience(lock_timeout=0.05, pauses=(0.05,) * 500)
+IMPATIENT = LockRetry(lock_timeout=0.05, pauses=(0.01, 0.01))
+PATIENT = LockRetry(lock_timeout=0.05, pauses=(0.05,) * 500)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def later(here, history):
 
 def standings(tenancy):
     with tenancy.admin.connect() as connection:
-        return {standing.id: standing for standing in list_standings(connection, tenancy)}
+        return {standing.id: standing for standing in list_migration_states(connection, tenancy)}
 
 
 def ids(schools):
@@ -73,7 +73,7 @@ def ids(schools):
 def test_every_school_is_brought_to_the_newest_revision(here, later):
     schools = make_schools(here, 3)
 
-    report = upgrade_schools(later)
+    report = migrate_schools(later)
 
     assert ids(report.migrated) == ids(schools)
     assert report.complete
@@ -85,7 +85,7 @@ def test_every_school_is_brought_to_the_newest_revision(here, later):
 
 def test_a_migrated_school_is_like_one_that_was_created_afterwards(here, later):
     (migrated,) = make_schools(here, 1)
-    upgrade_schools(later)
+    migrate_schools(later)
     created = create_school(later, name="New", administrator=ADMINISTRATOR)
 
     with later.admin.connect() as connection:
@@ -111,9 +111,9 @@ def test_several_revisions_are_gone_through_in_one_transaction(here, tmp_path):
         tmp_path / "two", "ALTER TABLE classrooms DROP COLUMN motto", "SELECT 1/0", origin=one
     )
     tenancy = replace(here, history=one)
-    upgrade_schools(tenancy, school_id=first.id)
+    migrate_schools(tenancy, school_id=first.id)
 
-    report = upgrade_schools(replace(tenancy, history=two))
+    report = migrate_schools(replace(tenancy, history=two))
 
     assert {school.id for school, _ in report.failed} == ids([first, second, third])
     assert [revision(here, school) for school in (first, second)] == [head(one), head(here.history)]
@@ -124,9 +124,9 @@ def test_schools_at_different_revisions_arrive_together(here, tmp_path):
     first, second = make_schools(here, 2)
     one = later_history(tmp_path / "one", CHANGE)
     two = later_history(tmp_path / "two", "UPDATE classrooms SET level = level || '!'", origin=one)
-    upgrade_schools(replace(here, history=one), school_id=first.id)
+    migrate_schools(replace(here, history=one), school_id=first.id)
 
-    report = upgrade_schools(replace(here, history=two))
+    report = migrate_schools(replace(here, history=two))
 
     assert ids(report.migrated) == ids([first, second])
     assert [level(here, school) for school in (first, second)] == ["0+!", "0+!"]
@@ -137,7 +137,7 @@ def test_a_suspended_school_is_migrated_too(here, later):
     with here.admin.begin() as connection:
         registry.change_school(connection, school.id, status="suspended")
 
-    assert ids(upgrade_schools(later).migrated) == {school.id}
+    assert ids(migrate_schools(later).migrated) == {school.id}
     with here.admin.connect() as connection:
         assert registry.find_school(connection, school.id).status == "suspended"
 
@@ -147,7 +147,7 @@ def test_with_nothing_to_do_the_registry_alone_is_read_once(here):
     sent = []
     event.listen(here.admin, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
 
-    report = upgrade_schools(here)
+    report = migrate_schools(here)
 
     assert len(sent) == 1
     assert "registry.schools" in sent[0]
@@ -155,7 +155,7 @@ def test_with_nothing_to_do_the_registry_alone_is_read_once(here):
 
 
 def test_an_installation_without_schools_has_nothing_to_migrate(later):
-    report = upgrade_schools(later)
+    report = migrate_schools(later)
 
     assert (report.migrated, report.skipped, report.complete) == ([], 0, True)
 
@@ -168,7 +168,7 @@ def test_a_broken_school_does_not_hold_up_the_others(here, later):
     broken = schools[3]
     break_school(here, broken)
 
-    report = upgrade_schools(later)
+    report = migrate_schools(later)
 
     ((named, error),) = report.failed
     assert not report.complete
@@ -183,7 +183,7 @@ def test_a_broken_school_does_not_hold_up_the_others(here, later):
 def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
     broken, whole = make_schools(here, 2)
     break_school(here, broken)
-    upgrade_schools(later)
+    migrate_schools(later)
     found = standings(later)
 
     assert (found[whole.id].state, found[whole.id].error) == ("current", None)
@@ -193,11 +193,11 @@ def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
     assert execute(here.admin_url, "SELECT sqlstate FROM registry.failed_migrations") == [("42701",)]
 
     first = found[broken.id].failed_at
-    upgrade_schools(later)
+    migrate_schools(later)
     assert standings(later)[broken.id].failed_at > first
 
     mend_school(here, broken)
-    again = upgrade_schools(later)
+    again = migrate_schools(later)
     assert (ids(again.migrated), again.skipped) == ({broken.id}, 1)
     assert execute(here.admin_url, "SELECT count(*) FROM registry.failed_migrations") == [(0,)]
     assert [level(here, school) for school in (broken, whole)] == ["0+", "0+"]
@@ -206,10 +206,10 @@ def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
 def test_only_what_failed_is_tried_again_on_demand(here, later):
     broken, untried = make_schools(here, 2)
     break_school(here, broken)
-    assert not upgrade_schools(later, school_id=broken.id).complete
+    assert not migrate_schools(later, school_id=broken.id).complete
     mend_school(here, broken)
 
-    report = upgrade_schools(later, retry_failed=True)
+    report = migrate_schools(later, retry_failed=True)
 
     assert (ids(report.migrated), report.skipped) == ({broken.id}, 1)
     assert revision(here, untried) == head()
@@ -227,7 +227,7 @@ def test_a_constraint_that_fails_at_the_commit_is_a_failure_too(here, tmp_path):
         ],
     )
 
-    ((_, error),) = upgrade_schools(replace(here, history=deferred)).failed
+    ((_, error),) = migrate_schools(replace(here, history=deferred)).failed
 
     assert error.startswith("23503: ")
     assert revision(here, school) == head()
@@ -236,7 +236,7 @@ def test_a_constraint_that_fails_at_the_commit_is_a_failure_too(here, tmp_path):
 def test_a_failure_goes_with_its_school(here, later):
     (broken,) = make_schools(here, 1)
     break_school(here, broken)
-    upgrade_schools(later)
+    migrate_schools(later)
 
     execute(here.admin_url, "DELETE FROM registry.schools")
 
@@ -249,7 +249,7 @@ def test_a_failure_goes_with_its_school(here, later):
 def test_one_school_can_be_migrated_alone(here, later):
     chosen, other = make_schools(here, 2)
 
-    report = upgrade_schools(later, school_id=chosen.id)
+    report = migrate_schools(later, school_id=chosen.id)
 
     assert (ids(report.migrated), report.skipped) == ({chosen.id}, 0)
     assert revision(here, other) == head()
@@ -257,14 +257,14 @@ def test_one_school_can_be_migrated_alone(here, later):
 
 def test_a_school_that_is_not_there_is_refused(later):
     with pytest.raises(UnknownSchool):
-        upgrade_schools(later, school_id=uuid4())
+        migrate_schools(later, school_id=uuid4())
 
 
 def test_a_newer_school_is_left_alone_and_named(here, later):
     newer, _ = make_schools(here, 2)
-    upgrade_schools(later, school_id=newer.id)
+    migrate_schools(later, school_id=newer.id)
 
-    report = upgrade_schools(here)
+    report = migrate_schools(here)
 
     assert report.complete
     assert [(school.id, school.revision) for school in report.newer] == [(newer.id, head(later.history))]
@@ -279,7 +279,7 @@ def test_two_runs_at_once_share_the_schools(here, later):
     schools = make_schools(here, 10)
     other = replace(later)
 
-    reports = at_once(2, lambda number: upgrade_schools((later, other)[number]))
+    reports = run_concurrently(2, lambda number: migrate_schools((later, other)[number]))
 
     other.admin.dispose()
     first, second = (ids(report.migrated) for report in reports)
@@ -299,7 +299,7 @@ def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes)
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             assert revision(here, free) == head(later.history)
             with another_run.cursor() as cursor:
@@ -312,7 +312,7 @@ def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes)
             another_run.close()
             return None
 
-        report = at_once(2, run)[0]
+        report = run_concurrently(2, run)[0]
 
     assert report.complete
     assert ids(report.migrated) == ({free.id} if finishes else {free.id, taken.id})
@@ -326,12 +326,12 @@ def test_a_school_deleted_meanwhile_is_no_failure(here, later):
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             deletion.commit()
             return None
 
-        report = at_once(2, run)[0]
+        report = run_concurrently(2, run)[0]
 
     assert (report.complete, ids(report.migrated), report.skipped) == (True, {stays.id}, 1)
 
@@ -345,7 +345,7 @@ def test_a_school_that_is_half_deleted_is_left_alone(here, later):
             (deletion, str(school.id)),
         )
 
-    report = upgrade_schools(later)
+    report = migrate_schools(later)
 
     # One whose tables are all there may be opened again.
     assert (report.complete, ids(report.migrated), report.skipped) == (True, {closed.id}, 1)
@@ -358,13 +358,13 @@ def test_a_school_created_meanwhile_is_no_failure(here, later):
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             created = create_school(replace(later), name="New", administrator=ADMINISTRATOR)
             request.rollback()
             return created
 
-        report, created = at_once(2, run)
+        report, created = run_concurrently(2, run)
 
     assert (report.complete, ids(report.migrated)) == (True, {school.id})
     assert created.revision == head(later.history)
@@ -386,13 +386,13 @@ def test_a_request_that_holds_the_table_delays_its_school_alone(here, later):
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, patience=PATIENT)
+                return migrate_schools(later, patience=PATIENT)
             assert tries.wait(30)
             wait_for(lambda: revision(here, free) == head(later.history), "the other school is migrated")
             request.rollback()
             return None
 
-        report = at_once(2, run)[0]
+        report = run_concurrently(2, run)[0]
 
     assert (report.complete, ids(report.migrated)) == (True, ids([busy, free]))
     assert {level(here, school) for school in (busy, free)} == {"0+"}
@@ -402,20 +402,20 @@ def test_a_table_that_is_never_free_is_a_failure_in_the_end(here, later):
     busy, free = make_schools(here, 2)
 
     with held(here, f'SELECT FROM "{busy.schema}".classrooms'):
-        report = upgrade_schools(later, patience=IMPATIENT)
+        report = migrate_schools(later, patience=IMPATIENT)
 
     assert ids(report.migrated) == {free.id}
     assert [(school.id, error) for school, error in report.failed] == [
         (busy.id, "55P03: canceling statement due to lock timeout")
     ]
-    assert ids(upgrade_schools(later, retry_failed=True).migrated) == {busy.id}
+    assert ids(migrate_schools(later, retry_failed=True).migrated) == {busy.id}
 
 
 def test_a_school_that_nobody_lets_go_of_is_a_failure_that_can_not_be_kept(here, later):
     (school,) = make_schools(here, 1)
 
     with held(here, "SELECT FROM registry.schools FOR UPDATE"):
-        report = upgrade_schools(later, patience=IMPATIENT)
+        report = migrate_schools(later, patience=IMPATIENT)
 
     ((named, error),) = report.failed
     assert named.id == school.id
@@ -431,7 +431,7 @@ def test_a_grant_for_a_school_that_is_being_migrated_is_not_held_up(here, later)
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             execute(
                 here.admin_url,
@@ -441,7 +441,7 @@ def test_a_grant_for_a_school_that_is_being_migrated_is_not_held_up(here, later)
             request.rollback()
             return None
 
-        assert at_once(2, run)[0].complete
+        assert run_concurrently(2, run)[0].complete
 
 
 # Being stopped, and losing the database.
@@ -455,17 +455,17 @@ def test_once_stopped_what_is_under_way_is_finished_and_nothing_begun(here, late
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, workers=1, stop=stop, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, workers=1, stop=stop, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             stop.set()
             request.rollback()
             return None
 
-        report = at_once(2, run)[0]
+        report = run_concurrently(2, run)[0]
 
     assert (ids(report.migrated), report.remaining, report.stopped) == ({schools[0].id}, 3, True)
     assert not report.complete
-    assert ids(upgrade_schools(later).migrated) == ids(schools[1:])
+    assert ids(migrate_schools(later).migrated) == ids(schools[1:])
 
 
 def test_a_pause_ends_when_the_run_is_stopped(here, later):
@@ -474,7 +474,7 @@ def test_a_pause_ends_when_the_run_is_stopped(here, later):
     event.listen(later.admin, "handle_error", lambda _: stop.set())
 
     with held(here, f'LOCK TABLE "{school.schema}".classrooms'):
-        report = upgrade_schools(later, stop=stop, patience=Patience(lock_timeout=0.05, pauses=(3600.0,)))
+        report = migrate_schools(later, stop=stop, patience=LockRetry(lock_timeout=0.05, pauses=(3600.0,)))
 
     assert (report.migrated, report.failed, report.remaining) == ([], [], 1)
 
@@ -485,12 +485,12 @@ def test_a_connection_that_is_lost_fails_one_school_alone(here, later):
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, workers=1, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, workers=1, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             execute(here.admin_url, TERMINATE_WAITING)
             return None
 
-        report = at_once(2, run)[0]
+        report = run_concurrently(2, run)[0]
 
     assert ids(report.migrated) == {second.id}
     assert [school.id for school, _ in report.failed] == [first.id]
@@ -503,13 +503,13 @@ def test_once_the_database_has_gone_nothing_more_is_begun(here, later):
 
         def run(number):
             if number == 0:
-                return upgrade_schools(later, workers=1, patience=Patience(lock_timeout=30))
+                return migrate_schools(later, workers=1, patience=LockRetry(lock_timeout=30))
             await_lock(here)
             event.listen(later.admin, "do_connect", refuse)
             execute(here.admin_url, TERMINATE_WAITING)
             return None
 
-        report = at_once(2, run)[0]
+        report = run_concurrently(2, run)[0]
 
     ((named, error),) = report.failed
     assert named.id == first.id
@@ -523,11 +523,11 @@ def refuse(*_):
 
 def test_a_connection_is_replaced_after_many_schools(here, later, monkeypatch):
     make_schools(here, 5)
-    monkeypatch.setattr(database, "SCHOOLS_OF_AN_OPERATOR", 2)
+    monkeypatch.setattr(database, "SCHOOLS_PER_ADMIN_CONNECTION", 2)
     made = []
     event.listen(later.admin, "connect", lambda *_: made.append(1))
 
-    assert upgrade_schools(later, workers=1).complete
+    assert migrate_schools(later, workers=1).complete
 
     assert len(made) == 3
 
@@ -545,7 +545,7 @@ def test_new_tables_are_open_to_whoever_serves(server, tmp_path, roles, one_logi
     with installation(server, roles=roles, one_login=one_login, superuser=superuser) as here:
         school = create_school(here, name="A school", administrator=ADMINISTRATOR)
         later = replace(here, history=folder)
-        assert upgrade_schools(later).complete
+        assert migrate_schools(later).complete
         later.admin.dispose()
 
         switch = f'SET ROLE "{school.schema}";' if roles else ""
@@ -561,5 +561,5 @@ def test_literals_arrive_as_they_were_written(here, tmp_path):
     written = "100% %s ;\n\n -- two  \n \\ ''it'' $1 Ẹ̀kọ́"
     change = [f"UPDATE classrooms SET level = '{written}' -- it's done", "UPDATE subjects SET name = name"]
 
-    assert upgrade_schools(replace(here, history=later_history(tmp_path / "later", change))).complete
+    assert migrate_schools(replace(here, history=later_history(tmp_path / "later", change))).complete
     assert level(here, school) == written.replace("''", "'")

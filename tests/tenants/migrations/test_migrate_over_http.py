@@ -11,12 +11,12 @@ import pytest
 from migrations.tenant import ALSO_SERVED
 from school_service.app import create_app
 from school_service.core.database import db
-from tenants.migrations.migrate import Patience, upgrade_schools
-from tenants.migrations.migration_sql import head, revisions, served
+from tenants.migrations.migrate import LockRetry, migrate_schools
+from tenants.migrations.migration_sql import head, revisions, served_revisions
 from tests.conftest import make_place
 from tests.tenants.migrations.histories import later_history
 from tests.tenants.migrations.upgrades import await_lock, held, revision
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 ADDED = ["ALTER TABLE classrooms ADD COLUMN motto text", "ALTER TABLE subjects ADD COLUMN motto text"]
 TAKEN_AWAY = [
@@ -56,7 +56,7 @@ def migrate(tenancy):
     def migrate(school, history, **options):
         later = replace(tenancy, history=history)
         try:
-            return upgrade_schools(later, school_id=school.id, **options)
+            return migrate_schools(later, school_id=school.id, **options)
         finally:
             later.admin.dispose()
 
@@ -67,8 +67,8 @@ def migrate(tenancy):
 def both(settings, added):
     """An application that serves the revisions before and after, on one connection."""
     app = create_app(replace(settings, pool_size=1))
-    house = app.extensions["school-service"]
-    house.rules = replace(house.rules, serves=(*served(), head(added)))
+    state = app.extensions["school-service"]
+    state.binding_options = replace(state.binding_options, serves=(*served_revisions(), head(added)))
     yield app
     with app.app_context():
         for engine in db.engines.values():
@@ -85,9 +85,9 @@ def add_classroom(app, school):
 
 
 def test_what_is_served_is_of_the_history():
-    assert served() == (head(), *ALSO_SERVED)
-    assert set(served()) <= set(revisions())
-    assert len(set(served())) == len(served())
+    assert served_revisions() == (head(), *ALSO_SERVED)
+    assert set(served_revisions()) <= set(revisions())
+    assert len(set(served_revisions())) == len(served_revisions())
 
 
 def test_a_school_that_is_newer_than_the_code_is_closed_for_a_while_and_others_go_on(
@@ -108,8 +108,8 @@ def test_a_school_that_is_older_than_the_code_is_closed_until_it_is_migrated(
     settings, app, school, migrate, added
 ):
     later = create_app(settings)
-    house = later.extensions["school-service"]
-    house.rules = replace(house.rules, serves=(head(added),))
+    state = later.extensions["school-service"]
+    state.binding_options = replace(state.binding_options, serves=(head(added),))
 
     assert ask(later, school).status_code == 503
     assert migrate(school, added).complete
@@ -149,7 +149,7 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
 
         def work(number):
             if number == 0:
-                return migrate(school, history, patience=Patience(lock_timeout=30))
+                return migrate(school, history, patience=LockRetry(lock_timeout=30))
             await_lock(tenancy)
             if number == 1:
                 return ask(app, school)
@@ -159,7 +159,7 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
             reader.rollback()
             return other
 
-        report, answer, other = at_once(3, work)
+        report, answer, other = run_concurrently(3, work)
 
     assert report.complete
     assert (answer.status_code, other.status_code) == (status, 200)
@@ -173,11 +173,11 @@ def test_a_migration_that_gives_up_lets_the_requests_pass_that_waited_behind_it(
 
         def work(number):
             if number == 0:
-                return migrate(school, taken_away, patience=Patience(lock_timeout=1, pauses=()))
+                return migrate(school, taken_away, patience=LockRetry(lock_timeout=1, pauses=()))
             await_lock(tenancy)
             return ask(app, school)
 
-        report, answer = at_once(2, work)
+        report, answer = run_concurrently(2, work)
 
     assert answer.status_code == 200
     assert [error.partition(":")[0] for _, error in report.failed] == ["55P03"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tenants.migrations.migration_rules import Finding, check
+from tenants.migrations.migration_rules import Finding, check_migrations
 from tenants.migrations.migration_sql import head, write_baseline
 from tests.cli.program import environment
 from tests.tenants.migrations.histories import add_revision, later_history
@@ -165,7 +165,7 @@ FINE = [
 
 
 def test_the_programs_own_migrations_keep_the_rules():
-    assert check() == []
+    assert check_migrations() == []
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def rules_broken(tmp_path_factory):
     """Each SQL text as a revision of one history, and the rules that it was found to break."""
     folder = later_history(tmp_path_factory.mktemp("history") / "history")
     revisions = {sql: add_revision(folder, sql) for sql in (*(sql for _, sql in OFFENCES), *FINE)}
-    found = check(folder)
+    found = check_migrations(folder)
     return {
         sql: [finding.rule for finding in found if finding.revision == revision]
         for sql, revision in revisions.items()
@@ -195,7 +195,7 @@ def test_a_finding_names_revision_rule_and_the_statements_first_line(tmp_path):
         tmp_path / "bad", "ALTER TABLE classrooms ADD motto text", "CREATE TYPE mood\nAS ENUM ()"
     )
 
-    assert check(folder) == [Finding(head(folder), "type", "CREATE TYPE mood")]
+    assert check_migrations(folder) == [Finding(head(folder), "type", "CREATE TYPE mood")]
 
 
 def test_a_migration_that_needs_a_database_is_found(tmp_path):
@@ -206,7 +206,9 @@ def test_a_migration_that_needs_a_database_is_found(tmp_path):
         path.read_text().replace("op.execute(statement)", "op.get_bind().execute(statement).scalar()")
     )
 
-    assert [(finding.revision, finding.rule) for finding in check(folder)] == [(revision, "offline")]
+    assert [(finding.revision, finding.rule) for finding in check_migrations(folder)] == [
+        (revision, "offline")
+    ]
 
 
 # The baseline.
@@ -230,7 +232,7 @@ def test_a_baseline_that_says_something_else_is_found(tmp_path, change, rule):
     folder = later_history(tmp_path / "bad")
     (folder / "baseline.sql").write_text(change(write_baseline(folder)))
 
-    found = check(folder)
+    found = check_migrations(folder)
 
     assert {finding.revision for finding in found} == {"baseline"}
     assert rule in {finding.rule for finding in found}
@@ -240,7 +242,9 @@ def test_a_missing_baseline_is_found(tmp_path):
     folder = later_history(tmp_path / "bad")
     (folder / "baseline.sql").unlink()
 
-    assert [(finding.revision, finding.rule) for finding in check(folder)] == [("baseline", "unreadable")]
+    assert [(finding.revision, finding.rule) for finding in check_migrations(folder)] == [
+        ("baseline", "unreadable")
+    ]
 
 
 # The verb.

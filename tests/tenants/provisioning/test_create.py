@@ -9,17 +9,24 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from tenants.connections.binding import Entry
-from tenants.connections.engines import send, serving_engine
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import execute_script, serving_engine
 from tenants.exceptions import AlreadyExists, NotInstalled
 from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school, creation_statements
 from tenants.registry.installation import install
-from tenants.registry.schools import find_school, list_schools, schema_of
+from tenants.registry.schools import find_school, list_schools, schema_name
 from tenants.tenancy import Administrator
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, rules_of, working
-from tests.threads import at_once
+from tests.tenants.installations import (
+    ADMINISTRATOR,
+    binding_options,
+    bound_sessions,
+    execute,
+    installation,
+    working,
+)
+from tests.threads import run_concurrently
 
 NAMES = (
     "Queen's College, Yaba",
@@ -59,7 +66,7 @@ def users_seen(tenancy, school):
     """List the users of a school, as the serving login sees them in a transaction of the school."""
     engine = serving_engine(tenancy.serving_url, pool_size=1)
     try:
-        with working(guarded(engine, rules_of(tenancy)), Entry(school.id)) as session:
+        with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school.id)) as session:
             return session.execute(text("SELECT username, current_user FROM users")).all()
     finally:
         engine.dispose()
@@ -108,11 +115,11 @@ def test_a_fault_after_any_statement_leaves_nothing_behind(tenancy):
         for place in range(1, len(statements) + 1):
             faulty = [*statements[:place], "SELECT 1/0", *statements[place:]]
             with pytest.raises(DBAPIError, match="division by zero"):
-                send(connection, ";\n".join(faulty))
+                execute_script(connection, ";\n".join(faulty))
             assert traces(tenancy, school_id) == [], f"after {statements[place - 1]}"
 
         # And the same id can be had afterwards, by the same connection.
-        send(connection, ";\n".join(statements))
+        execute_script(connection, ";\n".join(statements))
     assert {kind for (kind,) in traces(tenancy, school_id)} == {"role", "schema", "membership", "row"}
 
 
@@ -121,7 +128,9 @@ def test_a_connection_lost_on_the_way_leaves_nothing_behind(tenancy):
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=())
         with pytest.raises(DBAPIError):
-            send(connection, ";\n".join([*statements, "SELECT pg_terminate_backend(pg_backend_pid())"]))
+            execute_script(
+                connection, ";\n".join([*statements, "SELECT pg_terminate_backend(pg_backend_pid())"])
+            )
 
     assert traces(tenancy, school_id) == []
 
@@ -159,7 +168,7 @@ def test_two_at_once_with_the_same_id_make_one_school(tenancy):
             return False
         return True
 
-    won = at_once(8, attempt)
+    won = run_concurrently(8, attempt)
 
     assert won.count(True) == 1
     with tenancy.admin.connect() as connection:
@@ -169,7 +178,7 @@ def test_two_at_once_with_the_same_id_make_one_school(tenancy):
 
 
 def test_many_at_once_are_all_created(tenancy):
-    made = at_once(16, lambda _: create(tenancy))
+    made = run_concurrently(16, lambda _: create(tenancy))
 
     assert len({school.id for school in made}) == 16
     assert all(users_seen(tenancy, school) for school in made)
@@ -240,7 +249,7 @@ def test_a_fault_leaves_nothing_behind_whoever_provisions(server, superuser):
         with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=())
             with pytest.raises(DBAPIError, match="division by zero"):
-                send(connection, ";\n".join([*statements, "SELECT 1/0"]))
+                execute_script(connection, ";\n".join([*statements, "SELECT 1/0"]))
 
         assert traces(tenancy, school_id) == []
 
@@ -276,5 +285,5 @@ def test_without_roles_the_serving_login_reads_and_writes_and_owns_nothing(serve
 
 def test_ids_are_uuids_in_the_names_of_schemas():
     assert (
-        schema_of(UUID("01234567-89AB-cdef-0123-456789abcdef")) == "school_0123456789abcdef0123456789abcdef"
+        schema_name(UUID("01234567-89AB-cdef-0123-456789abcdef")) == "school_0123456789abcdef0123456789abcdef"
     )

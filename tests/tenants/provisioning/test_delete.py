@@ -13,20 +13,20 @@ import pytest
 from sqlalchemy import event, text
 
 from tenants.backups.backup import back_up
-from tenants.backups.checksums import fingerprints
+from tenants.backups.checksums import table_checksums
 from tenants.backups.restore import restore
-from tenants.connections.binding import Entry
+from tenants.connections.binding import SchoolBinding
 from tenants.exceptions import BackupRefused, SchoolBusy, SchoolDeleting, UnknownSchool
-from tenants.migrations.migrate import list_standings
+from tenants.migrations.migrate import list_migration_states
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import LOCKS, delete_school
 from tenants.registry.clients import create_client, list_clients
 from tenants.registry.schools import change_school, find_school
 from tests.cli.program import wait_for
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, working
+from tests.tenants.installations import ADMINISTRATOR, bound_sessions, execute, installation, working
 from tests.tenants.provisioning.test_create import traces
-from tests.threads import at_once
+from tests.threads import run_concurrently
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_nothing_is_left_but_the_backup(tenancy, school, tmp_path):
     client = f"client {uuid4()}"
     with tenancy.admin.begin() as connection:
         create_client(connection, client_id=client, school_ids=[school.id, other.id])
-        before = fingerprints(connection, other.schema)
+        before = table_checksums(connection, other.schema)
 
     deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
 
@@ -107,7 +107,7 @@ def test_nothing_is_left_but_the_backup(tenancy, school, tmp_path):
     assert (deleted.name, deleted.backup, deleted.resumed) == (school.name, str(tmp_path / name), False)
     with tenancy.admin.begin() as connection:
         assert [c.schools for c in list_clients(connection) if c.id == client] == [(other.id,)]
-        assert fingerprints(connection, other.schema) == before
+        assert table_checksums(connection, other.schema) == before
     assert restore(tenancy, Path(deleted.backup)) == school
 
 
@@ -125,9 +125,9 @@ def test_the_id_can_be_had_again(tenancy, school):
 # What is under way.
 
 
-def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, rules, school, tmp_path):
+def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, options, school, tmp_path):
     with ThreadPoolExecutor(1) as pool:
-        with working(guarded(engine, rules), Entry(school.id)) as session:
+        with working(bound_sessions(engine, options), SchoolBinding(school.id)) as session:
             run = pool.submit(delete_school, tenancy, school.id, backup_folder=tmp_path)
             wait_for(lambda: found(tenancy, school).deletion == "closed", "the closing")
             # The request has touched no table so far.
@@ -141,8 +141,8 @@ def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, rules
     assert ("under way",) in names
 
 
-def test_what_does_not_end_leaves_the_school_as_it_was(tenancy, engine, rules, school, tmp_path):
-    with working(guarded(engine, rules), Entry(school.id)):
+def test_what_does_not_end_leaves_the_school_as_it_was(tenancy, engine, options, school, tmp_path):
+    with working(bound_sessions(engine, options), SchoolBinding(school.id)):
         with pytest.raises(SchoolBusy, match="try again"):
             delete_school(tenancy, school.id, backup_folder=tmp_path, patience=0.05)
         assert found(tenancy, school) == school
@@ -205,7 +205,7 @@ def test_a_school_that_is_half_gone_is_neither_opened_nor_backed_up_nor_migrated
     with pytest.raises(SchoolDeleting, match=f"Its backup is {left.backup}"):
         back_up(tenancy, school.id, tmp_path / "half.zip")
     with tenancy.admin.connect() as connection:
-        standings = {standing.id: standing for standing in list_standings(connection, tenancy)}
+        standings = {standing.id: standing for standing in list_migration_states(connection, tenancy)}
     assert standings[school.id].state == "deleting"
     delete_school(tenancy, school.id, backup_folder=None)
 
@@ -246,7 +246,7 @@ def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_pat
 
 
 def test_two_at_once_delete_it_once(tenancy, school, tmp_path):
-    first, second = at_once(2, lambda _: delete_school(tenancy, school.id, backup_folder=tmp_path))
+    first, second = run_concurrently(2, lambda _: delete_school(tenancy, school.id, backup_folder=tmp_path))
 
     assert (first.id, second.id) == (school.id, school.id)
     assert traces(tenancy, school.id) == []

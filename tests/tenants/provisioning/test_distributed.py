@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from tenants.connections.engines import send
+from tenants.connections.engines import execute_script
 from tenants.exceptions import NotDistributed
 from tenants.provisioning.create import create_school, creation_statements
 from tenants.registry.installation import install
@@ -50,7 +50,7 @@ def test_the_setting_holds_within_the_message_and_no_longer(plain):
             replace(plain, distributed=True), connection, school_id=school_id, name="x", rows=()
         )
         witness = f"INSERT INTO classrooms VALUES ('{uuid4()}', current_setting('{SHARDING}'), 'x')"
-        send(connection, ";\n".join([*statements, witness]))
+        execute_script(connection, ";\n".join([*statements, witness]))
         left = connection.execute(text(f"SELECT current_setting('{SHARDING}', true)")).scalar_one()
         named = connection.exec_driver_sql(f"SELECT name FROM school_{school_id.hex}.classrooms").scalars()
         seen = named.all()

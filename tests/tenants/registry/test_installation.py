@@ -14,15 +14,22 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, event, text
 
-from tenants.connections.binding import Entry
-from tenants.connections.engines import quoted, registry_url, serving_engine
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import quote_identifier, registry_url, serving_engine
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
 from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
 from tenants.registry.installation import check_installed, install
-from tests.tenants.installations import ADMINISTRATOR, execute, guarded, installation, rules_of, working
-from tests.threads import at_once
+from tests.tenants.installations import (
+    ADMINISTRATOR,
+    binding_options,
+    bound_sessions,
+    execute,
+    installation,
+    working,
+)
+from tests.threads import run_concurrently
 
 ODD_NAMES = (
     'odd "quoted"',
@@ -63,8 +70,8 @@ def login(server, bare):
 
     yield name
     for one in named:
-        execute(bare.admin_url, f"DROP OWNED BY {quoted(one)}")
-        execute(server, f"DROP ROLE {quoted(one)}")
+        execute(bare.admin_url, f"DROP OWNED BY {quote_identifier(one)}")
+        execute(server, f"DROP ROLE {quote_identifier(one)}")
 
 
 def role_of(tenancy):
@@ -107,7 +114,7 @@ def can_work(tenancy, school):
     """Tell whether the serving login reaches a school as a request does."""
     engine = serving_engine(tenancy.serving_url, pool_size=1)
     try:
-        with working(guarded(engine, rules_of(tenancy)), Entry(school.id)) as session:
+        with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school.id)) as session:
             return session.scalars(text("SELECT username FROM users")).all() == ["admin"]
     finally:
         engine.dispose()
@@ -128,7 +135,7 @@ def test_again_changes_nothing(bare):
 
 def test_two_at_once(bare):
     others = [replace(bare) for _ in range(4)]
-    at_once(4, lambda number: install(others[number]))
+    run_concurrently(4, lambda number: install(others[number]))
     for other in others:
         other.admin.dispose()
 
@@ -205,7 +212,7 @@ def test_what_is_installed_is_told_from_what_is_not(bare, server, login):
     check(bare.serving_url)
 
     stranger = login("stranger").serving_url
-    execute(server, f"CREATE ROLE {quoted(stranger.username)} LOGIN PASSWORD 'a password'")
+    execute(server, f"CREATE ROLE {quote_identifier(stranger.username)} LOGIN PASSWORD 'a password'")
     with pytest.raises(NotInstalled, match="tenants init"):
         check(stranger)
 
@@ -262,7 +269,7 @@ def test_the_login_may_read_the_registry_and_knock_at_its_door(tenancy):
 
 def test_rights_that_were_granted_by_hand_are_taken_away(bare):
     install(bare)
-    login = quoted(bare.serving_login)
+    login = quote_identifier(bare.serving_login)
     execute(bare.admin_url, f"GRANT ALL ON ALL TABLES IN SCHEMA registry TO {login}")
     execute(bare.admin_url, f"GRANT ALL ON SCHEMA registry TO {login}")
     assert rights_of(bare) != RIGHTS
@@ -300,7 +307,7 @@ def test_the_login_writes_and_creates_nothing(tenancy, statement):
 def test_nobody_else_reaches_the_registry(bare, server, login):
     install(bare)
     stranger = login("stranger").serving_url
-    execute(server, f"CREATE ROLE {quoted(stranger.username)} LOGIN PASSWORD 'a password'")
+    execute(server, f"CREATE ROLE {quote_identifier(stranger.username)} LOGIN PASSWORD 'a password'")
 
     for statement in (
         "SELECT * FROM registry.schools",
@@ -377,7 +384,7 @@ def test_no_password_reaches_the_server_in_the_clear(bare):
 
 
 def test_a_login_that_exists_is_made_fit(bare):
-    execute(bare.admin_url, f"CREATE ROLE {quoted(bare.serving_login)} NOLOGIN INHERIT")
+    execute(bare.admin_url, f"CREATE ROLE {quote_identifier(bare.serving_login)} NOLOGIN INHERIT")
 
     install(bare)
 
@@ -387,7 +394,7 @@ def test_a_login_that_exists_is_made_fit(bare):
 
 def test_a_login_with_powers_is_refused_and_left_alone(bare, server):
     for power in ("SUPERUSER", "CREATEROLE", "CREATEDB", "REPLICATION", "BYPASSRLS"):
-        execute(server, f"CREATE ROLE {quoted(bare.serving_login)} LOGIN {power}")
+        execute(server, f"CREATE ROLE {quote_identifier(bare.serving_login)} LOGIN {power}")
         before = role_of(bare)
 
         with pytest.raises(UnfitLogin, match=power):
@@ -395,7 +402,7 @@ def test_a_login_with_powers_is_refused_and_left_alone(bare, server):
 
         assert role_of(bare) == before
         assert execute(bare.admin_url, "SELECT FROM pg_namespace WHERE nspname = 'registry'") == []
-        execute(server, f"DROP ROLE {quoted(bare.serving_login)}")
+        execute(server, f"DROP ROLE {quote_identifier(bare.serving_login)}")
 
 
 @pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])

@@ -1,0 +1,150 @@
+"""Violated constraints, as the caller is told: found by the constraint's name, whoever wrote at the same moment.
+
+The metadata knows what each constraint is about, so no feature writes such a message. A constraint that needs words of
+its own brings them: `UniqueConstraint(…, info={"message": "…"})`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Constraint, Index, Table
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import ColumnCollectionConstraint
+
+from school_service.core.database import db
+from school_service.core.wording import record_name
+from tenants import driver_errors
+
+# Values that PostgreSQL can't hold although validation let them pass.
+_BAD_VALUE = re.compile(r"22...|23502|23514")
+# Citus reports what a COPY or an INSERT … SELECT violated as an internal error, in PostgreSQL's words.
+_CITUS_VIOLATIONS = {
+    "violates unique constraint": "23505",
+    "violates foreign key constraint": "23503",
+    "violates exclusion constraint": "23P01",
+    "violates check constraint": "23514",
+    "violates not-null constraint": "23502",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What a statement violated: the status, the message and the fields at fault of its answer."""
+
+    status: int
+    message: str
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+
+def violation(error: DBAPIError) -> Violation | None:
+    """Find the constraint that a failed statement violated; None where it failed for another reason."""
+    state = violated_state(error)
+    if state == "23505":
+        return _duplicate(_constraint_name(error))
+    if state == "23503":
+        return _broken_reference(error)
+    if state == "23P01":
+        return _overlap(_constraint_name(error))
+    if _BAD_VALUE.fullmatch(state):
+        own = _own_message(_constraint_name(error)) if state == "23514" else None
+        return Violation(422, own or "A value can't be stored.")
+    return None
+
+
+def violated_state(error: DBAPIError) -> str:
+    """The SQLSTATE of an error, that of the violation where Citus reports an internal error; empty where none."""
+    state = driver_errors.sqlstate(error) or ""
+    if state == "XX000":
+        return next((meant for words, meant in _CITUS_VIOLATIONS.items() if words in str(error.orig)), state)
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A constraint of the metadata: its table, its columns, and its own message, if it has one."""
+
+    table: Table
+    columns: tuple[str, ...]
+    message: str | None
+
+
+def _constraint_name(error: DBAPIError) -> str:
+    """Name the violated constraint: from the driver or else from the message, without a shard's suffix."""
+    name = error.orig.diag.constraint_name  # type: ignore[union-attr]
+    if not name:
+        found = re.search(r'constraint "([^"]+)"', str(error.orig))
+        name = found[1] if found else ""
+    return name if name in _constraints() else re.sub(r"_\d+$", "", name)
+
+
+def _own_message(name: str) -> str | None:
+    known = _constraints().get(name)
+    return known.message if known else None
+
+
+def _duplicate(name: str) -> Violation:
+    known = _constraints().get(name)
+    if known is None:
+        return Violation(409, "A record with these values exists already.")
+    fields = {_field(column): ["already taken"] for column in known.columns}
+    columns = " and ".join(_field(column).replace("_", " ") for column in known.columns)
+    one = _one_of(known.table)
+    message = f"{one[0].upper()}{one[1:]} with this {columns} exists already."
+    return Violation(409, known.message or message, fields)
+
+
+def _overlap(name: str) -> Violation:
+    known = _constraints().get(name)
+    record = "record" if known is None else record_name(known.table)
+    return Violation(409, (known and known.message) or f"It collides with another {record}.")
+
+
+def _broken_reference(error: DBAPIError) -> Violation:
+    """A reference was broken between the check and the write: the referenced record has gone, or is in use."""
+    name = _constraint_name(error)
+    known = _constraints().get(name)
+    if str(error.orig).startswith("insert or update"):
+        columns = known.columns if known else ()
+        fields = {_field(column): ["does not exist"] for column in columns}
+        return Violation(422, "A record that the input refers to does not exist.", fields)
+    if known is None:
+        return Violation(409, "The record is in use.")
+    used = next(key.referred_table for key in known.table.foreign_key_constraints if key.name == name)
+    message = f"The {record_name(used)} is in use by {_one_of(known.table)}."
+    return Violation(409, known.message or message)
+
+
+@cache
+def _constraints() -> dict[str, _Known]:
+    """The constraints and unique indexes of all models, by name."""
+    found: dict[str, _Known] = {}
+    for table in db.Model.metadata.tables.values():
+        for constraint in table.constraints:
+            if isinstance(constraint, CheckConstraint):
+                found[str(constraint.name)] = _describe(table, constraint, None)
+            elif isinstance(constraint, ColumnCollectionConstraint):
+                found[str(constraint.name)] = _describe(table, constraint, constraint.columns)
+        for index in table.indexes:
+            if index.unique:
+                found[str(index.name)] = _describe(table, index, index.columns)
+    return found
+
+
+def _describe(table: Table, source: Constraint | Index, columns: Iterable[Any] | None) -> _Known:
+    names = tuple(column.name for column in columns) if columns is not None else ()
+    return _Known(table, names, source.info.get("message"))
+
+
+def _one_of(table: Table) -> str:
+    name = record_name(table)
+    # "A user": the names with a u begin with the sound of a consonant.
+    return f"an {name}" if name[0] in "aeio" else f"a {name}"
+
+
+def _field(column: str) -> str:
+    return column.removesuffix("_id")

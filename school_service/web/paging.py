@@ -1,0 +1,54 @@
+"""Pages of lists: their parameters in a query, and the envelope that they are answered in."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields
+
+from school_service.web.fields import QueryInteger
+from school_service.web.schemas import RecordSchema, Schema
+
+MAX_PAGE_SIZE = 1000
+DEFAULT_PAGE_SIZE = 50
+MAX_PAGE_NUMBER = 2**31 - 1
+
+
+def _page_number(name: str) -> QueryInteger:
+    return QueryInteger(
+        0, MAX_PAGE_NUMBER, data_key=name, load_default=0, metadata={"description": "Zero-indexed."}
+    )
+
+
+def _page_size(name: str) -> QueryInteger:
+    described = {"description": "How many records a page holds."}
+    return QueryInteger(1, MAX_PAGE_SIZE, data_key=name, load_default=DEFAULT_PAGE_SIZE, metadata=described)
+
+
+class PageSchema(Schema):
+    """Which page of a list: zero-indexed."""
+
+    number = _page_number("pageNumber")
+    size = _page_size("pageSize")
+
+
+class BarePageSchema(Schema):
+    """Which page of a list that has no envelope: zero-indexed."""
+
+    number = _page_number("page")
+    size = _page_size("size")
+
+
+@cache
+def envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
+    """Make the schema of the paged envelope; once for each, since the document knows a schema by its name."""
+    members: dict[str, fields.Field[Any]] = {
+        "page_number": fields.Integer(metadata={"description": "Zero-indexed."}),
+        "page_size": fields.Integer(),
+        "total_pages": fields.Integer(),
+        "total": fields.Integer(metadata={"description": "All matching records."}),
+        "data": fields.List(fields.Nested(schema)),
+    }
+    return RecordSchema.from_dict(members, name=f"{schema.__name__.removesuffix('Schema')}PageSchema")

@@ -1,0 +1,75 @@
+"""The base of all schemas, and the schemas that every feature shares."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import marshmallow as ma
+from marshmallow import fields
+
+from school_service.web.fields import MAX_IDS, id_list
+
+
+class Schema(ma.Schema):
+    """A schema that refuses members it does not know."""
+
+    class Meta:
+        """Members that are no field are an error."""
+
+        unknown = ma.RAISE
+
+
+class RecordSchema(Schema):
+    """A record as it is answered: every field of it is always there."""
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Make a field required."""
+        field_obj.required = True
+
+
+class IdArray(Schema):
+    """A body that is a bare array of uuids."""
+
+    DOCUMENTED: ClassVar[dict[str, Any]] = {
+        "type": "array",
+        "items": {"type": "string", "format": "uuid"},
+        "maxItems": MAX_IDS,
+    }
+
+    def load(self, data: Any, **_options: Any) -> Any:
+        """Check the array; returns a list of uuids."""
+        return id_list().deserialize(data)
+
+
+class DeletedSchema(RecordSchema):
+    """What a delete answers."""
+
+    id = fields.UUID()
+    deleted = fields.Boolean()
+
+
+class UploadedRowsSchema(RecordSchema):
+    """What an uploaded sheet did, by row: `rows` is the sum of the others."""
+
+    rows = fields.Integer(metadata={"description": "Empty rows do not count."})
+    created = fields.Integer()
+    updated = fields.Integer()
+    unchanged = fields.Integer()
+    blank = fields.Integer(metadata={"description": "Nothing filled in: what is there stays."})
+
+
+class ErrorSchema(Schema):
+    """The one shape of every error."""
+
+    code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
+    status = fields.String(required=True, metadata={"description": "The name of the status."})
+    message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
+    errors = fields.Dict(
+        keys=fields.String(),
+        metadata={
+            "description": "Where the input is at fault: by place (json, query, files), field and reason."
+        },
+    )
+    request_id = fields.String(
+        required=True, metadata={"description": "Names the request in the service's logs."}
+    )
