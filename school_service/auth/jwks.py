@@ -53,7 +53,7 @@ class KeySet:
     def find(self, key_id: str | None) -> PyJWK | None:
         """Find the key of this id, or the only key where a token names none; None where there is no such key.
 
-        Raises ProviderAway where no key has ever been fetched.
+        Raises ProviderUnavailable where no key has ever been fetched.
         """
         known = self._choose(key_id)
         stale = self._fetched_at is None or self._clock() - self._fetched_at > REFRESH_AFTER

@@ -57,13 +57,13 @@ class LoginThrottle:
     address: str
 
     def check(self, username: str) -> None:
-        """Refuse where there were too many for this username or from this address; raises TooManyTries."""
+        """Refuse where there were too many for this username or from this address; raises TooManyAttempts."""
         for limit, key in self._counted(username):
             if not limiter.limiter.test(limit, *key):
                 raise self._refusal(username)
 
     def record_failure(self, username: str) -> None:
-        """Count a wrong password; raises TooManyTries where others at this moment have used the limit up."""
+        """Count a wrong password; raises TooManyAttempts where others at this moment have used the limit up."""
         # Each is counted, whatever becomes of the other.
         within = [limiter.limiter.hit(limit, *key) for limit, key in self._counted(username)]
         if not all(within):

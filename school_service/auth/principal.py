@@ -47,7 +47,7 @@ class VerifiedToken:
     def choose_school(self, header: str | None, *, required: bool) -> UUID:
         """Choose the school by X-SCHOOL-ID or, where that is optional and absent, by the token's only school.
 
-        Raises BadSchool, and Forbidden where the token does not cover the school.
+        Raises InvalidSchoolHeader, and Forbidden where the token does not cover the school.
         """
         if header is None:
             if required:

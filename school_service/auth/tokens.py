@@ -27,7 +27,7 @@ ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LEEWAY = 30  # seconds
 LIFETIME = 86400  # seconds, as the interface shows
 CACHE_SIZE = 10_000  # verified tokens
-LONGEST_TOKEN = 16_384  # characters
+MAX_TOKEN_LENGTH = 16_384  # characters
 
 _REFUSED = "The token is invalid."
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -79,7 +79,7 @@ class TokenVerifier:
     def verify(self, token: str) -> VerifiedToken:
         """Verify a token: signature, algorithm, audience, issuer and expiry.
 
-        Raises NotAuthenticated, and ProviderAway where the outside provider's keys have never been fetched.
+        Raises NotAuthenticated, and ProviderUnavailable where the outside provider's keys have never been fetched.
         """
         with self._lock:
             cached = self._cache.get(token)
@@ -97,7 +97,7 @@ class TokenVerifier:
         return key is None or self.outside_keys is None or self.outside_keys.find(key.key_id) is key
 
     def _verify(self, token: str) -> _CachedToken:
-        if len(token) > LONGEST_TOKEN:
+        if len(token) > MAX_TOKEN_LENGTH:
             raise NotAuthenticated(_REFUSED)
         try:
             decoded: Any = jwt.decode_complete(token, options={"verify_signature": False})

@@ -1,1 +1,11 @@
-"""What models, reads and services are made of; free of HTTP."""
+"""What models, reads and services are made of; free of HTTP.
+
+`database`     the base of models, the session and its request context
+`columns`      columns that many models have, and their bounds
+`records`      records: get, find, lock, insert, delete
+`read_models`  SELECTs that are built and compiled once
+`counters`     numbers within a school, without gaps
+`permissions`  the one list of permissions
+`errors`       what a service refuses
+`wording`      what records are called in messages
+"""

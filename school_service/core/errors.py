@@ -1,4 +1,4 @@
-"""Domain errors, free of HTTP: services raise them, `web.errors` gives each its status."""
+"""Domain errors, free of HTTP: services raise them, `web.error_responses` gives each its status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DomainError(Exception):
 
 
 class NotFound(DomainError):
-    """The record that was asked for does not exist in this school."""
+    """The record does not exist in this school."""
 
 
 class Conflict(DomainError):

@@ -67,7 +67,7 @@ class CompiledStatement:
         compiled: Any = executable.compile(dialect=_dialect)
         self.sql = str(compiled)
         if "__[POSTCOMPILE" in self.sql:
-            raise TypeError("A read model can't hold a list of values; compare with any_() of an array.")
+            raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
         self._constants: dict[str, Any] = {}
         self._computed: list[tuple[str, Callable[[], Any]]] = []
         self._required: list[str] = []
@@ -168,7 +168,7 @@ def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str
 
 
 def as_json(text: BindParameter[str]) -> Cast[Any]:
-    """A text that holds JSON, as JSON."""
+    """A text of JSON, as JSON."""
     return cast(text, JSON)
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import FromClause
 
 
 def record_name(table: FromClause) -> str:
-    """Name what a table holds one of: `cohort subject` for `cohort_subjects`."""
+    """Name one record of a table: `cohort subject` for `cohort_subjects`."""
     return singular(table.description.replace("_", " "))
 
 

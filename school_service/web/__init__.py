@@ -1,12 +1,16 @@
 """The conventions of the API, each said once.
 
-`blueprint`   what a view is wrapped in: permission, validation, rendering, and how these appear in the document
-`life`        token, school, transaction, commit
-`rendering`   read models rendered to JSON by PostgreSQL
-`schema`      the house Schema and its fields
-`errors`      one table from exceptions to answers, in one shape
-`answers`     what each status of an error means, for the document
-`parsing`     bodies: JSON, size, nesting, uploads
-`tracing`     request ids and logs
-`documents`   /openapi.json and /docs
+`blueprint`         what a view is wrapped in: permission, validation, rendering, and how these are documented
+`request_scope`     token, school, transaction, commit
+`rendering`         read models rendered to JSON by PostgreSQL
+`paging`            pages of lists and their envelope
+`fields`            the fields of input
+`schemas`           the base of all schemas, and those that every feature shares
+`body_parser`       bodies: JSON, size, nesting, uploads
+`error_responses`   one table from exceptions to answers, in one shape
+`integrity_errors`  violated constraints, as the client reads of them
+`openapi`           the OpenAPI document, and what each status of an error means in it
+`docs_page`         /openapi.json and /docs
+`request_log`       request ids and logs
+`json_provider`     orjson as Flask's JSON provider
 """

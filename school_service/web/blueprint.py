@@ -170,8 +170,8 @@ class Blueprint(flask_smorest.Blueprint):
         """Answer a bare array: the rows of the select() that the view returns, or a list of objects.
 
         `if_empty` checks the filters of a list without rows: it is called with the view's own arguments, all by name,
-        those of the query as its schema names them, and raises where one of them refers to no record. Called then alone, so
-        that a list with something in it costs one statement.
+        those of the query as its schema names them, and raises where one of them refers to no record. It is called
+        then alone, so that a list with rows costs one statement.
         """
 
         def render(result: Any, check: Callable[[], None]) -> Response:

@@ -19,7 +19,7 @@ _SWAGGER_UI = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javas
 _OWN = {"docs.css": "text/css", "docs.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 _YEAR = 365 * 24 * 3600  # seconds
-# Swagger UI's style sheet holds its icons as data: addresses.
+# Swagger UI's style sheet embeds its icons as data: addresses.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -58,7 +58,7 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
     @pages.get(f"/docs/assets/{digest}/<any({','.join(map(repr, assets))}):name>")
     def asset(name: str) -> Response:
         path, kind = assets[name]
-        # The address changes with the content, so that it never has to be asked for again.
+        # The address changes with the content, so that it can be cached for ever.
         response = send_file(path, mimetype=kind, max_age=_YEAR)
         response.cache_control.public = True
         response.cache_control.immutable = True

@@ -150,7 +150,7 @@ def handle(error: Exception) -> Response:
         headers["Retry-After"] = str(RETRY_AFTER[known])
     fields = getattr(error, "errors", None)
     if fields and not isinstance(error, errors.InvalidRows):
-        # A form holds a file alone: what a service names is of the query.
+        # A form has a file and nothing else: the fields that a service names are of the query.
         of_query = request.method in {"GET", "HEAD"} or request.mimetype == "multipart/form-data"
         fields = {"query" if of_query else "json": fields}
     return error_response(STATUS[known], MESSAGES.get(known) or str(error), fields, headers)

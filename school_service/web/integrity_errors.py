@@ -1,4 +1,4 @@
-"""Violated constraints, as the caller is told: found by the constraint's name, whoever wrote at the same moment.
+"""Violated constraints, as the client reads of them: found by the constraint's name, whoever wrote at the same moment.
 
 The metadata knows what each constraint is about, so no feature writes such a message. A constraint that needs words of
 its own brings them: `UniqueConstraint(…, info={"message": "…"})`.
@@ -20,7 +20,7 @@ from school_service.core.database import db
 from school_service.core.wording import record_name
 from tenants import driver_errors
 
-# Values that PostgreSQL can't hold although validation let them pass.
+# Values that PostgreSQL can't store although validation let them pass.
 _BAD_VALUE = re.compile(r"22...|23502|23514")
 # Citus reports what a COPY or an INSERT … SELECT violated as an internal error, in PostgreSQL's words.
 _CITUS_VIOLATIONS = {

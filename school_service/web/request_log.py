@@ -68,7 +68,7 @@ def log_requests(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
-        # A command or a test may hold one application context, and with it `g`, around several requests.
+        # A command or a test may have one application context, and with it `g`, around several requests.
         g.pop("request_id", None)
         g.pop("principal", None)
         g.began = time.perf_counter()

@@ -81,13 +81,13 @@ def start(settings: Settings, tenancy: Tenancy) -> Iterator[Callable[..., Flask]
     apps = []
 
     def starting(**environment: str) -> Flask:
-        usual = {
+        defaults = {
             "DATABASE_URL": settings.database_url.render_as_string(hide_password=False),
             "ADMIN_DATABASE_URL": settings.admin_database_url.render_as_string(hide_password=False),
             "SIGNING_KEY": settings.signing_key or "",
             "POOL_SIZE": "3",
         }
-        apps.append(create_app(Settings.load({**usual, **environment})))
+        apps.append(create_app(Settings.load({**defaults, **environment})))
         return apps[-1]
 
     yield starting

@@ -18,7 +18,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 ALGORITHMS: dict[str, Any] = {"RS256": RSAAlgorithm, "ES256": ECAlgorithm, "EdDSA": OKPAlgorithm}
 AUDIENCE = "school-service"
 
-# Status, headers, and the body in pieces.
+# Status, headers, and the body in chunks.
 Answer = tuple[int, dict[str, str], Iterable[bytes]]
 
 
@@ -42,7 +42,7 @@ def public_jwk(private: Any, algorithm: str, **members: Any) -> dict[str, Any]:
 
 
 class OutsideProvider:
-    """A provider at an address of this machine; `requests` are the paths that were asked for."""
+    """A provider at an address of this machine; `requests` are the paths that were requested."""
 
     def __init__(self) -> None:
         self.keys: list[Any] = [
@@ -97,8 +97,8 @@ class OutsideProvider:
     def claims(self, **claims: Any) -> dict[str, Any]:
         """What a sound token says, without what is given as None."""
         now = int(time.time())
-        usual = {"iss": self.url, "aud": AUDIENCE, "iat": now, "exp": now + 3600, "sub": "someone"}
-        return {name: value for name, value in {**usual, **claims}.items() if value is not None}
+        defaults = {"iss": self.url, "aud": AUDIENCE, "iat": now, "exp": now + 3600, "sub": "someone"}
+        return {name: value for name, value in {**defaults, **claims}.items() if value is not None}
 
     def token(self, algorithm: str = "ES256", *, name: str = "", kid: Any = ..., **claims: Any) -> str:
         """Sign a token with one of the provider's keys, or with another of the same kind by name."""

@@ -269,12 +269,12 @@ class Gate:
     """A provider's answer that waits until it is let go."""
 
     def __init__(self, provider):
-        self.asked, self.go = threading.Event(), threading.Event()
+        self.requested, self.go = threading.Event(), threading.Event()
         self.provider = provider
         provider.answer = self
 
     def __call__(self):
-        self.asked.set()
+        self.requested.set()
         assert self.go.wait(10)
         return self.provider.key_set()
 
@@ -283,7 +283,7 @@ def test_many_threads_with_an_unknown_key_cause_one_fetch_and_all_get_the_key(ke
     gate = Gate(provider)
     with ThreadPoolExecutor(20) as threads:
         found = [threads.submit(key_set.find, "ES256") for _ in range(20)]
-        assert gate.asked.wait(10)
+        assert gate.requested.wait(10)
         gate.go.set()
         keys = [future.result() for future in found]
 
@@ -298,7 +298,7 @@ def test_known_keys_do_not_wait_for_a_slow_provider(key_set, provider, clock, ag
     clock.now += age
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(key_set.find, "unknown")
-        assert gate.asked.wait(10)
+        assert gate.requested.wait(10)
         # The provider will not answer before this thread lets it.
         assert key_set.find("ES256")
         assert not waiting.done()
@@ -314,7 +314,7 @@ def test_a_stale_key_does_not_wait_for_the_fetch_it_causes(key_set, provider, cl
     clock.now += REFRESH_AFTER + 1
 
     assert key_set.find("ES256")
-    assert gate.asked.wait(10)
+    assert gate.requested.wait(10)
     assert key_set.find("ES256")
     gate.go.set()
     settle()
@@ -338,7 +338,7 @@ def test_whoever_comes_late_does_not_wait_anew(key_set, provider, clock):
     gate = Gate(provider)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(key_set.find, "ES256")
-        assert gate.asked.wait(10)
+        assert gate.requested.wait(10)
         clock.now += jwks.FETCH_TIMEOUT
         with pytest.raises(ProviderUnavailable):
             key_set.find("ES256")

@@ -26,9 +26,9 @@ def own_place(app, tenancy):
 
 @pytest.fixture
 def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return bound.getsockname()[1]
 
 
 @pytest.fixture

@@ -92,13 +92,13 @@ def test_while_the_database_is_away_writing_is_503(lost):
 
 
 def test_while_the_database_is_away_machines_get_no_token(lost):
-    asked = {
+    credentials = {
         "client_id": "a",
         "client_secret": "b",
         "audience": "school-service",
         "grant_type": "client_credentials",
     }
-    assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", asked), AWAY)
+    assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", credentials), AWAY)
 
 
 def test_while_the_database_is_away_health_says_so(lost):

@@ -1,4 +1,4 @@
-"""Errors as a Citus coordinator reports them: no constraint's name but in the message, with a shard's number."""
+"""Violated constraints, as a Citus coordinator reports them too: named in the message alone, with a shard's number."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import psycopg2
 import pytest
 from sqlalchemy.exc import IntegrityError, InternalError
 
+from school_service.core.database import db
+from school_service.web import integrity_errors
 from school_service.web.error_responses import handle
 
 
@@ -74,3 +76,44 @@ def test_a_value_that_a_shard_refuses_is_the_callers(app, message):
 
 def test_any_other_internal_error_is_a_failure(app):
     assert answered(app, InternalError, "XX000", "could not open shard")[0] == 500
+
+
+@pytest.fixture
+def own_message(monkeypatch):
+    """Gives a constraint of the models a message of its own."""
+
+    def give(name, message):
+        constraint = next(
+            constraint
+            for table in db.metadata.tables.values()
+            for constraint in table.constraints
+            if constraint.name == name
+        )
+        monkeypatch.setitem(constraint.info, "message", message)
+        integrity_errors._constraints.cache_clear()
+
+    yield give
+    monkeypatch.undo()
+    integrity_errors._constraints.cache_clear()
+
+
+def test_a_constraint_may_bring_its_own_message(app, own_message):
+    own_message("uq_classrooms_name", "Two classrooms can't have one name.")
+
+    _, *said = answered(app, IntegrityError, "23505", DUPLICATE.format(""))
+
+    assert said == ["Two classrooms can't have one name.", {"json": {"name": ["already taken"]}}]
+
+
+def test_so_may_a_check_and_a_reference(app, own_message):
+    own_message("ck_sessions_dates", "A session must not end before it starts.")
+    own_message("fk_cohorts_classroom_id", "The classroom still has cohorts.")
+    check = 'new row for relation "sessions" violates check constraint "ck_sessions_dates"'
+
+    used = 'update or delete on table "classrooms" violates foreign key constraint "fk_cohorts_classroom_id"'
+
+    assert answered(app, IntegrityError, "23514", check)[:2] == (
+        422,
+        "A session must not end before it starts.",
+    )
+    assert answered(app, IntegrityError, "23503", used)[:2] == (409, "The classroom still has cohorts.")

@@ -1,0 +1,36 @@
+"""The request context: what a transaction knows of its request, and nothing outside of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from school_service.core.database import current_school, current_session, request_context
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+
+
+def test_it_names_the_school_of_the_transaction(app, place, other_place):
+    with app.app_context():
+        for school in (place, other_place):
+            with in_transaction(SchoolBinding(school.id, read_only=True)):
+                assert request_context().school_id == school.id
+                assert current_school().name == school.name
+                assert (request_context().principal, request_context().request_id) == (None, None)
+
+
+def test_there_is_none_outside_of_a_transaction(app, place):
+    with app.app_context():
+        with in_transaction(SchoolBinding(place.id, read_only=True)):
+            pass
+
+        assert current_session().context is None
+        with pytest.raises(RuntimeError, match="No transaction"):
+            request_context()
+
+
+def test_a_failure_leaves_none_behind(app, place):
+    with app.app_context():
+        with pytest.raises(ZeroDivisionError), in_transaction(SchoolBinding(place.id, read_only=True)):
+            raise ZeroDivisionError
+
+        assert current_session().context is None
