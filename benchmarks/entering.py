@@ -1,6 +1,6 @@
 """What many schools cost a connection: memory of a backend, time of a request, the first switch of role.
 
-    python benchmarks/entering.py [--schools 1000] [--roles 10000]
+    python -m benchmarks.entering [--schools 1000] [--roles 10000]
 
 Starts a PostgreSQL of its own from the wheel and creates the schools. Then, each with the default settings:
 
@@ -15,18 +15,13 @@ switching  the first switch of role on a connection, and the first after a membe
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
-
 import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID, uuid4
@@ -49,20 +44,20 @@ from tenants.tenancy import Administrator, Tenancy
 FEW = 10
 THREADS = 8
 LOGINS = 16
-# Lists that are read from the registry, or from nowhere, teach a backend nothing of a school.
+# Lists that are read from the registry, or from no table: a backend caches nothing of a school for them.
 _NOT_OF_A_SCHOOL = {"/nationalities", "/states", "/lgas", "/students/import-template", "/health", "/docs"}
 _TIMED = ("/classrooms", "/users", "/students", "/roles", "/cohorts", "/sessions")
 
 
 class Serving:
-    """The application on an installation, asked in this process by a client that may do everything."""
+    """The application on an installation, called in this process by a client that may do everything."""
 
     def __init__(self, app: Flask, token: str) -> None:
         self.app = app
         self._token = token
 
-    def ask(self, school: UUID, path: str, body: Any = None) -> tuple[int, float]:
-        """Send a request; answer its status and its time in milliseconds."""
+    def send(self, school: UUID, path: str, body: Any = None) -> tuple[int, float]:
+        """Send a request; return its status and its time in milliseconds."""
         headers = {"Authorization": f"Bearer {self._token}", "X-SCHOOL-ID": str(school)}
         client, method = self.app.test_client(), "GET" if body is None else "POST"
         begun = time.perf_counter()
@@ -70,8 +65,8 @@ class Serving:
         return response.status_code, (time.perf_counter() - begun) * 1000
 
     def timed(self, school: UUID, path: str, body: Any = None) -> float:
-        """Send a request that must succeed; answer its time in milliseconds."""
-        status, took = self.ask(school, path, body)
+        """Send a request that must succeed; return its time in milliseconds."""
+        status, took = self.send(school, path, body)
         if status != 200:
             raise SystemExit(f"{path} answered {status}")
         return took
@@ -83,10 +78,10 @@ class Serving:
             for rule in self.app.url_map.iter_rules()
             if "GET" in (rule.methods or ()) and not rule.arguments and rule.rule not in _NOT_OF_A_SCHOOL
         )
-        return [path for path in paths if "." not in path and self.ask(school, path)[0] == 200]
+        return [path for path in paths if "." not in path and self.send(school, path)[0] == 200]
 
     def write(self, school: UUID) -> None:
-        """Write records of some kinds."""
+        """Create a classroom, a subject, a role and a student."""
         self.timed(school, "/classrooms", {"name": uuid4().hex, "level": "Junior Secondary"})
         self.timed(school, "/templates", {"name": uuid4().hex, "code": uuid4().hex[:12]})
         self.timed(school, "/roles", {"name": uuid4().hex, "avatar": 1})
@@ -118,7 +113,7 @@ def serving(tenancy: Tenancy, **environment: str) -> Iterator[Serving]:
 
 
 def memory(tenancy: Tenancy, schools: Sequence[UUID]) -> float:
-    """Serve every school with every kind of request on one connection; answer its backend's peak in MB."""
+    """Serve every school with every kind of request on one connection; return its backend's peak in MB."""
     peak, seen = 0.0, set()
     with serving(tenancy, POOL_SIZE="1") as here:
         paths = here.lists(schools[0])
@@ -157,20 +152,20 @@ def private_memory(process: int) -> float:
         return 0.0
     total, own = 0, False
     for line in lines:
-        words = line.split()
-        if not words[0].endswith(":"):
-            own = words[1].endswith("p")  # address, permissions: a mapping begins
-        elif own and words[0].startswith("Private_"):
-            total += int(words[1])
+        parts = line.split()
+        if not parts[0].endswith(":"):
+            own = parts[1].endswith("p")  # address, permissions: a mapping begins
+        elif own and parts[0].startswith("Private_"):
+            total += int(parts[1])
     return total / 1024
 
 
 def latency(tenancy: Tenancy, schools: Sequence[UUID], *, rounds: int = 40, requests: int = 100) -> float:
-    """Time requests in schools at random, of all and of ten, in turn; answer the ratio of the medians."""
-    lots, few = Random(0), schools[:FEW]
+    """Time requests in schools at random, of all and of ten, in turn; return the ratio of the medians."""
+    random, few = Random(0), schools[:FEW]
 
-    def some(among: Sequence[UUID]) -> list[tuple[UUID, str]]:
-        return [(lots.choice(among), lots.choice(_TIMED)) for _ in range(requests)]
+    def draw(among: Sequence[UUID]) -> list[tuple[UUID, str]]:
+        return [(random.choice(among), random.choice(_TIMED)) for _ in range(requests)]
 
     with serving(tenancy) as here:
         first = [here.timed(school, path) for school in schools for path in _TIMED]
@@ -180,35 +175,35 @@ def latency(tenancy: Tenancy, schools: Sequence[UUID], *, rounds: int = 40, requ
             f"second {statistics.median(again):.2f} ms"
         )
         ratio = _compare(
-            "one at a time", rounds, lambda among: [here.timed(*one) for one in some(among)], schools, few
+            "one at a time", rounds, lambda among: [here.timed(*one) for one in draw(among)], schools, few
         )
-        _compare_crowd(here, "default POOL_SIZE", rounds, some, schools, few)
+        _compare_concurrent(here, "default POOL_SIZE", rounds, draw, schools, few)
     with serving(tenancy, POOL_SIZE=str(4 * THREADS)) as here:
-        _compare_crowd(here, f"POOL_SIZE={4 * THREADS}", rounds, some, schools, few)
+        _compare_concurrent(here, f"POOL_SIZE={4 * THREADS}", rounds, draw, schools, few)
     return ratio
 
 
-def _compare_crowd(
+def _compare_concurrent(
     here: Serving,
     pool: str,
     rounds: int,
-    some: Callable[[Sequence[UUID]], list[tuple[UUID, str]]],
+    draw: Callable[[Sequence[UUID]], list[tuple[UUID, str]]],
     schools: Sequence[UUID],
     few: Sequence[UUID],
 ) -> None:
-    with ThreadPoolExecutor(THREADS) as crowd:
+    with ThreadPoolExecutor(THREADS) as threads:
 
         def work(among: Sequence[UUID]) -> list[float]:
-            return list(crowd.map(lambda one: here.timed(*one), some(among)))
+            return list(threads.map(lambda one: here.timed(*one), draw(among)))
 
         # Every school, as often as it takes for most connections to be in use.
         for school in schools:
-            list(crowd.map(lambda path, school=school: here.timed(school, path), _TIMED))
+            list(threads.map(lambda path, school=school: here.timed(school, path), _TIMED))
         _compare(f"{THREADS} at a time, {pool}", rounds, work, schools, few)
 
 
 def _compare(
-    how: str,
+    label: str,
     rounds: int,
     work: Callable[[Sequence[UUID]], list[float]],
     many: Sequence[UUID],
@@ -223,14 +218,14 @@ def _compare(
     ratio = medians[0] / medians[1]
     p95 = [statistics.quantiles(times, n=20)[18] for times in (among_many, among_few)]
     print(
-        f"latency, {how}: {len(many)} schools {medians[0]:.2f} ms (95th percentile {p95[0]:.2f}), "
+        f"latency, {label}: {len(many)} schools {medians[0]:.2f} ms (95th percentile {p95[0]:.2f}), "
         f"{len(few)} schools {medians[1]:.2f} ms ({p95[1]:.2f}); ratio of medians {ratio:.2f}"
     )
     return ratio
 
 
 def switching(tenancy: Tenancy, roles: int = 10_000) -> dict[int, float]:
-    """Time the first switch of role of a connection; answer it by number of logins, in milliseconds."""
+    """Time the first switch of role of a connection; return it by number of logins, in milliseconds."""
     name = f"benchmark_{uuid4().hex[:8]}"
     ids = [uuid4() for _ in range(roles)]
     placements = [Placement(f"{name}_{logins}", logins) for logins in (1, LOGINS)]
@@ -239,7 +234,7 @@ def switching(tenancy: Tenancy, roles: int = 10_000) -> dict[int, float]:
     admin.autocommit = True
     every_login = [login for placement in placements for login in placement.school_logins]
 
-    def tell(statements: list[str]) -> None:
+    def execute(statements: list[str]) -> None:
         with admin.cursor() as cursor:
             for first in range(0, len(statements), 500):
                 cursor.execute(";\n".join(statements[first : first + 500]))
@@ -248,21 +243,21 @@ def switching(tenancy: Tenancy, roles: int = 10_000) -> dict[int, float]:
         return f'"{name}_{school.hex}"'
 
     try:
-        tell([f'CREATE ROLE "{login}" LOGIN NOINHERIT' for login in every_login])
-        tell([f'CREATE ROLE "{name}_more"', *(f"CREATE ROLE {role(school)}" for school in ids)])
+        execute([f'CREATE ROLE "{login}" LOGIN NOINHERIT' for login in every_login])
+        execute([f'CREATE ROLE "{name}_more"', *(f"CREATE ROLE {role(school)}" for school in ids)])
         grants = [
             f'GRANT {role(school)} TO "{placement.login_of(school)}" WITH INHERIT FALSE, SET TRUE'
             for placement in placements
             for school in ids
         ]
-        tell(grants)
+        execute(grants)
         return {
-            placement.logins: _switching(address, placement, ids[0], role, f"{name}_more", tell)
+            placement.logins: _switching(address, placement, ids[0], role, f"{name}_more", execute)
             for placement in placements
         }
     finally:
-        tell([f"DROP ROLE IF EXISTS {role(school)}" for school in ids])
-        tell([f'DROP ROLE IF EXISTS "{one}"' for one in (f"{name}_more", *every_login)])
+        execute([f"DROP ROLE IF EXISTS {role(school)}" for school in ids])
+        execute([f'DROP ROLE IF EXISTS "{one}"' for one in (f"{name}_more", *every_login)])
         admin.close()
 
 
@@ -272,7 +267,7 @@ def _switching(
     school: UUID,
     role: Callable[[UUID], str],
     another: str,
-    tell: Callable[[list[str]], None],
+    execute: Callable[[list[str]], None],
 ) -> float:
     login = placement.login_of(school)
     firsts, seconds, afters = [], [], []
@@ -290,7 +285,7 @@ def _switching(
 
             firsts.append(switch())
             seconds.append(switch())
-            tell([f'GRANT "{another}" TO "{login}"', f'REVOKE "{another}" FROM "{login}"'])
+            execute([f'GRANT "{another}" TO "{login}"', f'REVOKE "{another}" FROM "{login}"'])
             afters.append(switch())
         connection.close()
     first, second, after = map(statistics.median, (firsts, seconds, afters))

@@ -1,21 +1,15 @@
 """How long it takes to back a school up, and to delete it, among a thousand others.
 
-    python benchmarks/moving.py [--schools 1000]
+    python -m benchmarks.moving [--schools 1000]
 
 Starts a PostgreSQL of its own from the wheel, with its default settings (64 locks a connection, what is committed is
 on the disk), creates the schools, then backs each of them up and deletes it, one after the other. Prints median and
-95th percentile of both, for the first hundred (while nearly all are there) and for the last, and the most locks that
-were seen held at once, asked for every few milliseconds in each twentieth school; on the way, both medians of each
+95th percentile of both, for the first hundred (while nearly all are there) and for the last, and the most locks of
+one connection, read every few milliseconds in each twentieth school; on the way, both medians of each
 hundred. The first failure ends it.
 """
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
 import statistics
@@ -23,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
 from uuid import UUID
 
@@ -40,13 +35,13 @@ INTERVAL = 0.002  # seconds
 _LOCKS = """
 SELECT coalesce(max(n), 0)
 FROM (SELECT count(*) AS n FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-      WHERE a.application_name = %s AND a.pid <> pg_backend_pid() GROUP BY a.pid) AS held
+      WHERE a.application_name = %s AND a.pid <> pg_backend_pid() GROUP BY a.pid) AS counted
 """
 
 
 @dataclass
 class Moved:
-    """Milliseconds of each school's backup and deletion, in turn; locks one connection was seen to hold; bytes."""
+    """Milliseconds of each school's backup and deletion, in turn; most locks of one connection; bytes."""
 
     backups: list[float] = field(default_factory=list)
     deletions: list[float] = field(default_factory=list)

@@ -1,20 +1,14 @@
 """How long it takes to create a school, in milliseconds.
 
-    python benchmarks/provisioning.py [--schools 30]
+    python -m benchmarks.provisioning [--schools 30]
 
 Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk),
 and creates schools one after the other. Prints median and 95th percentile of creating a school, all in all
-(with the slow hash of the administrator's password), and of the one message to PostgreSQL alone. The first
+(with the slow hash of the administrator's password), and of the one statement batch alone. The first
 school of all is left out: it pays for the connection.
 """
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
 import statistics
@@ -41,7 +35,7 @@ def main() -> None:
         tenancy = here.tenancy
         create(tenancy)
         show("all in all", [measured(lambda: create(tenancy)) for _ in range(schools)])
-        show("the message", [message(tenancy) for _ in range(schools)])
+        show("the statement batch", [batch(tenancy) for _ in range(schools)])
 
 
 def create(tenancy: Tenancy) -> None:
@@ -49,8 +43,8 @@ def create(tenancy: Tenancy) -> None:
     create_school(tenancy, name="Queen's College, Yaba", administrator=ADMINISTRATOR)
 
 
-def message(tenancy: Tenancy) -> float:
-    """Create a school; time the message alone."""
+def batch(tenancy: Tenancy) -> float:
+    """Create a school; time the statement batch alone."""
     rows = list(tenancy.seed(ADMINISTRATOR))
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         statements = creation_statements(

@@ -1,4 +1,4 @@
-"""Schools for the benchmarks: on a PostgreSQL of their own from the wheel, spoken to in this process."""
+"""Schools for the benchmarks: on a PostgreSQL of their own from the wheel, called in this process."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class School:
             ]
 
     def teach(self, *, year: int, terms: int, subjects: int, assessments: int) -> list[Taught]:
-        """Let the class have a session, with so many terms, subjects, and assessments of each in a term."""
+        """Give the class a session with so many terms, subjects, and assessments of each in a term."""
         with in_transaction(SchoolBinding(self._id)):
             start, end = date(year, 9, 8), date(year + 1, 7, 24)
             session = create_session(name=f"{year}", start_date=start, end_date=end)
             cohort = create_cohort(classroom=self._room, session_id=str(session.id))
             enroll(cohort_id=cohort.id, batch=cohort.id, students=self._students)
-            found = []
-            taught = [
+            scheduled = []
+            cohort_subjects = [
                 create_cohort_subject(
                     cohort_id=cohort.id,
                     subject_id=create_subject(name=f"Subject {n}", code=f"{year}/{n}").id,
@@ -85,12 +85,12 @@ class School:
             ]
             for name in TERMS[:terms]:
                 term = create_term(session_id=session.id, term=name, display_name=f"{name} term").id
-                for subject in taught:
+                for subject in cohort_subjects:
                     made = [
                         self._assessment(subject, term, category) for category in CATEGORIES[:assessments]
                     ]
-                    found.append(Taught(subject, term, [assessment.id for assessment in made]))
-        return found
+                    scheduled.append(Taught(subject, term, [assessment.id for assessment in made]))
+        return scheduled
 
     def score(self, taught: list[Taught]) -> None:
         """Give every student a score in every assessment."""
@@ -104,7 +104,7 @@ class School:
                     enter_sheet(assessment=assessment, scores=scores, sheet="scores.xlsx")
 
     def analyze(self) -> None:
-        """Let PostgreSQL see what there is, as it does by itself before long."""
+        """Vacuum and analyze the tables, as autovacuum does before long."""
         with self._tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             tables = connection.exec_driver_sql(
                 f"SELECT tablename FROM pg_tables WHERE schemaname = '{self._schema}'"
@@ -118,8 +118,8 @@ class School:
 
     def upload(self, path: str, name: str, content: bytes) -> Any:
         """POST a file as a form's field of that name, and fail on anything but 200."""
-        body, kind = encode_multipart_formdata({name: ("scores.xlsx", content)})
-        answer = self._client.post(path, headers=self._headers, data=body, content_type=kind)
+        body, media_type = encode_multipart_formdata({name: ("scores.xlsx", content)})
+        answer = self._client.post(path, headers=self._headers, data=body, content_type=media_type)
         return self._app.json.loads(self._answer(answer))
 
     @staticmethod
@@ -146,23 +146,23 @@ class School:
         )
 
 
-class Place:
-    """An installation for schools."""
+class Schools:
+    """An installation, and the schools that are made on it."""
 
     def __init__(self, app: Flask, tenancy: Tenancy) -> None:
         self._app, self._tenancy = app, tenancy
 
-    def school(self, *, students: int) -> School:
+    def create(self, *, students: int) -> School:
         """Make a school with so many students."""
         return School(self._app, self._tenancy, students)
 
 
 @contextmanager
-def place() -> Iterator[Place]:
+def schools() -> Iterator[Schools]:
     """Start PostgreSQL and make the application; nothing of it is left at the end."""
     with installation() as here:
         app = create_app(here.settings)
         with app.app_context():
-            yield Place(app, here.tenancy)
+            yield Schools(app, here.tenancy)
             for engine in db.engines.values():
                 engine.dispose()

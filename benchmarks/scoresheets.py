@@ -1,22 +1,16 @@
 """Whether a score sheet takes longer the longer a school has been there.
 
-    python benchmarks/scoresheets.py [--rounds 300]
+    python -m benchmarks.scoresheets [--rounds 300]
 
 Starts a PostgreSQL of its own from the wheel, and schools with 1, 3, 9 and 30 terms on record: a class of 40
 students goes through them, with 12 subjects and 4 assessments of each in a term, everyone with every score
 (57,600 gradebook entries in the end). The service answers in this process, as WSGI. The schools take turns,
-request after request, so that whatever else the machine does meets all. What is asked for is the score sheet
+request after request, so that whatever else the machine does meets all. Each request reads the score sheet
 of the last term: 40 students with 4 scores each, whatever lies before.
 Prints the median milliseconds for each school, and the ratio of the longest past to the shortest.
 """
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
 import gc
@@ -24,16 +18,16 @@ import json
 import statistics
 import time
 
-from benchmarks.schools import Place, School, Taught, place
+from benchmarks.schools import School, Schools, Taught, schools
 
 PASTS = (1, 3, 9, 30)  # terms
 STUDENTS, SUBJECTS, ASSESSMENTS = 40, 12, 4
 TERMS_OF_A_YEAR = 3
 
 
-def school_with_a_past(here: Place, terms: int) -> tuple[School, Taught]:
-    """Make a school with so many terms; answer it with what is taught in the last."""
-    school = here.school(students=STUDENTS)
+def school_with_a_past(here: Schools, terms: int) -> tuple[School, Taught]:
+    """Make a school with so many terms; return it with what is taught in the last."""
+    school = here.create(students=STUDENTS)
     year = 2000
     last: list[Taught] = []
     while terms:
@@ -45,21 +39,21 @@ def school_with_a_past(here: Place, terms: int) -> tuple[School, Taught]:
     return school, last[-1]
 
 
-def measure(schools: list[tuple[School, Taught]], rounds: int) -> list[float]:
-    """Let the schools take turns; answer the median milliseconds of each."""
-    times: list[list[float]] = [[] for _ in schools]
+def measure(measured: list[tuple[School, Taught]], rounds: int) -> list[float]:
+    """Let the schools take turns; return the median milliseconds of each."""
+    times: list[list[float]] = [[] for _ in measured]
     gc.collect()
     gc.freeze()
     for number in range(rounds + rounds // 10):
-        for (school, last), kept in zip(schools, times, strict=True):
+        for (school, last), durations in zip(measured, times, strict=True):
             began = time.perf_counter()
             answer = school.get(f"/scoresheets/{last.subject}/scoresheet?term={last.term}")
             took = (time.perf_counter() - began) * 1000
             if number >= rounds // 10:  # those before warm up
-                kept.append(took)
+                durations.append(took)
             elif [len(line["gradebooks"]) for line in json.loads(answer)] != [ASSESSMENTS] * STUDENTS:
                 raise SystemExit("the score sheet is not what it should be")
-    return [statistics.median(kept) for kept in times]
+    return [statistics.median(durations) for durations in times]
 
 
 def main() -> None:
@@ -69,7 +63,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=300)
     rounds = parser.parse_args().rounds
-    with place() as here:
+    with schools() as here:
         medians = measure([school_with_a_past(here, terms) for terms in PASTS], rounds)
     for terms, median in zip(PASTS, medians, strict=True):
         print(f"{terms:2} terms  {median:5.2f} ms")

@@ -1,6 +1,6 @@
 """What the service adds to Excel: a score sheet of 1,000 rows, down and up, against openpyxl alone.
 
-    python benchmarks/sheets.py [--rows 1000] [--rounds 15]
+    python -m benchmarks.sheets [--rows 1000] [--rounds 15]
 
 Starts a PostgreSQL of its own from the wheel and one school, with a subject that so many students take. The
 service answers in this process, as WSGI: token, transaction, queries, workbook, commit. openpyxl alone, used
@@ -11,12 +11,6 @@ Prints for either direction the median times in milliseconds and their ratio.
 """
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
 import gc
@@ -31,7 +25,7 @@ from openpyxl import Workbook, load_workbook
 from openpyxl.styles import PatternFill, Protection
 from openpyxl.worksheet.datavalidation import DataValidation
 
-from benchmarks.schools import School, place
+from benchmarks.schools import School, schools
 
 WIDTHS = (20, 20, 20, 12)
 LOCKED = PatternFill("solid", fgColor="FFF2F2F2")
@@ -82,14 +76,14 @@ def filled(content: bytes, score: float) -> bytes:
 
 
 def took(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Do a work; answer how many milliseconds it took and what it gave."""
+    """Call a function; return how many milliseconds it took and what it returned."""
     began = time.perf_counter()
-    given = work(*arguments)
-    return (time.perf_counter() - began) * 1000, given
+    result = work(*arguments)
+    return (time.perf_counter() - began) * 1000, result
 
 
 def measure(school: School, assessment: UUID, rounds: int) -> dict[str, tuple[float, float]]:
-    """Take turns; answer the median times of ours and of openpyxl alone, by direction."""
+    """Take turns; return the median times of ours and of openpyxl alone, by direction."""
     path = f"/assessments/{assessment}"
     times: dict[str, tuple[list[float], list[float]]] = {"download": ([], []), "upload": ([], [])}
     blank = school.get(f"{path}/download-sheet")
@@ -106,9 +100,9 @@ def measure(school: School, assessment: UUID, rounds: int) -> dict[str, tuple[fl
         note(times["download"], number, ours, alone)
 
         sheet = sheets[number % 2]
-        ours, told = took(school.upload, f"{path}/scoresheet", "scoresheet", sheet)
-        if told["updated"] + told["created"] != len(rows["Scores"]) - 1:
-            raise SystemExit(f"the upload did something else: {told}")
+        ours, counts = took(school.upload, f"{path}/scoresheet", "scoresheet", sheet)
+        if counts["updated"] + counts["created"] != len(rows["Scores"]) - 1:
+            raise SystemExit(f"the upload did something else: {counts}")
         alone, _ = took(read, sheet)
         note(times["upload"], number, ours, alone)
     return {
@@ -116,11 +110,11 @@ def measure(school: School, assessment: UUID, rounds: int) -> dict[str, tuple[fl
     }
 
 
-def note(kept: tuple[list[float], list[float]], number: int, ours: float, alone: float) -> None:
+def note(times: tuple[list[float], list[float]], number: int, ours: float, alone: float) -> None:
     """Keep the times of a round; the first warms up."""
     if number:
-        kept[0].append(ours)
-        kept[1].append(alone)
+        times[0].append(ours)
+        times[1].append(alone)
 
 
 def main() -> None:
@@ -131,8 +125,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
-    with place() as here:
-        school = here.school(students=arguments.rows)
+    with schools() as here:
+        school = here.create(students=arguments.rows)
         (taught,) = school.teach(year=2025, terms=1, subjects=1, assessments=1)
         school.analyze()
         for name, (ours, alone) in measure(school, taught.assessments[0], arguments.rounds).items():

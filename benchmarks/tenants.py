@@ -1,6 +1,6 @@
 """Creating and migrating many schools.
 
-    python benchmarks/tenants.py [--schools 1000] [--workers 2]
+    python -m benchmarks.tenants [--schools 1000] [--workers 2]
 
 Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk). Then, one
 section after the other, on the same schools and by the real program where it is a verb's work:
@@ -18,21 +18,17 @@ figures, each with its bound where there is one; exits with 1 if one is missed.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
-
 import argparse
 import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
@@ -61,12 +57,12 @@ class Figures:
     rows: list[tuple[str, str, str, bool]] = field(default_factory=list)
 
     def add(self, what: str, value: float, unit: str = "", *, most: float | None = None) -> None:
-        """Take down a figure, and the most that it may be."""
+        """Record a figure, and the most that it may be."""
         bound = "" if most is None else f"≤ {most:g}{unit}"
         self._add(what, f"{value:.4g}{unit}", bound, most is None or value <= most)
 
     def expect(self, what: str, found: Any, expected: Any) -> None:
-        """Take down a fact, and what it has to be."""
+        """Record a fact, and what it has to be."""
         self._add(what, str(found), f"= {expected}", found == expected)
 
     def _add(self, what: str, value: str, bound: str, is_met: bool) -> None:
@@ -81,7 +77,7 @@ class Figures:
 
 @dataclass
 class Bench:
-    """An installation to measure, of so many schools, and what the program that migrates them is told."""
+    """An installation to measure, of so many schools, and the settings of the program that migrates them."""
 
     tenancy: Tenancy
     folder: Path
@@ -205,7 +201,7 @@ def broken(bench: Bench) -> None:
 
 def killed(bench: Bench) -> None:
     """Kill the program when half of the schools are migrated, and run it again."""
-    bench.release("ALTER TABLE students ADD COLUMN house varchar(120)")
+    bench.release("ALTER TABLE students ADD COLUMN hostel varchar(120)")
     process = bench.start("--workers", str(bench.workers))
     while bench.arrived() < bench.size // 2 and process.poll() is None:
         time.sleep(0.05)

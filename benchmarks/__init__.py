@@ -1,0 +1,1 @@
+"""Benchmarks: each measures its counterpart in the same run. Run one as `python -m benchmarks.throughput`."""
