@@ -58,8 +58,8 @@ class Factory:
         if not permissions:
             return role
         known = {f"{p['access']}:{p['section']}": p["id"] for p in self.api.ok(self.api.get("/permissions"))}
-        wanted = [known[permission] for permission in permissions]
-        return self.api.ok(self.api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": wanted}))
+        ids = [known[permission] for permission in permissions]
+        return self.api.ok(self.api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": ids}))
 
     def caller(self, *permissions: str) -> ApiClient:
         """Make a user with exactly these permissions; answers a client with their token."""

@@ -463,7 +463,7 @@ FROM (VALUES
     ('graduates', 0),
     ('affective traits', 10),
     ('psychomotor traits', 8)
-) AS usual (name, value)
+) AS defaults (name, value)
 WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
 
 INSERT INTO departments (id, created_at, name)
@@ -478,7 +478,7 @@ FROM (VALUES
     ('Mathematics'),
     ('Sciences'),
     ('Vocational and Technical')
-) AS usual (name)
+) AS defaults (name)
 WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
 
 INSERT INTO employee_categories (id, name)
@@ -487,7 +487,7 @@ FROM (VALUES
     ('Contract'),
     ('Non-teaching'),
     ('Teaching')
-) AS usual (name)
+) AS defaults (name)
 WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
 
 INSERT INTO positions (id, name)
@@ -505,7 +505,7 @@ FROM (VALUES
     ('Laboratory Technician'),
     ('School Nurse'),
     ('Security Officer')
-) AS usual (name)
+) AS defaults (name)
 WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
 
 INSERT INTO grade_configurations (id, lower_threshold, upper_threshold, letter_grade, remarks)
@@ -520,7 +520,7 @@ FROM (VALUES
     (45, 49, 'D7', 'Pass'),
     (40, 44, 'E8', 'Pass'),
     (0, 39, 'F9', 'Fail')
-) AS usual (lower_threshold, upper_threshold, letter_grade, remarks)
+) AS defaults (lower_threshold, upper_threshold, letter_grade, remarks)
 WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
 
 INSERT INTO metric_definitions (id, metric_type, position, name)
@@ -544,5 +544,5 @@ FROM (VALUES
     ('PSYCHOMOTOR', 6, 'musical skills'),
     ('PSYCHOMOTOR', 7, 'flexibility'),
     ('PSYCHOMOTOR', 8, 'handling tools')
-) AS usual (metric_type, position, name)
+) AS defaults (metric_type, position, name)
 WHERE EXISTS (SELECT FROM counters WHERE name = 'students');

@@ -30,7 +30,7 @@ UNDERMINING = (
 
 
 def main() -> int:
-    """Start the demo, sign its first administrator in, and let schemathesis loose on it."""
+    """Start the demo, sign its first administrator in, and run schemathesis on it."""
     with (
         tempfile.TemporaryDirectory(prefix="school-fuzz-") as folder,
         running("demo", "--port", "0", cwd=Path(folder)) as demo,
@@ -44,10 +44,10 @@ def main() -> int:
 
 def fuzz(demo: Running, folder: Path) -> int:
     """Run schemathesis on a demo that is ready; 0 where it found nothing."""
-    kept = json.loads((folder / "school-data" / "demo.json").read_text(encoding="utf-8"))
-    demo.base_url = kept["base_url"]
-    school = kept["schools"][0]
-    client = demo.client_token(kept["client_id"], kept["client_secret"])
+    details = json.loads((folder / "school-data" / "demo.json").read_text(encoding="utf-8"))
+    demo.base_url = details["base_url"]
+    school = details["schools"][0]
+    client = demo.client_token(details["client_id"], details["client_secret"])
     signed_in = demo.ok("POST", "/users/login", token=client, school=school["id"], body=school["admin"])
     administrator = signed_in["access_token"]["access_token"]
 

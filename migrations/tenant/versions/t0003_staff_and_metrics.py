@@ -1,6 +1,6 @@
 """Settings, employees, form teachers, contacts, graduates and metrics.
 
-A school that is there already gets the usual settings and counters that a new one is seeded with. Where the
+A school that is there already gets the default settings and counters that a new one is seeded with. Where the
 tables are created for a new school there are no counters yet, and the seeding writes them.
 """
 
@@ -317,6 +317,6 @@ def _fill(
     op.execute(
         f"INSERT INTO {table} ({names})\n"
         f"SELECT {', '.join(computed.values())}, {', '.join(columns)}\n"
-        f"FROM (VALUES\n    {values}\n) AS usual ({', '.join(columns)})\n"
+        f"FROM (VALUES\n    {values}\n) AS defaults ({', '.join(columns)})\n"
         "WHERE EXISTS (SELECT FROM counters WHERE name = 'students')"
     )
