@@ -1,10 +1,10 @@
-"""Writes docs/api.md: a year of a school through the API, each step with its request and the real answer.
+"""Writes docs/api.md: a year of a school through the API, each step with its request and the real response.
 
     python docs/write_api_guide.py
 
 Starts a PostgreSQL of its own from the wheel, creates a school, and walks through its year. Ids, tokens and
-moments, which are others in every run, are written as ones that stay the same; all else is as it was
-answered. A test sees that the page is what this script writes.
+times, which differ from run to run, are replaced by constant ones; all else is as it was answered. A test
+checks that the page is what this script writes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tenants.tenancy import Administrator, Tenancy
 PAGE = Path(__file__).with_name("api.md")
 SHOWN = 2  # records of a longer list
 CLIENT = "front-end"
-PASSWORD = "correct horse battery staple"  # noqa: S105 (that of a school which lives for a moment)
+PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists for a moment)
 
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 
@@ -178,12 +178,12 @@ def write(app: Flask, tenancy: Tenancy) -> str:
     page.headers = {}
     _begin(page, str(school.id), secret)
     people = _set_up(page)
-    place = _enrol(page, people)
-    _teach(page, place)
-    _assess(page, place)
-    _record_traits(page, place)
-    _graduate(page, place)
-    _errors(page, place)
+    year = _enrol(page, people)
+    _teach(page, year)
+    _assess(page, year)
+    _record_traits(page, year)
+    _graduate(page, year)
+    _errors(page, year)
     return page.text()
 
 
@@ -216,13 +216,13 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
         ```
         """
     )
-    asked = {
+    credentials = {
         "client_id": CLIENT,
         "client_secret": secret,
         "audience": "school-service",
         "grant_type": "client_credentials",
     }
-    token = page.show("POST", "/auth/oauth/token", asked, secret=secret)
+    token = page.show("POST", "/auth/oauth/token", credentials, secret=secret)
     page.headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": school_id}
     page.say("With it, it signs people in. The answer has a token of the user's own, for this school alone:")
     signed_in = page.show("POST", "/users/login", {"username": "admin", "password": PASSWORD})
@@ -235,7 +235,7 @@ def _set_up(page: Page) -> dict[str, Any]:
         """
         ## Set up
 
-        A new school has the usual departments, employee categories, positions, roles, grade bands and traits.
+        A new school has default departments, employee categories, positions, roles, grade bands and traits.
         A grade is the band with the highest `lower_threshold` that is not above the score, in percent.
         """
     )
@@ -371,7 +371,7 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     return {**people, "cohort": cohort, "students": ids}
 
 
-def _teach(page: Page, place: dict[str, Any]) -> None:
+def _teach(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         ## Teach
@@ -380,24 +380,24 @@ def _teach(page: Page, place: dict[str, Any]) -> None:
         then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does.
         """
     )
-    body = {"cohort_id": place["cohort"]["id"], "subject_id": place["subject"]["id"], "elective": False}
-    place["cohort_subject"] = page.show("POST", "/cohort-subjects", body)
-    page.show("GET", f"/cohort-subjects?pageNumber=0&pageSize=50&batch={place['cohort']['id']}")
+    body = {"cohort_id": year["cohort"]["id"], "subject_id": year["subject"]["id"], "elective": False}
+    year["cohort_subject"] = page.show("POST", "/cohort-subjects", body)
+    page.show("GET", f"/cohort-subjects?pageNumber=0&pageSize=50&batch={year['cohort']['id']}")
 
 
-def _assess(page: Page, place: dict[str, Any]) -> None:
+def _assess(page: Page, year: dict[str, Any]) -> None:
     page.say("## Assess")
     assessment = page.show(
         "POST",
         "/assessments",
         {
             "category": "EXAM",
-            "subject": place["cohort_subject"]["id"],
+            "subject": year["cohort_subject"]["id"],
             "name": "Examination, Physics",
             "abbreviation": "EXAM",
             "due_date": "2025-12-05",
             "total_points": 60,
-            "term": place["term"]["id"],
+            "term": year["term"]["id"],
             "description": "First term",
             "file_name": "Physics examination.xlsx",
             "include_in_final": True,
@@ -420,13 +420,13 @@ def _assess(page: Page, place: dict[str, Any]) -> None:
     files = {"scoresheet": ("Physics examination.xlsx", _saved(sheet))}
     page.show("POST", f"/assessments/{assessment['id']}/scoresheet", status=422, files=files)
     page.say("What the class scored (a single score is entered with `POST /gradebooks`):")
-    path = f"/scoresheets/{place['cohort_subject']['id']}/scoresheet?term={place['term']['id']}"
+    path = f"/scoresheets/{year['cohort_subject']['id']}/scoresheet?term={year['term']['id']}"
     first = page.show("GET", path)[0]
     page.say("Every change of a score is on record, with who made it:")
     page.show("GET", f"/audit?entity=gradebook&id={first['gradebooks'][0]['id']}")
 
 
-def _record_traits(page: Page, place: dict[str, Any]) -> None:
+def _record_traits(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         ## Record traits
@@ -436,7 +436,7 @@ def _record_traits(page: Page, place: dict[str, Any]) -> None:
         """
     )
     page.show("POST", "/metric-definitions", {"name": "leadership", "metric_type": "AFFECTIVE"})
-    path = f"/metrics/download-sheet?batchId={place['cohort']['id']}&term=FIRST&metric_type=PSYCHOMOTOR"
+    path = f"/metrics/download-sheet?batchId={year['cohort']['id']}&term=FIRST&metric_type=PSYCHOMOTOR"
     sheet = page.show_file(path)
     for number, row in enumerate(sheet["Metrics"].iter_rows(min_row=2)):
         for column, cell in enumerate(row[3:]):
@@ -444,11 +444,11 @@ def _record_traits(page: Page, place: dict[str, Any]) -> None:
     page.say("Filled in:")
     page.show_sheet(sheet, "Metrics")
     files = {"metric_sheet": ("traits.xlsx", _saved(sheet))}
-    page.show("POST", f"/metrics/upload-sheet?batchId={place['cohort']['id']}", files=files)
-    page.show("GET", f"/metrics?batchId={place['cohort']['id']}")
+    page.show("POST", f"/metrics/upload-sheet?batchId={year['cohort']['id']}", files=files)
+    page.show("GET", f"/metrics?batchId={year['cohort']['id']}")
 
 
-def _graduate(page: Page, place: dict[str, Any]) -> None:
+def _graduate(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         ## Graduate
@@ -457,12 +457,12 @@ def _graduate(page: Page, place: dict[str, Any]) -> None:
         stay.
         """
     )
-    page.show("POST", "/graduates", {"student": place["students"][0]})
+    page.show("POST", "/graduates", {"student": year["students"][0]})
     page.show("GET", "/graduates?page=0&size=50")
-    page.show("GET", f"/students/{place['students'][0]}")
+    page.show("GET", f"/students/{year['students'][0]}")
 
 
-def _errors(page: Page, place: dict[str, Any]) -> None:
+def _errors(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         ## When something is wrong
@@ -482,7 +482,7 @@ def _errors(page: Page, place: dict[str, Any]) -> None:
         | 429, 503 | try again after `Retry-After` seconds |
         """
     )
-    page.show("POST", "/graduates", {"student": place["students"][0]}, status=409)
+    page.show("POST", "/graduates", {"student": year["students"][0]}, status=409)
     page.show("POST", "/classrooms", {"name": " ", "levels": "Senior"}, status=422)
     page.headers["X-SCHOOL-ID"] = "0b6e6a53-5c5a-4d5c-8d53-9d2b7f9d8a11"
     page.show("GET", "/classrooms", status=403)

@@ -23,6 +23,7 @@ from school_service.features.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.cohorts.views import blp as cohorts
 from school_service.features.contacts.views import blp as contacts
 from school_service.features.employees.views import blp as employees
+from school_service.features.employees.views import teachers
 from school_service.features.enrollments.views import blp as enrollments
 from school_service.features.geography import service as geography_service
 from school_service.features.geography.views import blp as geography
@@ -36,7 +37,6 @@ from school_service.features.sessions.views import blp as sessions
 from school_service.features.settings.views import blp as school_settings
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
-from school_service.features.teachers.views import blp as teachers
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.seed.school import seed_school
@@ -127,6 +127,8 @@ def tenancy_of(settings: Settings) -> Tenancy:
         reference=geography_service.fill,
         logins=settings.serving_logins,
         distributed=settings.tenant_distributed,
+        # Complete, as the features above import each its models.
+        models=db.metadata,
         version=__version__,
     )
 

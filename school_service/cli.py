@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +81,10 @@ def _with_folder_option(command: click.Command) -> click.Command:
 
 
 def _settings(environment: Mapping[str, str], *, create: bool) -> tuple[Settings, bool]:
-    """Read the settings for the database that is meant: the named folder, DATABASE_URL, the default folder.
+    """Read the settings for the database to work on: the named folder, DATABASE_URL, the default folder.
 
     A data folder stays in use until the command ends; `create` makes one that is not there. The second value
-    tells whether it is a data folder. Raises ConfigError, EmbeddedError.
+    tells whether it is a data folder. Raises ConfigError, DataFolderError.
     """
     ctx = click.get_current_context()
     folder: Path | None = ctx.meta.get(_CHOSEN_FOLDER)
@@ -109,8 +110,17 @@ def _tenancy() -> Tenancy:
 
     # The operator's verbs sign nothing: the key may be out of their reach.
     environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
-    is_init = click.get_current_context().info_name == "init"
-    return tenancy_of(_settings(environment, create=is_init)[0])
+    ctx = click.get_current_context()
+    if ctx.info_name == "revision" and not environment.get("DATABASE_URL", "").strip():
+        _choose_temporary_folder(ctx)
+    return tenancy_of(_settings(environment, create=ctx.info_name in {"init", "revision"})[0])
+
+
+def _choose_temporary_folder(ctx: click.Context) -> None:
+    """Name a data folder for this command alone, unless one is named; it is removed when the command ends."""
+    if _CHOSEN_FOLDER not in ctx.meta:
+        folder = TemporaryDirectory(prefix="school-", ignore_cleanup_errors=True)
+        ctx.meta[_CHOSEN_FOLDER] = Path(ctx.find_root().with_resource(folder))
 
 
 @click.group(

@@ -22,7 +22,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,8 @@ from sqlalchemy import URL
 
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
+from tenants.atomic_file import write_private
+from tenants.driver_errors import first_line
 from tenants.pg_programs import wheel_programs
 
 try:
@@ -55,6 +57,7 @@ SYSTEM_USER = "pgserver"
 START_TIMEOUT = 60  # seconds for PostgreSQL to start (it may have to recover) or to stop
 LONGEST_SOCKET = 100  # bytes of a Unix socket's path; the kernels' limits are 103 and 107
 
+_NO_MESSAGE = "it says nothing"
 _UNFINISHED = "postgres-unfinished-"
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
@@ -94,7 +97,7 @@ class DataFolder:
 def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
     """Use a data folder for the length of the block; `create` makes what is not there yet.
 
-    Any number of processes may use it at once. Raises EmbeddedError.
+    Any number of processes may use it at once. Raises DataFolderError.
     """
     if fcntl is None:
         raise DataFolderError("The built-in PostgreSQL runs on Linux and macOS. Elsewhere set DATABASE_URL.")
@@ -122,20 +125,6 @@ def _readable_errors(path: Path) -> Iterator[None]:
         hint = " It may belong to another user." if isinstance(error, PermissionError) else ""
         what = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         raise DataFolderError(f"The data folder {path} can't be used: {what}.{hint}") from None
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that its owner alone can read, as a whole or not at all, power cuts included."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 @contextmanager
@@ -248,7 +237,7 @@ class _Server:
                     # A server that a killed process left may still be recovering, or stopping.
                     if time.monotonic() > deadline:
                         raise DataFolderError(
-                            f"PostgreSQL does not answer: {_first_line(str(error))}"
+                            f"PostgreSQL does not answer: {first_line(error, _NO_MESSAGE)}"
                         ) from None
                 time.sleep(0.1)
 
@@ -322,13 +311,13 @@ class _Server:
     def _reason(folder: Path, said: bytes) -> str:
         log = folder / "server.log"
         if not log.exists():
-            return _first_line(said.decode(errors="replace"))
+            return first_line(said.decode(errors="replace"), _NO_MESSAGE)
         lines = [
             line
             for line in log.read_text(errors="replace").splitlines()
             if "FATAL" in line or "PANIC" in line
         ]
-        return f"{lines[-1] if lines else _first_line(said.decode(errors='replace'))} (its log: {log})"
+        return f"{lines[-1] if lines else first_line(said.decode(errors='replace'), _NO_MESSAGE)} (its log: {log})"
 
     def _find_programs(self, account: pwd.struct_passwd | None) -> Path:
         """Find the folder of PostgreSQL's programs, of the version that made the cluster."""
@@ -432,8 +421,3 @@ def _let_read(installation: Path) -> None:
         wanted = mode | 0o004 | (0o001 if mode & 0o100 else 0)
         if wanted != mode:
             place.chmod(wanted & 0o7777)
-
-
-def _first_line(text: str) -> str:
-    lines: Sequence[str] = text.strip().splitlines()
-    return lines[0] if lines else "it says nothing"

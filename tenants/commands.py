@@ -27,19 +27,31 @@ from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import NotInstalled, TenancyError
 from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
 from tenants.migrations.migration_rules import check_migrations
-from tenants.migrations.migration_sql import TENANT, head, revisions, write_baseline
+from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
+from tenants.migrations.new_revision import NOT_COMPARED, NewRevision, generate_revision, slug_of
+from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry import schools as registry
 from tenants.registry.clients import create_client, list_clients, revoke_client
 from tenants.registry.installation import install, revoke_unused_memberships
-from tenants.tenancy import Administrator, Tenancy
+from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
 
 LOADER = "tenants.loader"
-LONGEST_PASSWORD = 1000  # characters; the API's own limit
 _PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def history_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make the option that names another folder of migrations than the program's own."""
+    return click.option(
+        "--history",
+        "folder",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        default=TENANT,
+        help=f"{text}  [default: the program's own]",
+    )
 
 
 def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
@@ -79,6 +91,20 @@ class Name(click.ParamType):  # type: ignore[type-arg]
         if not text or len(text) > 120 or not text.isprintable():
             self.fail("a name has 1 to 120 printable characters", param, ctx)
         return text
+
+
+class Message(click.ParamType):  # type: ignore[type-arg]
+    """What a migration changes, in words that its file can be named by."""
+
+    name = "message"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Accept a message with a letter or digit in it."""
+        try:
+            slug_of(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
 
 
 class Access(click.ParamType):  # type: ignore[type-arg]
@@ -193,9 +219,9 @@ def _read_password() -> str:
         password = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError:
         raise click.UsageError("The password on standard input is no text in UTF-8.") from None
-    if not 1 <= len(password) <= LONGEST_PASSWORD or "\0" in password:
+    if not 1 <= len(password) <= MAX_PASSWORD_LENGTH or "\0" in password:
         raise click.UsageError(
-            f"The password on standard input must have 1 to {LONGEST_PASSWORD} characters, none of them NUL."
+            f"The password on standard input must have 1 to {MAX_PASSWORD_LENGTH} characters, none of them NUL."
         )
     return password
 
@@ -226,18 +252,18 @@ def show_(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 def status(tenancy: Tenancy, as_json: bool) -> None:
     """Show the revision of each school, who is behind, and whose migration failed, and why."""
     with tenancy.admin.connect() as connection:
-        standings = list_migration_states(connection, tenancy)
+        states = list_migration_states(connection, tenancy)
     show_table(
-        [standing.as_record() for standing in standings],
+        [school.as_record() for school in states],
         ("id", "name", "status", "revision", "state", "error"),
         as_json,
     )
     if not as_json:
-        behind = sum(standing.is_behind for standing in standings)
-        failed = sum(standing.state == "failed" for standing in standings)
+        behind = sum(school.is_behind for school in states)
+        failed = sum(school.state == "failed" for school in states)
         newest = head(tenancy.history)
-        click.echo(f"{len(standings)} schools, newest revision {newest}, {behind} behind ({failed} failed).")
-        advice = tenancy.placement.advice(len(standings)) if tenancy.roles else None
+        click.echo(f"{len(states)} schools, newest revision {newest}, {behind} behind ({failed} failed).")
+        advice = tenancy.placement.advice(len(states)) if tenancy.roles else None
         if advice:
             click.echo(f"Note: {advice}.")
 
@@ -293,16 +319,14 @@ def migrate(
 
 
 @contextmanager
-def progress_bar(length: int, *, hidden: bool = False) -> Iterator[Callable[..., None]]:
-    """Show the progress of long work on standard error, where that is a terminal.
-
-    Yields a function that is called with the number of steps done, one unless it is given.
-    """
+def progress_bar(length: int, *, hidden: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show the progress of long work on standard error, where that is a terminal (`tenants.progress`)."""
     if hidden or not sys.stderr.isatty():
-        yield lambda _steps=1: None
+        with no_progress(length) as advance:
+            yield advance
         return
     with click.progressbar(length=length, file=sys.stderr) as bar:
-        yield lambda steps=1: bar.update(steps)
+        yield bar.update
 
 
 def _change(tenancy: Tenancy, school_id: UUID, as_json: bool, **values: Any) -> None:
@@ -339,13 +363,7 @@ def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
 
 
 @tenants_group.command("check", short_help="Judge the migrations by the rules of schools' schemas.")
-@click.option(
-    "--history",
-    "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=TENANT,
-    help="Judge the migrations of this folder.  [default: the program's own]",
-)
+@history_option("Judge the migrations of this folder.")
 @as_json
 def check_(folder: Path, as_json: bool) -> None:
     """Judge the migrations: what sharding by schema, or a school's schema, can't take; needs no database."""
@@ -423,12 +441,74 @@ def restore_(tenancy: Tenancy, path: Path, school_id: UUID | None, name: str | N
     show(school.as_record(), as_json)
 
 
-@tenants_group.command("baseline", hidden=True)
-def write_baseline_file() -> None:
-    """Write baseline.sql anew from the migrations (for developers, after adding a migration)."""
-    path = TENANT / "baseline.sql"
-    path.write_text(write_baseline(), encoding="utf-8")
-    click.echo(f"Wrote {path}.")
+@tenants_group.command("revision", short_help="Draft the next migration (for developers).")
+@click.argument("message", type=Message())
+@click.option("--empty", is_flag=True, help="Write a migration to be filled by hand, where nothing differs.")
+@history_option("Add to the migrations of this folder.")
+@with_tenancy
+def revision(tenancy: Tenancy, message: str, empty: bool, folder: Path) -> None:
+    """Draft the next migration from what the models say beyond the baseline; writes baseline.sql anew.
+
+    MESSAGE says what changes, such as "Seats of classrooms". The comparison needs a PostgreSQL, and leaves nothing in
+    it: DATABASE_URL's, or one that is made for the moment. Read the draft before you keep it.
+    """
+    if tenancy.models is None:
+        raise click.ClickException("This program hands over no models to compare with the baseline.")
+    with tenancy.admin.connect() as connection:
+        made = generate_revision(connection, tenancy.models, message, folder=folder, empty=empty)
+    if made is None:
+        click.echo(
+            "The models say what baseline.sql does: nothing to migrate. --empty writes a migration even so."
+        )
+    else:
+        click.echo(f"Wrote {made.path}.")
+        click.echo(f"Wrote {made.baseline}.")
+    click.echo(f"Not compared: {'; '.join(NOT_COMPARED)}. These are yours to write.")
+    click.echo("tests/tenants/migrations/test_drift.py compares the whole catalogue: run it.")
+    if made is not None:
+        _advise(made, folder)
+
+
+def _advise(made: NewRevision, folder: Path) -> None:
+    """Say what of a drafted migration has to be edited; exits with status 1 where it breaks a rule."""
+    if made.empty:
+        click.echo("The migration is empty. Fill its upgrade(), then run: school-service tenants baseline")
+    if made.drops:
+        click.echo(
+            "Note: it drops tables or columns, and their rows. One that was renamed is to be renamed here: "
+            "op.rename_table, or op.alter_column with new_column_name.",
+            err=True,
+        )
+    if made.requires:
+        click.echo(
+            'Note: it makes a column NOT NULL. Give the rows that are there a value first: op.execute("UPDATE …").',
+            err=True,
+        )
+    if not made.formatted:
+        click.echo(
+            f"Note: ruff is not installed, so the file is not formatted: ruff format {made.path}", err=True
+        )
+    findings = [
+        finding for finding in check_migrations(folder) if finding.revision in {made.revision, "baseline"}
+    ]
+    for finding in findings:
+        click.echo(f"To edit: {finding.rule}: {finding.why}\n    {finding.statement}", err=True)
+        if finding.rule == "not-null":
+            click.echo(
+                "    Give the column a server_default; where the model has none, take it away again in a second "
+                "statement: op.alter_column(…, server_default=None).",
+                err=True,
+            )
+    if findings:
+        click.echo("Then run: school-service tenants baseline, and: school-service tenants check", err=True)
+        click.get_current_context().exit(1)
+
+
+@tenants_group.command("baseline", short_help="Write baseline.sql anew (for developers).")
+@history_option("Write the baseline of this folder's migrations.")
+def write_baseline_file(folder: Path) -> None:
+    """Write baseline.sql anew from the migrations, after one was added or edited; needs no database."""
+    click.echo(f"Wrote {update_baseline(folder)}.")
 
 
 @click.group("clients", cls=InOrder, help="Grant other servers access by machine tokens.")

@@ -1,4 +1,4 @@
-"""What psycopg2 says of an error that PostgreSQL raised."""
+"""Reading errors: the SQLSTATE of one that PostgreSQL raised, and the first line of a message."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def sqlstate(error: DBAPIError) -> str | None:
     return found
 
 
-def first_line(said: object) -> str:
-    """Give the first line of what a driver's error says."""
-    return (str(said).strip().splitlines() or ["no message"])[0]
+def first_line(message: object, default: str = "no message") -> str:
+    """Give the first line of a message, such as a driver's error; `default` where it is empty."""
+    return (str(message).strip().splitlines() or [default])[0]

@@ -32,11 +32,11 @@ class SchoolUpgrading(TenancyError):
 
 
 class SchoolForbidden(TenancyError):
-    """The caller's grant does not cover the school."""
+    """The token does not cover the school."""
 
 
 class ClientUnknown(TenancyError):
-    """The caller's client has no grant, or one that was revoked."""
+    """The token's client has no grant, or one that was revoked."""
 
 
 class AlreadyExists(TenancyError):
@@ -59,11 +59,15 @@ class UnfitLogin(TenancyError):
 
 
 class SchoolDeleting(TenancyError):
-    """The school is being deleted: what is asked can't be done any more."""
+    """The school is being deleted, or was opened again meanwhile: the operation can't go on."""
 
 
 class SchoolBusy(TenancyError):
     """Others are at work in the school, and did not end in time."""
+
+
+class StaleBaseline(TenancyError):
+    """The file baseline.sql is not what the migrations amount to."""
 
 
 class ProgramMissing(TenancyError):
@@ -71,7 +75,7 @@ class ProgramMissing(TenancyError):
 
 
 class ProgramFailed(TenancyError):
-    """A program of PostgreSQL failed; the message holds its own words."""
+    """A program of PostgreSQL failed; the message repeats its own."""
 
 
 class BackupRefused(TenancyError):

@@ -68,7 +68,7 @@ def _candidates(name: str) -> Iterator[str]:
     on_path = shutil.which(name)
     if on_path is not None:
         yield on_path
-    # Asked for only now: the package takes a moment to be imported.
+    # Looked up only now: the package takes a moment to be imported.
     for _, folder in sorted(wheel_programs().items(), reverse=True):
         if (folder / name).exists():
             yield str(folder / name)
@@ -77,18 +77,18 @@ def _candidates(name: str) -> Iterator[str]:
 @cache
 def _read_version(path: str, _changed_at: int) -> PostgresProgram | None:
     try:
-        said = subprocess.run(  # noqa: S603
+        output = subprocess.run(  # noqa: S603
             [path, "--version"], capture_output=True, text=True, env=_environment({}), check=False
         ).stdout
     except OSError:
         return None
-    found = _VERSION.search(said)
+    found = _VERSION.search(output)
     return PostgresProgram(path, int(found[1]), found[1] + found[2]) if found else None
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)} | {
-        # Messages are read: the program's own words, in one language.
+        # Messages are read, and shown: in one language.
         "LC_ALL": "C",
         **more,
     }
@@ -113,14 +113,14 @@ def run_program(
     arguments: Sequence[str],
     *,
     stdin: Callable[[IO[bytes]], None] | None = None,
-    said: Callable[[str], None] = lambda _line: None,
+    on_line: Callable[[str], None] = lambda _line: None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[IO[bytes]]:
     """Run a program, and yield what it writes; at the end of the block it has to end well.
 
     `stdin` writes what the program reads, in a thread of its own; a program that stops reading stops it.
-    `said` gets each line of the program's standard error. An exception in the block, or one of `stdin`, ends
-    the program and goes on. Raises ProgramFailed with the program's own words.
+    `on_line` is called with each line of the program's standard error. An exception in the block, or one of `stdin`,
+    ends the program and goes on. Raises ProgramFailed with the program's own message.
     """
     try:
         process = subprocess.Popen(  # noqa: S603
@@ -134,7 +134,7 @@ def run_program(
         raise ProgramFailed(f"{program.path} can't be run: {error.strerror}.") from None
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 -- for mypy
     lines: deque[str] = deque(maxlen=_STDERR_LINES)
-    threads = [_Thread(lambda: _listen(process.stderr, lines, said))]
+    threads = [_Thread(lambda: _listen(process.stderr, lines, on_line))]
     if stdin is not None:
         threads.append(_Thread(lambda: _feed(process, stdin)))
     try:
@@ -182,11 +182,11 @@ class _Thread(Thread):
             raise self._error
 
 
-def _listen(stderr: IO[bytes] | None, lines: deque[str], said: Callable[[str], None]) -> None:
+def _listen(stderr: IO[bytes] | None, lines: deque[str], on_line: Callable[[str], None]) -> None:
     for line in stderr or ():
         text = line.decode(errors="replace").rstrip()
         lines.append(text)
-        said(text)
+        on_line(text)
 
 
 def _feed(process: subprocess.Popen[bytes], write: Callable[[IO[bytes]], None]) -> None:

@@ -8,12 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, MetaData
 from sqlalchemy.engine import Engine
 
 from tenants.connections.engines import admin_engine
 from tenants.migrations.migration_sql import TENANT
 from tenants.placement import Placement
+
+MAX_PASSWORD_LENGTH = 1000
+"""The most characters of a user's password, an administrator's too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,8 @@ class Tenancy:
     each school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the
     reference data that the registry keeps for all schools. `history` is the folder of the schools' migrations.
     `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places
-    each school on a server. `version` is that of the program, for the records that outlive it.
+    each school on a server. `models` are the tables of a school as the program's code knows them, which a new
+    migration is drafted from. `version` is that of the program, for the records that outlive it.
     """
 
     admin_url: URL
@@ -50,6 +54,7 @@ class Tenancy:
     history: Path = field(default=TENANT, kw_only=True)
     logins: int = field(default=1, kw_only=True)
     distributed: bool = field(default=False, kw_only=True)
+    models: MetaData | None = field(default=None, kw_only=True)
     version: str = field(default="unknown", kw_only=True)
 
     @cached_property

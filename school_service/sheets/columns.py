@@ -10,9 +10,9 @@ MAX_ROWS = 20_000
 
 
 class CellType(Enum):
-    """What the cells of a column hold.
+    """The type of the cells of a column.
 
-    A read row holds what JSON would: a text, a Decimal, a day written YYYY-MM-DD.
+    A row that was read has the values that JSON would have: a text, a Decimal, a day written YYYY-MM-DD.
     """
 
     TEXT = auto()
@@ -21,29 +21,29 @@ class CellType(Enum):
 
 
 def normalized_name(name: str) -> str:
-    """The name of a column as names are compared: whatever the case and the space around it."""
+    """The name of a column as names are compared: without regard to case and the space around it."""
     return name.strip().casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Excel lets no other numbers be typed than those from `least` to `most`; `whole`: no fractions."""
+    """Excel lets no other numbers be typed than those from `minimum` to `maximum`; `whole`: no fractions."""
 
-    least: Decimal
-    most: Decimal
+    minimum: Decimal
+    maximum: Decimal
     whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedValues:
-    """Excel offers these words; any other text may be typed too."""
+    """Excel offers these values; any other text may be typed too."""
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, found by the name in the header as names are `compared`, in any order.
+    """A column, found by the name in the header as `normalized_name` compares names, in any order.
 
     `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
     Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days
@@ -51,7 +51,7 @@ class Column:
     """
 
     name: str
-    kind: CellType = CellType.TEXT
+    cell_type: CellType = CellType.TEXT
     required: bool = False
     locked: bool = False
     rule: NumberRange | SuggestedValues | None = None

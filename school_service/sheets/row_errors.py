@@ -1,4 +1,4 @@
-"""How bad rows of a sheet are told: by row as in Excel, column, code and message."""
+"""How the errors in the rows of a sheet are reported: by row as in Excel, column, code and message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from school_service.core.errors import InvalidRows
 
 MAX_BAD_ROWS = 200
-MAX_ERRORS_OF_ROW = 200  # problems of one row that are told
+MAX_ERRORS_OF_ROW = 200
 
 REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate", "taken", "unknown"
 
@@ -23,14 +23,14 @@ class RowError:
     message: str
 
 
-def raise_row_errors(problems: Iterable[RowError]) -> None:
-    """Raise InvalidRows where there are problems: those of every bad row, of the first 200 bad rows."""
-    found: dict[int, list[Mapping[str, object]]] = {}
-    for problem in sorted(problems, key=lambda problem: problem.row):
-        if len(found) == MAX_BAD_ROWS and problem.row not in found:
+def raise_row_errors(errors: Iterable[RowError]) -> None:
+    """Raise InvalidRows where there are errors: those of the first 200 bad rows, at most 200 of each."""
+    by_row: dict[int, list[Mapping[str, object]]] = {}
+    for error in sorted(errors, key=lambda error: error.row):
+        if len(by_row) == MAX_BAD_ROWS and error.row not in by_row:
             break
-        of_row = found.setdefault(problem.row, [])
+        of_row = by_row.setdefault(error.row, [])
         if len(of_row) < MAX_ERRORS_OF_ROW:
-            of_row.append(asdict(problem))
-    if found:
-        raise InvalidRows([told for row in found.values() for told in row])
+            of_row.append(asdict(error))
+    if by_row:
+        raise InvalidRows([error for of_row in by_row.values() for error in of_row])

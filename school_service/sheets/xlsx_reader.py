@@ -1,8 +1,8 @@
 """Opening a workbook that anyone may have made: its sheets, row by row, within bounds of memory and time.
 
-A workbook is a zip of XML parts. openpyxl reads the small ones, and `pieces` the large; what they are handed
-is bounded here, because a few kilobytes can unpack to gigabytes. Nothing that a file says of itself is
-believed. DTDs, and so entities, are refused.
+A workbook is a zip of XML parts. openpyxl reads the small ones, `xml_stream` the large; their input is bounded
+here, because a few kilobytes can unpack to gigabytes. Nothing that a file declares of itself is trusted. DTDs,
+and so entities, are refused.
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, RawCell, SharedSt
 from school_service.sheets.xstring import unescape
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
-MAX_READ_BYTES = (
-    32 * 2**20
-)  # bytes of XML of what is kept: the texts, and the rows of the sheets that are read
+MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
 MAX_PART_BYTES = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
-MAX_PART_TAGS = 50_000  # … and how many "<" it may hold
+MAX_PART_TAGS = 50_000  # … and how many "<" it may have
 MAX_PARTS = 10_000  # files in the zip
 MAX_FORMAT_LENGTH = 255  # characters of a number format in Excel
 
@@ -59,7 +57,7 @@ class CellError:
 
 
 NOT_COMPUTED = CellError("of a formula without a result")
-"""What a program leaves that writes formulas and computes none."""
+"""The result of a formula that a program has written without computing it."""
 
 Cell = str | int | float | bool | date | time | CellError
 
@@ -83,9 +81,9 @@ class Workbook:
             if part is not None and part.Type.endswith("/worksheet"):
                 self._parts.setdefault(sheet.name, part.target)
         manifest: Any = reader.package
-        texts = manifest.find(SHARED_STRINGS)
-        self._texts = [] if texts is None else self._read_texts(texts.PartName[1:])
-        self._days = self._styles_of_days()
+        strings = manifest.find(SHARED_STRINGS)
+        self._shared_strings = [] if strings is None else self._read_strings(strings.PartName[1:])
+        self._date_styles = self._read_date_styles()
 
     @property
     def titles(self) -> list[str]:
@@ -99,59 +97,59 @@ class Workbook:
         """
         number = 0
         with _broken_workbook_is_invalid():
-            for written, cells in self._archive.pieces(self._parts[title], SheetRows()):
-                number = number + 1 if written is None else _whole(written)
-                place = 0
+            for written, cells in self._archive.items(self._parts[title], SheetRows()):
+                number = number + 1 if written is None else _row_number(written)
+                column = 0
                 row: dict[int, Cell] = {}
                 for cell in cells:
-                    place = place + 1 if cell.place is None else _column(cell.place)
+                    column = column + 1 if cell.reference is None else _column_number(cell.reference)
                     value = self._value(cell)
                     if value is not None:
-                        row[place] = value
+                        row[column] = value
                 yield number, row
 
     def _value(self, cell: RawCell) -> Cell | None:
-        kind, content = cell.kind, cell.content
+        data_type, content = cell.data_type, cell.content
         if not content:
-            # Of a formula whose result is an empty text, nothing; of one that has no result, the want of it.
-            return NOT_COMPUTED if cell.formula and kind != "str" else None
-        if kind == "n":
+            # A formula whose result is an empty text leaves the cell blank; one without a result does not.
+            return NOT_COMPUTED if cell.formula and data_type != "str" else None
+        if data_type == "n":
             number = float(content) if _FRACTION.search(content) else int(content)
-            return self._moment(number) if int(cell.style) in self._days else number
-        if kind == "s":
-            return self._texts[int(content)]
-        if kind == "b":
+            return self._date(number) if int(cell.style) in self._date_styles else number
+        if data_type == "s":
+            return self._shared_strings[int(content)]
+        if data_type == "b":
             return bool(int(content))
-        if kind == "e":
+        if data_type == "e":
             return CellError(content)
-        if kind == "d":
-            moment: date | time = from_ISO8601(content)
-            return moment
+        if data_type == "d":
+            day_or_time: date | time = from_ISO8601(content)
+            return day_or_time
         return unescape(content)
 
-    def _moment(self, number: float) -> date | time | CellError:
+    def _date(self, number: float) -> date | time | CellError:
         try:
-            moment: date | time = from_excel(number, self._epoch)
+            day_or_time: date | time = from_excel(number, self._epoch)
         except (ValueError, OverflowError):
             return CellError("#NUM!")
-        return moment
+        return day_or_time
 
-    def _read_texts(self, part: str) -> list[str]:
-        return [unescape(text) for text in self._archive.pieces(part, SharedStrings())]
+    def _read_strings(self, part: str) -> list[str]:
+        return [unescape(text) for text in self._archive.items(part, SharedStrings())]
 
-    def _styles_of_days(self) -> frozenset[int]:
-        """The styles that show a number as a moment."""
+    def _read_date_styles(self) -> frozenset[int]:
+        """Find the styles that show a number as a date or a time."""
         try:
             sheet = fromstring(self._archive.read(ARC_STYLE))
         except KeyError:
             return frozenset()
         formats = dict(BUILTIN_FORMATS)
-        for made in sheet.iterfind(f"{_name('numFmts')}/{_name('numFmt')}"):
-            formats[int(made.get("numFmtId", 0))] = made.get("formatCode", "")[:MAX_FORMAT_LENGTH]
-        shown = (formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES))
+        for custom in sheet.iterfind(f"{_name('numFmts')}/{_name('numFmt')}"):
+            formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
+        codes = (formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES))
         return frozenset(
-            place
-            for place, code in enumerate(shown)
+            style
+            for style, code in enumerate(codes)
             if is_date_format(code) and not is_timedelta_format(code)
         )
 
@@ -159,7 +157,7 @@ class Workbook:
 def open_workbook(file: IO[bytes]) -> Workbook:
     """Open an uploaded workbook (.xlsx, or .xlsm without its macros).
 
-    Raises Invalid where it is none, is broken or holds too much; TooLarge where it unpacks to over 100 MiB.
+    Raises Invalid where it is none, is broken or has too much content; TooLarge where it unpacks to over 100 MiB.
     """
     content = file.read()
     if content.startswith(_OLE):
@@ -178,11 +176,11 @@ class _Archive(ZipFile):
     def __init__(self, content: bytes) -> None:
         super().__init__(BytesIO(content))
         self.content = content
-        self._left = MAX_READ_BYTES
+        self._unread = MAX_READ_BYTES
         unpacked = 0
         for info in self.infolist():
             if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                raise BadZipFile("a part is packed in a way that workbooks do not know")
+                raise BadZipFile("a part is compressed in a way that workbooks do not use")
             with self.open(info) as part:
                 while chunk := part.read(_CHUNK):
                     unpacked += len(chunk)
@@ -199,28 +197,28 @@ class _Archive(ZipFile):
         fromstring(content, forbid_dtd=True)
         return content
 
-    def pieces(self, name: str, kind: SheetRows | SharedStrings) -> Iterator[Any]:
-        """Read a large part piece by piece."""
+    def items(self, name: str, parser: SheetRows | SharedStrings) -> Iterator[Any]:
+        """Read a large part item by item."""
         with self.open(name) as stream:
-            yield from kind.read(stream, self._spend)
+            yield from parser.read(stream, self._count_bytes)
 
-    def _spend(self, size: int) -> None:
-        """Count what is read of the large parts; raises Invalid where it is too much."""
-        self._left -= size
-        if self._left < 0:
+    def _count_bytes(self, size: int) -> None:
+        """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""
+        self._unread -= size
+        if self._unread < 0:
             raise Invalid(TOO_MUCH_CONTENT)
 
 
-def _column(place: str) -> int:
-    number: int = column_index_from_string(place.rstrip("0123456789"))
+def _column_number(reference: str) -> int:
+    number: int = column_index_from_string(reference.rstrip("0123456789"))
     return number
 
 
-def _whole(written: str) -> int:
-    """The number of a row, which some programs write as 7.0."""
+def _row_number(written: str) -> int:
+    """Parse the number of a row, which some programs write as 7.0."""
     number = float(written)
     if not number.is_integer():
-        raise ValueError(f"{written} is no number of a row")
+        raise ValueError(f"{written} is not the number of a row")
     return int(number)
 
 
@@ -233,7 +231,7 @@ _STYLES = f"{_name('cellXfs')}/{_name('xf')}"
 
 @contextmanager
 def _broken_workbook_is_invalid() -> Iterator[None]:
-    """Take whatever the readers of zip, XML and workbooks stumble over for what it is: the file is broken."""
+    """Turn any error of the readers of zip, XML and workbooks into Invalid: the file is broken."""
     try:
         yield
     except (DomainError, MemoryError):

@@ -1,7 +1,7 @@
-"""Reading a large XML part of a workbook piece by piece, within bounds of memory and time.
+"""Reading a large XML part of a workbook item by item, within bounds of memory and time.
 
 openpyxl reads the same, but builds trees of what it reads: an upload would spend most of its time there.
-Nothing is believed that a part says of itself: bytes, elements and names are counted as they come. DTDs, and
+Nothing that a part declares of itself is trusted: bytes, elements and names are counted as they come. DTDs, and
 so entities, are refused.
 """
 
@@ -18,74 +18,74 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 from school_service.core.errors import Invalid
 
 MAX_ELEMENTS = 1_000_000  # of a part
-MAX_NAMES = 5_000  # different names of its elements and attributes: the parser remembers each
+MAX_NAMES = 5_000  # different names of its elements and attributes: the parser interns each
 MAX_DEPTH = 50
-MAX_ITEM_BYTES = 2**20  # bytes of a row, or of a text …
+MAX_ITEM_BYTES = 2**20  # bytes of a row, or of a shared string …
 MAX_ITEM_ELEMENTS = 50_000  # … and its elements: Excel's widest row has 16,384 cells
 
 TOO_MUCH_CONTENT = "The workbook holds too much to be read: copy the sheet into a new workbook."
 
-_CHUNK = 2**16  # bytes; the bounds are looked at after each
+_CHUNK = 2**16  # bytes; the bounds are checked after each
 
 Parsed = TypeVar("Parsed")
 
 
 class _ElementStream(Generic[Parsed]):
-    """The pieces of a part in their order, each an element of one name (`piece`) with all that is in it.
+    """The items of a part in their order: each is an element named `item`, with all that is in it.
 
-    A subclass takes the elements and texts of a piece, whose own level is 0, and makes something of it.
+    A subclass handles the elements and texts of an item, whose own level is 0, and returns what it parsed.
     """
 
-    piece: str
+    item: str
 
     def __init__(self) -> None:
-        self._depth = self._begun = self._elements = 0
+        self._depth = self._item_depth = self._elements = 0
         self._inside = False
-        self._made: list[Parsed] = []
+        self._parsed: list[Parsed] = []
         self._names: dict[str, str] = {}
 
-    def read(self, stream: IO[bytes], spend: Callable[[int], None]) -> Iterator[Parsed]:
-        """Go through what is made of the pieces; `spend` is told how many bytes are read. Raises Invalid."""
+    def read(self, stream: IO[bytes], count_bytes: Callable[[int], None]) -> Iterator[Parsed]:
+        """Yield what is parsed of each item; `count_bytes` gets the size of each chunk. Raises Invalid."""
         parser = self._parser()
-        of_piece = elements_before = 0
+        item_bytes = elements_before = 0
         ended = False
         while not ended:
             chunk = stream.read(_CHUNK)
             ended = not chunk
-            spend(len(chunk))
+            count_bytes(len(chunk))
             before = self._elements, self._depth
             parser.Parse(chunk, ended)
-            if self._made or (not self._inside and before != (self._elements, self._depth)):
-                of_piece, elements_before = 0, self._elements
-            of_piece += len(chunk)
+            if self._parsed or (not self._inside and before != (self._elements, self._depth)):
+                item_bytes, elements_before = 0, self._elements
+            item_bytes += len(chunk)
             if (
-                of_piece > MAX_ITEM_BYTES
+                item_bytes > MAX_ITEM_BYTES
                 or self._elements - elements_before > MAX_ITEM_ELEMENTS
                 or self._elements > MAX_ELEMENTS
                 or self._depth > MAX_DEPTH
                 or len(self._names) > MAX_NAMES
             ):
                 raise Invalid(TOO_MUCH_CONTENT)
-            yield from self._made
-            self._made.clear()
+            yield from self._parsed
+            self._parsed.clear()
 
-    def begin(self, attributes: dict[str, str]) -> None:
-        """Take the beginning of a piece."""
+    def start_item(self, attributes: dict[str, str]) -> None:
+        """Handle the start of an item."""
 
-    def take(self, level: int, name: str, attributes: dict[str, str]) -> None:
-        """Take the beginning of an element within the piece, on level 1 or deeper."""
+    def start_element(self, level: int, name: str, attributes: dict[str, str]) -> None:
+        """Handle the start of an element within the item, on level 1 or deeper."""
         raise NotImplementedError
 
-    def text(self, text: str) -> None:
-        """Take a text, or a part of one, wherever it stands."""
+    def character_data(self, text: str) -> None:
+        """Handle a text, or a part of one, inside an item or outside."""
         raise NotImplementedError
 
-    def leave(self, level: int) -> None:
-        """Take the end of an element within the piece."""
+    def end_element(self, level: int) -> None:
+        """Handle the end of an element within the item."""
         raise NotImplementedError
 
-    def make(self) -> Parsed:
-        """Take the end of the piece, and make something of it."""
+    def end_item(self) -> Parsed:
+        """Handle the end of the item: return what was parsed of it."""
         raise NotImplementedError
 
     def _parser(self) -> Any:
@@ -93,8 +93,8 @@ class _ElementStream(Generic[Parsed]):
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self.text
-        # Only so that prefixes are counted among the names.
+        parser.CharacterDataHandler = self.character_data
+        # With a handler, prefixes count among the names.
         parser.StartNamespaceDeclHandler = lambda _prefix, _uri: None
         parser.StartDoctypeDeclHandler = _refuse_dtd
         return parser
@@ -103,19 +103,19 @@ class _ElementStream(Generic[Parsed]):
         self._depth += 1
         self._elements += 1
         if self._inside:
-            self.take(self._depth - self._begun, name, attributes)
-        elif name == self.piece:
-            self._inside, self._begun = True, self._depth
-            self.begin(attributes)
+            self.start_element(self._depth - self._item_depth, name, attributes)
+        elif name == self.item:
+            self._inside, self._item_depth = True, self._depth
+            self.start_item(attributes)
 
     def _end(self, _name: str) -> None:
         if self._inside:
-            level = self._depth - self._begun
+            level = self._depth - self._item_depth
             if level:
-                self.leave(level)
+                self.end_element(level)
             else:
                 self._inside = False
-                self._made.append(self.make())
+                self._parsed.append(self.end_item())
         self._depth -= 1
 
 
@@ -131,47 +131,47 @@ _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name
 
 
 class SharedStrings(_ElementStream[str]):
-    """The texts that cells share: of one in parts, each of its own font, all; of how to say it, nothing."""
+    """The shared strings of cells: of one in several fonts, all parts; phonetic hints are left out."""
 
-    piece = _name("si")
+    item = _name("si")
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: list[str] = []
-        self._taking = False
-        self._silent = 0
+        self._in_text = False
+        self._phonetic_level = 0
 
-    def take(self, level: int, name: str, attributes: dict[str, str]) -> None:
-        """Take the beginning of an element."""
+    def start_element(self, level: int, name: str, attributes: dict[str, str]) -> None:
+        """Note whether a text follows that belongs to the string."""
         if name == _PHONETIC:
-            self._silent = self._silent or level
+            self._phonetic_level = self._phonetic_level or level
         else:
-            self._taking = name == _TEXT and not self._silent
+            self._in_text = name == _TEXT and not self._phonetic_level
 
-    def text(self, text: str) -> None:
-        """Take a text."""
-        if self._taking:
+    def character_data(self, text: str) -> None:
+        """Add a text to the string."""
+        if self._in_text:
             self._parts.append(text)
 
-    def leave(self, level: int) -> None:
-        """Take the end of an element."""
-        self._taking = False
-        if level == self._silent:
-            self._silent = 0
+    def end_element(self, level: int) -> None:
+        """Note the end of a text, or of a phonetic hint."""
+        self._in_text = False
+        if level == self._phonetic_level:
+            self._phonetic_level = 0
 
-    def make(self) -> str:
-        """Put the text together."""
-        made = "".join(self._parts)
+    def end_item(self) -> str:
+        """Join the parts of the string."""
+        text = "".join(self._parts)
         self._parts.clear()
-        return made
+        return text
 
 
 @dataclass(slots=True)
 class RawCell:
-    """A cell as it is written: its place such as B7, kind, style, content, and whether by a formula."""
+    """A cell as it is written: its reference such as B7, data type, style and content, and whether of a formula."""
 
-    place: str | None
-    kind: str
+    reference: str | None
+    data_type: str
     style: str
     content: str = ""
     formula: bool = False
@@ -180,45 +180,45 @@ class RawCell:
 class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
     """The rows of a sheet: the number of each as it is written, if it is, and its cells."""
 
-    piece = _name("row")
+    item = _name("row")
 
     def __init__(self) -> None:
         super().__init__()
         self._number: str | None = None
         self._cells: list[RawCell] = []
-        self._taking = False
-        self._silent = 0
+        self._in_text = False
+        self._phonetic_level = 0
 
-    def begin(self, attributes: dict[str, str]) -> None:
-        """Take the beginning of a row."""
+    def start_item(self, attributes: dict[str, str]) -> None:
+        """Note the number of the row."""
         self._number = attributes.get("r")
 
-    def take(self, level: int, name: str, attributes: dict[str, str]) -> None:
-        """Take the beginning of a cell, or of what is in it."""
+    def start_element(self, level: int, name: str, attributes: dict[str, str]) -> None:
+        """Begin a cell, or note what follows in it."""
         if level == 1:
             get = attributes.get
             self._cells.append(RawCell(get("r"), get("t", "n"), get("s", "0")))
         elif name == _VALUE:
-            self._taking = self._cells[-1].kind != "inlineStr"
+            self._in_text = self._cells[-1].data_type != "inlineStr"
         elif name == _TEXT:
-            self._taking = self._cells[-1].kind == "inlineStr" and not self._silent
+            self._in_text = self._cells[-1].data_type == "inlineStr" and not self._phonetic_level
         elif name == _FORMULA:
             self._cells[-1].formula = True
         elif name == _PHONETIC:
-            self._silent = self._silent or level
+            self._phonetic_level = self._phonetic_level or level
 
-    def text(self, text: str) -> None:
-        """Take a text."""
-        if self._taking:
+    def character_data(self, text: str) -> None:
+        """Add a text to the content of the cell."""
+        if self._in_text:
             self._cells[-1].content += text
 
-    def leave(self, level: int) -> None:
-        """Take the end of a cell, or of what is in it."""
-        self._taking = False
-        if level == self._silent:
-            self._silent = 0
+    def end_element(self, level: int) -> None:
+        """Note the end of a text, or of a phonetic hint."""
+        self._in_text = False
+        if level == self._phonetic_level:
+            self._phonetic_level = 0
 
-    def make(self) -> tuple[str | None, list[RawCell]]:
-        """Hand over the row."""
+    def end_item(self) -> tuple[str | None, list[RawCell]]:
+        """Return the row."""
         cells, self._cells = self._cells, []
         return self._number, cells

@@ -6,17 +6,17 @@ import re
 
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 # What XML 1.0 does not allow, a carriage return (which it turns into a line feed), and the start of what
-# would be taken for such an escape.
+# would look like such an escape.
 _TO_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def escape(text: str) -> str:
-    """Write a text so that a cell can hold it."""
+    """Escape what XML can't carry."""
     return _TO_ESCAPE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 def unescape(text: str) -> str:
-    """Read a cell's text; an escape of what is no character (NUL, half of a pair) stays as it stands."""
+    """Read a cell's text; an escape of what is no character (NUL, half of a pair) stays as it is."""
     return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
 
 

@@ -1,4 +1,4 @@
-"""The fields of input: strict about types, bounded in length, the judges of every value."""
+"""The fields of input: strict about types, bounded in length; they validate every value."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Points(Input, fields.Decimal):
 
 
 class Choice(Text):
-    """One of a few words."""
+    """A text that is one of a few."""
 
     def __init__(self, choices: tuple[str, ...], **options: Any) -> None:
         super().__init__(**options)
@@ -193,7 +193,7 @@ class Choice(Text):
 
 
 class File(Input, fields.Raw):
-    """An uploaded file, in multipart/form-data; its name is made one that can be kept and shown."""
+    """An uploaded file, in multipart/form-data; its name is made one that can be stored and shown."""
 
     def __init__(self, **options: Any) -> None:
         metadata = {"type": "string", "format": "binary", **options.pop("metadata", {})}
@@ -215,12 +215,12 @@ class Nested(Input, fields.Nested):
 
 
 def id_list(*, least: int | None = None, **options: Any) -> ListOf:
-    """A list of at least `least` and at most MOST_IDS uuids."""
+    """A list of at least `least` and at most MAX_IDS uuids."""
     return ListOf(Id(), validate=validate.Length(min=least, max=MAX_IDS), **options)
 
 
 def plain_file_name(name: str) -> str:
-    """Make of any text the name of a file that every system takes: without a path, signs of control, or length."""
+    """Make of any text the name of a file that every system takes: without path or control characters, and short."""
     safe = "".join(
         "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
     )

@@ -3,26 +3,26 @@
     school.dump     pg_dump's custom format, which compresses its own data
     manifest.json   what the dump holds, of which school, and the dump's SHA-256
 
-So any tool of the trade opens it: `unzip -p FILE school.dump | pg_restore --list`.
+Common tools open it: `unzip -p FILE school.dump | pg_restore --list`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
 
+from tenants.atomic_file import atomic_file
 from tenants.backups.checksums import TableChecksum
 from tenants.exceptions import BackupRefused
 
@@ -30,7 +30,7 @@ FORMAT = 1
 DUMP, MANIFEST = "school.dump", "manifest.json"
 # What of the registry's row belongs to the school, wherever it is.
 DETAILS = ("name", "status", "address", "phone_number", "email_address", "motto", "logo_url", "created_at")
-_LONGEST_MANIFEST = 16 << 20  # bytes
+_MAX_MANIFEST_BYTES = 16 << 20
 _CHUNK = 1 << 18  # bytes
 
 # What reading a zip raises where it is not what it should be.
@@ -115,7 +115,7 @@ class Manifest:
         return manifest
 
     def _check(self) -> None:
-        """See that the members are of their kinds, as far as others rely on it."""
+        """See that the members have their types, as far as others rely on it."""
         UUID(self.school["id"])
         datetime.fromisoformat(self.school["created_at"])
         for value in (self.revision, self.school["name"], *(self.school[name] or "" for name in DETAILS)):
@@ -142,19 +142,10 @@ def new_file(path: Path, *, replace: bool) -> Iterator[IO[bytes]]:
     It is on the disk by then; where the block fails, or the process dies, nothing bears the name. Raises
     BackupRefused where something does already, unless it may be replaced.
     """
-    refuse_existing(path, replace=replace)
-    handle, name = tempfile.mkstemp(prefix=".school-backup-", dir=path.parent)
-    try:
-        with open(handle, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        refuse_existing(path, replace=replace)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    _keep_name(path.parent)
+    refuse = partial(refuse_existing, path, replace=replace)
+    refuse()
+    with atomic_file(path, prefix=".school-backup-", before_naming=refuse) as file:
+        yield file
 
 
 def refuse_existing(path: Path, *, replace: bool) -> None:
@@ -165,25 +156,15 @@ def refuse_existing(path: Path, *, replace: bool) -> None:
         raise BackupRefused(f"{path} exists already. Name another file, or add --force.")
 
 
-def _keep_name(folder: Path) -> None:
-    if not hasattr(os, "O_DIRECTORY"):  # Windows
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def write_archive(file: IO[bytes], dump: IO[bytes], describe: Callable[[int, str], Manifest]) -> Manifest:
     """Write a backup from a dump that is being made; `describe` gets the dump's size in bytes and SHA-256."""
     digest, size = hashlib.sha256(), 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with archive.open(DUMP, "w", force_zip64=True) as member:
-            while piece := dump.read(_CHUNK):
-                digest.update(piece)
-                size += len(piece)
-                member.write(piece)
+            while chunk := dump.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                member.write(chunk)
         manifest = describe(size, digest.hexdigest())
         archive.writestr(MANIFEST, manifest.to_json())
     return manifest
@@ -198,32 +179,32 @@ class Archive:
         self._check_dump()
 
     def write_dump(self, to: IO[bytes], advance: Callable[[int], None] = lambda _bytes: None) -> None:
-        """Write the dump somewhere; `advance` is told of each piece's bytes."""
-        for piece in self._dump():
-            to.write(piece)
-            advance(len(piece))
+        """Write the dump somewhere; `advance` is called with the bytes of each chunk."""
+        for chunk in self._dump():
+            to.write(chunk)
+            advance(len(chunk))
 
     def _read_manifest(self) -> Manifest:
         names = set(self._zipped.namelist())
         if not {DUMP, MANIFEST} <= names:
             raise BackupRefused("The file is no backup of a school: it has no manifest.")
         member = self._zipped.getinfo(MANIFEST)
-        if member.file_size > _LONGEST_MANIFEST:
+        if member.file_size > _MAX_MANIFEST_BYTES:
             raise BackupRefused("The backup's manifest is not what it should be: it is too long.")
         return Manifest.from_json(self._zipped.read(member))
 
     def _check_dump(self) -> None:
         digest, size = hashlib.sha256(), 0
-        for piece in self._dump():
-            digest.update(piece)
-            size += len(piece)
+        for chunk in self._dump():
+            digest.update(chunk)
+            size += len(chunk)
         if (size, digest.hexdigest()) != (self.manifest.size, self.manifest.sha256):
             raise BackupRefused("The backup is damaged: its dump is not the one that was written.")
 
     def _dump(self) -> Iterator[bytes]:
         with self._zipped.open(DUMP) as member:
-            while piece := member.read(_CHUNK):
-                yield piece
+            while chunk := member.read(_CHUNK):
+                yield chunk
 
 
 @contextmanager

@@ -12,13 +12,14 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from tenants.backups.archive import DETAILS, Manifest, open_archive
-from tenants.backups.backup import Progress, no_progress, script_of
+from tenants.backups.backup import script_of
 from tenants.backups.checksums import differences, table_checksums
 from tenants.backups.restore_script import Step
 from tenants.connections.engines import execute_script
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
+from tenants.progress import Progress, no_progress
 from tenants.provisioning.create import (
     check_distributed,
     creation_refusal,
@@ -112,8 +113,7 @@ def _run_step(connection: Connection, step: Step) -> None:
         except psycopg2.Error as error:
             if step.rows is not None and step.rows.error is not None:
                 raise step.rows.error from None
-            words = first_line(error)
-            raise BackupRefused(f"The backup can't be restored here: {words}") from None
+            raise BackupRefused(f"The backup can't be restored here: {first_line(error)}") from None
 
 
 def _compare(manifest: Manifest, connection: Connection, schema: str) -> None:

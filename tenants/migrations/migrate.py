@@ -1,11 +1,11 @@
-"""Bringing every school to the newest revision: each in one transaction, many at once, a broken one alone.
+"""Bringing every school to the newest revision: each in one transaction, many at once, a failure stopping no other.
 
 What has been done stands in the registry and nowhere else: a school's revision is changed in the transaction
 that changes its tables. So a run may end anywhere, be killed, and be begun again; and runs at the same time
-share the work, because each holds the registry's row of the school that it works on.
+share the work, because each locks the registry's row of the school that it works on.
 
 A migration waits for the requests that are under way in its school, and new ones queue behind it. It gives
-up after `Patience.lock_timeout`, lets them pass, and tries again after a pause.
+up after `LockRetry.lock_timeout`, lets them pass, and tries again after a pause.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
@@ -34,6 +34,7 @@ from tenants.connections.pool import mark_school
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
+from tenants.progress import Progress, no_progress
 from tenants.provisioning.create import login_grants
 from tenants.registry.schools import failed_migrations, schema_name, schools
 from tenants.tenancy import Tenancy
@@ -46,7 +47,7 @@ _TRANSIENT = {LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED}
 
 @dataclass(frozen=True, slots=True)
 class MigrationState:
-    """Where a school is: its revision, what that means to this program, and the last failure on its way.
+    """A school's revision, what that means to this program, and the last failure on its way.
 
     `state` is current; behind; failed (behind, and its last migration failed); newer (at a revision that this
     program does not know); or deleting (parts of it are gone already).
@@ -68,7 +69,7 @@ class MigrationState:
         return self.state in {"behind", "failed"}
 
     def as_record(self) -> dict[str, Any]:
-        """The standing as an operator sees it, ready for JSON."""
+        """The state as an operator sees it, ready for JSON."""
         return {
             "id": str(self.id),
             "name": self.name,
@@ -90,7 +91,7 @@ class LockRetry:
 
 
 class Outcome(Enum):
-    """What became of a school in a run; BUSY: somebody else was working on it."""
+    """What became of a school in a run; BUSY: another transaction had locked its row."""
 
     MIGRATED = auto()
     FAILED = auto()
@@ -103,7 +104,7 @@ class Outcome(Enum):
 class MigrationReport:
     """What became of a run.
 
-    `skipped` counts the schools that this run left as they are: current, newer, not asked for, migrated by
+    `skipped` counts the schools that this run left as they are: current, newer, not selected, migrated by
     another run, or deleted. `remaining` counts those that it was stopped before. `seconds` is its length.
     """
 
@@ -150,7 +151,7 @@ def _named(school: MigrationState) -> dict[str, str]:
 
 
 def list_migration_states(connection: Connection, tenancy: Tenancy) -> list[MigrationState]:
-    """Find out where every school is, by name; one query, of the registry alone."""
+    """List the migration state of every school, by name; one query, of the registry alone."""
     newest, known = head(tenancy.history), set(revisions(tenancy.history))
     rows = connection.execute(
         select(
@@ -179,29 +180,21 @@ def list_migration_states(connection: Connection, tenancy: Tenancy) -> list[Migr
     return [MigrationState(**row._mapping, state=state(row)) for row in rows]
 
 
-Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
-
-
-@contextmanager
-def _unseen(_schools: int) -> Iterator[Callable[[], None]]:
-    yield lambda: None
-
-
 def migrate_schools(
     tenancy: Tenancy,
     *,
     workers: int = 2,
     school_id: UUID | None = None,
     retry_failed: bool = False,
-    patience: LockRetry = LockRetry(),
+    retry: LockRetry = LockRetry(),
     stop: Event | None = None,
-    progress: Progress = _unseen,
+    progress: Progress = no_progress,
 ) -> MigrationReport:
     """Bring schools that are behind to the newest revision: all of them, one, or those that failed before.
 
-    A school that fails stays as it is; why is kept in the registry, and the others go on. Once `stop` is set,
-    what is under way is finished and nothing new begun. `progress` is told how many schools there are to
-    migrate, and each time one is done with. Raises UnknownSchool.
+    A school that fails stays as it is; why is stored in the registry, and the others go on. Once `stop` is set,
+    what is under way is finished and nothing new begun. The steps of `progress` are the schools to migrate.
+    Raises UnknownSchool.
     """
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
@@ -218,9 +211,9 @@ def migrate_schools(
     stop = stop or Event()
     if behind:
         with progress(len(behind)) as advance:
-            for school, outcome, error in _MigrationRun(tenancy, patience, stop).through(behind, workers):
+            for school, outcome, error in _MigrationRun(tenancy, retry, stop).through(behind, workers):
                 report.note(school, outcome, error)
-                advance()
+                advance(1)
     report.migrated.sort(key=lambda school: school.name)
     report.failed.sort(key=lambda failure: failure[0].name)
     report.stopped = stop.is_set()
@@ -234,20 +227,20 @@ _Result = tuple[MigrationState, Outcome, str]
 class _MigrationRun:
     """A run over the schools of a tenancy; sets `stop` itself where the database has gone."""
 
-    def __init__(self, tenancy: Tenancy, patience: LockRetry, stop: Event) -> None:
+    def __init__(self, tenancy: Tenancy, retry: LockRetry, stop: Event) -> None:
         self.stop = stop
-        self._tenancy, self._patience = tenancy, patience
+        self._tenancy, self._retry = tenancy, retry
         self._newest = head(tenancy.history)
         self._known = set(revisions(tenancy.history)) - {self._newest}
-        # By the revision that a school comes from.
-        self._messages: dict[str, str] = {}
+        # The migrations' SQL, by the revision that a school comes from.
+        self._scripts: dict[str, str] = {}
         self._writing = Lock()
 
     def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
-        """Migrate schools. Those that somebody else works on come last, and are waited for."""
+        """Migrate schools. Those whose rows others have locked come last, and are waited for."""
         for revision in {school.revision for school in behind}:
-            # Whatever can't be written ends the run before it has begun.
-            self._message(revision)
+            # What can't be written as SQL ends the run before it has begun.
+            self._script(revision)
         with ThreadPoolExecutor(workers, "migrate") as pool:
             try:
                 busy = []
@@ -268,7 +261,7 @@ class _MigrationRun:
             yield done.result()
 
     def _migrate(self, school: MigrationState, wait: bool) -> _Result:
-        pauses = iter(self._patience.pauses)
+        pauses = iter(self._retry.pauses)
         while not self.stop.is_set():
             try:
                 return school, self._attempt(school, wait), ""
@@ -284,7 +277,7 @@ class _MigrationRun:
             self._limit_waiting(connection)
             revision = connection.execute(
                 select(schools.c.revision)
-                # One whose tables are being dropped is let alone.
+                # A school whose tables are being dropped is left alone.
                 .where(schools.c.id == school.id, _is_whole)
                 # Grants that refer to the school go on: they need its key alone.
                 .with_for_update(key_share=True, skip_locked=not wait)
@@ -296,49 +289,47 @@ class _MigrationRun:
                 # Another run was here.
                 return Outcome.NOTHING_TO_DO
             mark_school(connection, school.id)
-            self._send(connection, school, revision)
+            self._apply(connection, school, revision)
         return Outcome.MIGRATED
 
     def _limit_waiting(self, connection: Connection) -> None:
-        execute_script(
-            connection, f"SET LOCAL lock_timeout = '{round(self._patience.lock_timeout * 1000)}ms'"
-        )
+        execute_script(connection, f"SET LOCAL lock_timeout = '{round(self._retry.lock_timeout * 1000)}ms'")
 
-    def _send(self, connection: Connection, school: MigrationState, revision: str) -> None:
+    def _apply(self, connection: Connection, school: MigrationState, revision: str) -> None:
         connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
         connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
         schema = schema_name(school.id)
-        message = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._message(revision)]
+        batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._script(revision)]
         if self._tenancy.roles:
-            message.insert(0, f'SET LOCAL ROLE "{schema}"')
+            batch.insert(0, f'SET LOCAL ROLE "{schema}"')
         elif not self._tenancy.one_login:
             # Tables that are new belong to whoever migrates.
-            message += login_grants(self._tenancy, schema)
-        execute_script(connection, ";\n".join(message))
+            batch += login_grants(self._tenancy, schema)
+        execute_script(connection, ";\n".join(batch))
 
-    def _message(self, revision: str) -> str:
+    def _script(self, revision: str) -> str:
         with self._writing:
-            if revision not in self._messages:
+            if revision not in self._scripts:
                 statements = upgrade_statements(revision, self._newest, self._tenancy.history)
-                self._messages[revision] = ";\n".join(statements)
-            return self._messages[revision]
+                self._scripts[revision] = ";\n".join(statements)
+            return self._scripts[revision]
 
     def _fail(self, school: MigrationState, error: DBAPIError) -> tuple[Outcome, str]:
-        words = _reason(error)
+        reason = _reason(error)
         try:
-            kept = self._keep(school, sqlstate(error), words)
+            stored = self._store_failure(school, sqlstate(error), reason)
         except DBAPIError as why:
             if sqlstate(why) is None:
                 # The database has gone, and would be for the next school.
                 self.stop.set()
-            return Outcome.FAILED, f"{words} (not kept in the registry: {_reason(why)})"
+            return Outcome.FAILED, f"{reason} (not kept in the registry: {_reason(why)})"
         # Deleted meanwhile, or migrated by another run: that is no failure.
-        return (Outcome.FAILED, words) if kept else (Outcome.NOTHING_TO_DO, "")
+        return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
 
-    def _keep(self, school: MigrationState, state: str | None, words: str) -> bool:
-        failure = {"revision": self._newest, "sqlstate": state, "error": words, "failed_at": now()}
+    def _store_failure(self, school: MigrationState, state: str | None, reason: str) -> bool:
+        failure = {"revision": self._newest, "sqlstate": state, "error": reason, "failed_at": now()}
         columns = failed_migrations.c
-        kept = (
+        statement = (
             insert(failed_migrations)
             .from_select(
                 ["school_id", *failure],
@@ -350,7 +341,7 @@ class _MigrationRun:
         )
         with self._tenancy.admin.begin() as connection:
             self._limit_waiting(connection)
-            return connection.execute(kept).rowcount == 1
+            return connection.execute(statement).rowcount == 1
 
 
 def _reason(error: DBAPIError) -> str:
@@ -361,7 +352,7 @@ def _reason(error: DBAPIError) -> str:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Event]:
-    """Turn what asks a process to stop (SIGINT, SIGTERM, SIGHUP) into an event, for as long as this lasts."""
+    """Turn the signals that stop a process (SIGINT, SIGTERM, SIGHUP) into an event, for the length of the block."""
     stop = Event()
 
     def on_signal(*_: Any) -> None:

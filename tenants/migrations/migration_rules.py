@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from tenants.driver_errors import first_line
 from tenants.migrations.migration_sql import TENANT, migration_scripts, script_statements, write_baseline
 from tenants.sql_scanner import Token, statements
 
@@ -110,7 +111,7 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
             texts = script_statements(step)
         except Exception as error:  # a migration is a program: whatever stops it is the finding
             rule = "unreadable" if isinstance(error, ValueError) else "offline"
-            found.append(Finding(step.revision, rule, _first_line(f"{type(error).__name__}: {error}")))
+            found.append(Finding(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
         else:
             found += _findings(step.revision, texts, tables)
             written += texts
@@ -126,23 +127,19 @@ def _baseline_findings(
         kept = (folder / "baseline.sql").read_text(encoding="utf-8")
         texts = [statement.text for statement in statements(kept)]
     except (OSError, ValueError) as error:
-        yield Finding("baseline", "unreadable", _first_line(str(error)))
+        yield Finding("baseline", "unreadable", first_line(str(error)))
         return
     strange = [text for text in texts if text not in written]
     yield from _findings("baseline", strange, tables)
     if comparable and kept != write_baseline(folder):
         missing = [text for text in written if text not in texts]
-        yield Finding("baseline", "baseline", _first_line([*strange, *missing, kept][0]))
+        yield Finding("baseline", "baseline", first_line([*strange, *missing, kept][0]))
 
 
 def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
     for statement in (found for text in texts for found in statements(text)):
         for rule in dict.fromkeys(_broken(statement.tokens, tables)):
-            yield Finding(revision, rule, _first_line(statement.text))
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0].rstrip()
+            yield Finding(revision, rule, first_line(statement.text))
 
 
 def _broken(tokens: Tokens, tables: set[str]) -> Iterator[str]:

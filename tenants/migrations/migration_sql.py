@@ -86,10 +86,23 @@ def write_baseline(folder: Path = TENANT) -> str:
     )
 
 
+def baseline_file(folder: Path = TENANT) -> Path:
+    """Name the file of a history's baseline."""
+    return folder / "baseline.sql"
+
+
+def update_baseline(folder: Path = TENANT) -> Path:
+    """Write the file of a history's baseline anew from the migrations; answer which file it is."""
+    path = baseline_file(folder)
+    path.write_text(write_baseline(folder), encoding="utf-8")
+    baseline.cache_clear()
+    return path
+
+
 @cache
 def baseline(folder: Path = TENANT) -> tuple[str, list[str]]:
     """Read `baseline.sql`: the newest revision, and the statements that create a school's tables at it."""
-    text = (folder / "baseline.sql").read_text(encoding="utf-8")
+    text = baseline_file(folder).read_text(encoding="utf-8")
     first, _, rest = text.partition("\n")
     return first.removeprefix(_MARK), [statement.text for statement in statements(rest)]
 

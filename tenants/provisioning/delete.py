@@ -1,4 +1,4 @@
-"""Deleting a school: closed, backed up, then dropped in pieces.
+"""Deleting a school: closed, backed up, then dropped in batches of tables.
 
 A school of many tables and indexes needs more locks at once than PostgreSQL has room for by default. So its tables
 are dropped a few at a time, and its row of the registry says how far that has come: whatever kills a deletion on the
@@ -19,11 +19,12 @@ from psycopg2.errorcodes import LOCK_NOT_AVAILABLE
 from sqlalchemy import Connection, delete, text, update
 from sqlalchemy.exc import OperationalError
 
-from tenants.backups.backup import Progress, back_up, no_progress
+from tenants.backups.backup import back_up
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool
+from tenants.progress import Progress, no_progress
 from tenants.registry.schools import School, find_school, lock_school, schools
 from tenants.tenancy import Tenancy
 
@@ -86,13 +87,13 @@ def delete_school(
     school_id: UUID,
     *,
     backup_folder: Path | None,
-    patience: float = WAIT_TIMEOUT,
+    timeout: float = WAIT_TIMEOUT,
     progress: Progress = no_progress,
 ) -> DeletedSchool:
     """Delete a school for good: its tables, its schema, its role, its row and the grants that name it.
 
-    First it is closed to its users, who find no such school, and what they have begun is waited for, `patience`
-    seconds long; then it is backed up into the folder, unless there is None. Where that fails, it is opened again
+    First it is closed to its users, who find no such school, and what they have begun is waited for, for `timeout`
+    seconds at most; then it is backed up into the folder, unless there is None. Where that fails, it is opened again
     and stays as it was. A deletion that was broken off is gone on with; its backup was made then.
 
     Raises UnknownSchool; SchoolBusy where what is under way does not end; SchoolDeleting where the school was opened
@@ -102,11 +103,11 @@ def delete_school(
     try:
         if before.deletion != "begun":
             with _opened_again_on_failure(tenancy, school_id):
-                _wait_for_requests(tenancy, patience)
+                _wait_for_requests(tenancy, timeout)
                 backup = _back_up(tenancy, school_id, backup_folder, progress) if backup_folder else None
                 school = _begin_dropping(tenancy, school_id, backup)
-        _drop_tables(tenancy, school, patience, progress)
-        _drop_school(tenancy, school, patience)
+        _drop_tables(tenancy, school, timeout, progress)
+        _drop_school(tenancy, school, timeout)
     except UnknownSchool:
         # Another run has ended what this one was at.
         pass
@@ -135,10 +136,10 @@ def _opened_again_on_failure(tenancy: Tenancy, school_id: UUID) -> Iterator[None
         raise
 
 
-def _wait_for_requests(tenancy: Tenancy, patience: float) -> None:
-    """Wait for the transactions that may have entered the school before it was closed."""
+def _wait_for_requests(tenancy: Tenancy, timeout: float) -> None:
+    """Wait for the transactions that may have been bound to the school before it was closed."""
     logins = list(tenancy.placement.all_logins)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
 
         def under_way() -> set[str]:
@@ -175,36 +176,36 @@ def _set(connection: Connection, school_id: UUID, **values: str | None) -> None:
     connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
 
 
-def _drop_tables(tenancy: Tenancy, school: School, patience: float, progress: Progress) -> None:
+def _drop_tables(tenancy: Tenancy, school: School, timeout: float, progress: Progress) -> None:
     with tenancy.admin.connect() as connection:
         tables = connection.execute(_TABLES, {"schema": school.schema}).all()
     with progress(len(tables)) as advance:
-        for piece in _pieces(tables):
+        for batch in _batches(tables):
             names = ", ".join(
-                f"{quote_identifier(school.schema)}.{quote_identifier(table)}" for table in piece
+                f"{quote_identifier(school.schema)}.{quote_identifier(table)}" for table in batch
             )
-            with _dropping(tenancy, school, patience) as connection:
+            with _dropping(tenancy, school, timeout) as connection:
                 # Another run may have been faster.
                 execute_script(connection, f"DROP TABLE IF EXISTS {names} CASCADE")
-            advance(len(piece))
+            advance(len(batch))
 
 
-def _pieces(tables: Iterable[Any]) -> Iterator[list[str]]:
-    """Divide tables into those whose locks have room in one transaction; a table by itself in any case."""
-    piece: list[str] = []
+def _batches(tables: Iterable[Any]) -> Iterator[list[str]]:
+    """Divide tables into batches whose locks have room in one transaction; a batch has one table at least."""
+    batch: list[str] = []
     room = LOCKS - _TAKEN
     for table in tables:
-        if piece and table.locks > room:
-            yield piece
-            piece, room = [], LOCKS - _TAKEN
-        piece.append(table.relname)
+        if batch and table.locks > room:
+            yield batch
+            batch, room = [], LOCKS - _TAKEN
+        batch.append(table.relname)
         room -= table.locks
-    if piece:
-        yield piece
+    if batch:
+        yield batch
 
 
-def _drop_school(tenancy: Tenancy, school: School, patience: float) -> None:
-    with _dropping(tenancy, school, patience) as connection:
+def _drop_school(tenancy: Tenancy, school: School, timeout: float) -> None:
+    with _dropping(tenancy, school, timeout) as connection:
         execute_script(connection, f"DROP SCHEMA IF EXISTS {quote_identifier(school.schema)} CASCADE")
         execute_script(connection, "SET LOCAL ROLE NONE")
         if tenancy.roles:
@@ -214,11 +215,11 @@ def _drop_school(tenancy: Tenancy, school: School, patience: float) -> None:
 
 
 @contextmanager
-def _dropping(tenancy: Tenancy, school: School, patience: float) -> Iterator[Connection]:
-    """Begin a transaction that holds the school, as who owns its tables; raises SchoolBusy, UnknownSchool."""
+def _dropping(tenancy: Tenancy, school: School, timeout: float) -> Iterator[Connection]:
+    """Begin a transaction as the owner of a school's tables, its row locked; raises SchoolBusy, UnknownSchool."""
     try:
         with tenancy.admin.begin() as connection:
-            execute_script(connection, f"SET LOCAL lock_timeout = '{round(patience * 1000)}ms'")
+            execute_script(connection, f"SET LOCAL lock_timeout = '{round(timeout * 1000)}ms'")
             lock_school(connection, school.id)
             if tenancy.roles:
                 execute_script(connection, f"SET LOCAL ROLE {quote_identifier(school.schema)}")

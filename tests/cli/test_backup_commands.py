@@ -14,6 +14,8 @@ import pytest
 from tenants.pg_programs import find_program
 from tests.cli.program import DEADLINE, PROGRAM, environment, run, running, wait_for
 
+pytestmark = pytest.mark.program
+
 
 @pytest.fixture
 def school(cli):

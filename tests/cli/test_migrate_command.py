@@ -27,6 +27,8 @@ from tests.tenants.migrations.upgrades import (
     revision,
 )
 
+pytestmark = pytest.mark.program
+
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):

@@ -10,6 +10,8 @@ import urllib3
 
 from tests.cli.program import ROOT, run, running, serving, wait_for
 
+pytestmark = pytest.mark.program
+
 
 def failed(done):
     assert (done.returncode, done.stdout) == (1, ""), done

@@ -10,6 +10,8 @@ from tenants import placement as placing
 from tests.cli.program import run
 from tests.factories import UNKNOWN_ID
 
+pytestmark = pytest.mark.program
+
 
 @pytest.fixture
 def operate(installed, folder):

@@ -10,6 +10,8 @@ from school_service import __version__
 from school_service.cli import program
 from tests.cli.program import run
 
+pytestmark = pytest.mark.program
+
 
 @pytest.mark.parametrize(
     "arguments",

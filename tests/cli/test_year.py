@@ -13,6 +13,8 @@ from openpyxl import Workbook, load_workbook
 from school_service.seed.defaults import TRAITS
 from tests.cli.program import Running, run
 
+pytestmark = pytest.mark.program
+
 PASSWORD = "correct horse battery staple"
 TERMS = ("FIRST", "SECOND", "THIRD")
 SUBJECTS = {"English Language": False, "Physics": False, "Music": True}  # elective?

@@ -10,6 +10,8 @@ import pytest
 from school_service.data_folder import data_folder
 from tests.demo.test_demo import folder_to_stand_in
 
+pytestmark = pytest.mark.program
+
 
 def test_it_holds_no_values_of_statements_that_failed():
     with folder_to_stand_in() as place:

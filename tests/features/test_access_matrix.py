@@ -40,7 +40,7 @@ NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f64571
 
 
 def documented_operations():
-    # Needs no database: nothing is asked of this application but its document.
+    # Needs no database: this application serves nothing but its document.
     settings = {
         "DATABASE_URL": "postgresql://nobody@localhost/nothing",
         "SIGNING_KEY": SigningKey.generate().to_pem(),
@@ -304,14 +304,14 @@ def test_with_exactly_its_permission_it_is_allowed(operation, callers):
 
 
 @each([operation for operation in SECURED if operation.permission and operation.wrong_input()])
-def test_permission_is_asked_before_the_input_is_looked_at(operation, callers):
+def test_permission_is_checked_before_the_input_is_looked_at(operation, callers):
     _, wrong = operation.wrong_input()
 
     assert operation.send(callers.nobody, **wrong).status_code == 403
 
 
 @each([operation for operation in SECURED if operation.permission and operation.body])
-def test_permission_is_asked_before_the_body_is_read(operation, callers):
+def test_permission_is_checked_before_the_body_is_read(operation, callers):
     for options in (
         {},
         {"data": b"", "content_type": "application/json"},

@@ -30,14 +30,14 @@ def read(content, columns=COLUMNS, title="Students"):
 
 def values(content, columns=COLUMNS):
     found = read(content, columns)
-    assert found.problems == []
+    assert found.errors == []
     return [row.values for row in found.rows]
 
 
-def header_problems(content, columns=COLUMNS):
+def header_errors(content, columns=COLUMNS):
     with pytest.raises(InvalidRows) as refused:
         read(content, columns)
-    return [(told["row"], told["column"], told["code"]) for told in refused.value.errors["rows"]]
+    return [(error["row"], error["column"], error["code"]) for error in refused.value.errors["rows"]]
 
 
 def test_rows_are_read_by_column_and_numbered_as_in_excel():
@@ -47,7 +47,7 @@ def test_rows_are_read_by_column_and_numbered_as_in_excel():
         (2, {"name": "Ada", "score": Decimal(5), "born": "2012-05-31"}),
         (3, {"name": "Bisi"}),
     ]
-    assert found.problems == []
+    assert found.errors == []
 
 
 def test_columns_may_come_in_any_order_case_and_space():
@@ -56,11 +56,11 @@ def test_columns_may_come_in_any_order_case_and_space():
     ]
 
 
-def test_other_columns_are_refused_where_there_is_a_reason():
+def test_other_columns_are_refused_where_there_is_a_message_for_them():
     content = workbook([["S/N", "name", None, " ", "Re\nmarks"], [1, "Ada", "a note", None, "x"]])
 
     with pytest.raises(InvalidRows) as refused:
-        read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS, refusal="No {}.".format)
+        read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS, unknown_column="No {}.".format)
 
     assert refused.value.errors["rows"] == [
         {"row": 1, "column": "S/N", "code": "unknown", "message": "No S/N."},
@@ -81,22 +81,22 @@ def test_empty_rows_are_ignored_and_counted():
 
 
 def test_a_missing_column_is_refused():
-    assert header_problems(workbook([["score"], [5]])) == [(1, "name", "required")]
+    assert header_errors(workbook([["score"], [5]])) == [(1, "name", "required")]
 
 
 def test_a_column_twice_is_refused():
     content = workbook([[], ["name", "Score", " score "], ["Ada", 5, 6]])
 
-    assert header_problems(content) == [(2, "score", "duplicate")]
+    assert header_errors(content) == [(2, "score", "duplicate")]
 
 
 @pytest.mark.parametrize("rows", [[], [["name"]], [["x"]]])
 def test_a_sheet_of_one_cell_or_none_lacks_columns(rows):
     columns = (NAME, Column("score", required=True))
 
-    told = header_problems(workbook(rows), columns)
+    errors = header_errors(workbook(rows), columns)
 
-    assert ("score", "required") in [(column, code) for _, column, code in told]
+    assert ("score", "required") in [(column, code) for _, column, code in errors]
 
 
 def test_a_header_without_rows_has_none():
@@ -112,7 +112,7 @@ def test_the_sheet_is_found_by_its_name_among_others():
     assert values(saved(made)) == [{"name": "Ada"}]
 
 
-def test_the_only_sheet_is_taken_whatever_its_name():
+def test_the_only_sheet_is_read_whatever_its_name():
     assert values(workbook([["name"], ["Ada"]], title="Sheet1")) == [{"name": "Ada"}]
 
 
@@ -139,7 +139,7 @@ def test_hidden_sheets_rows_and_columns_are_read_like_any():
     ]
 
 
-def test_merged_cells_hold_their_value_in_the_first_alone():
+def test_merged_cells_have_their_value_in_the_first_alone():
     made = Workbook()
     sheet = made.worksheets[0]
     for row in (["name", "score"], ["Ada", 5], ["gone", 6]):
@@ -159,23 +159,23 @@ def test_a_formula_counts_by_its_stored_value():
     assert values(handmade(sheet_xml(rows))) == [{"name": "Ada", "score": Decimal(2)}]
 
 
-def test_a_formula_without_a_result_is_a_problem():
+def test_a_formula_without_a_result_is_an_error():
     rows = row_xml("name", "score") + "<row><c><v>5</v></c><c><f>SUM(A1:A9)</f></c></row>"
 
     found = read(handmade(sheet_xml(rows)))
 
-    assert [(problem.column, problem.code) for problem in found.problems] == [("score", "invalid")]
-    assert "formula" in found.problems[0].message
+    assert [(error.column, error.code) for error in found.errors] == [("score", "invalid")]
+    assert "formula" in found.errors[0].message
 
 
-def test_what_excel_could_not_compute_is_a_problem():
+def test_what_excel_could_not_compute_is_an_error():
     rows = (
         row_xml("name", "score") + '<row><c t="e"><v>#N/A</v></c><c t="e"><f>1/0</f><v>#DIV/0!</v></c></row>'
     )
 
     found = read(handmade(sheet_xml(rows)))
 
-    assert found.problems == [
+    assert found.errors == [
         RowError(2, "name", "invalid", "Holds the error #N/A."),
         RowError(2, "score", "invalid", "Holds the error #DIV/0!."),
     ]
@@ -210,13 +210,11 @@ def test_a_text_column_takes_numbers_as_they_are_shown(cell, text):
 
 
 @pytest.mark.parametrize("cell", [date(2025, 1, 31), datetime(2025, 1, 31, 12), time(12, 30)])
-def test_a_date_in_a_text_column_is_a_problem(cell):
+def test_a_date_in_a_text_column_is_an_error(cell):
     found = read(workbook([["name"], [cell]]))
 
-    assert [(problem.row, problem.column, problem.code) for problem in found.problems] == [
-        (2, "name", "invalid")
-    ]
-    assert "text" in found.problems[0].message
+    assert [(error.row, error.column, error.code) for error in found.errors] == [(2, "name", "invalid")]
+    assert "text" in found.errors[0].message
 
 
 @pytest.mark.parametrize(
@@ -243,18 +241,18 @@ def test_a_number_column_takes_numbers_and_text_that_is_one(cell, number):
 @pytest.mark.parametrize(
     "cell", ["five", "4,5", "1e3", "NaN", "Infinity", "--", "\u0665", "5%", True, date(2025, 5, 10), time(5)]
 )
-def test_what_is_no_number_is_a_problem(cell):
+def test_what_is_no_number_is_an_error(cell):
     found = read(workbook([["name", "score"], ["Ada", cell]]))
 
-    assert found.problems == [RowError(2, "score", "invalid", "Is not a number.")]
+    assert found.errors == [RowError(2, "score", "invalid", "Is not a number.")]
     assert (found.rows[0].values, found.rows[0].bad) == ({"name": "Ada"}, {"score"})
 
 
 @pytest.mark.parametrize("stored", ["1e999", "-1e999"])
-def test_an_infinite_number_is_a_problem(stored):
+def test_an_infinite_number_is_an_error(stored):
     rows = row_xml("name", "score") + f"<row><c><v>5</v></c><c><v>{stored}</v></c></row>"
 
-    assert [problem.column for problem in read(handmade(sheet_xml(rows))).problems] == ["score"]
+    assert [error.column for error in read(handmade(sheet_xml(rows))).errors] == ["score"]
 
 
 @pytest.mark.parametrize(
@@ -267,13 +265,13 @@ def test_an_infinite_number_is_a_problem(stored):
         ("31/05/2012", "31/05/2012"),
     ],
 )
-def test_a_day_column_takes_dates_and_leaves_texts_to_be_judged(cell, day):
+def test_a_day_column_takes_dates_and_leaves_texts_to_be_validated(cell, day):
     assert values(workbook([["name", "born"], ["Ada", cell]])) == [{"name": "Ada", "born": day}]
 
 
 @pytest.mark.parametrize("cell", [41060, 3.5, True, time(12)])
-def test_what_is_no_day_is_a_problem(cell):
-    assert read(workbook([["name", "born"], ["Ada", cell]])).problems == [
+def test_what_is_no_day_is_an_error(cell):
+    assert read(workbook([["name", "born"], ["Ada", cell]])).errors == [
         RowError(2, "born", "invalid", "Is not a date.")
     ]
 
@@ -315,12 +313,12 @@ def test_the_style_of_a_cell_says_whether_it_is_a_date(style, code, is_date):
     assert (found.rows[0].values.get("born") == "2012-05-31") is is_date
 
 
-def test_a_date_beyond_the_calendar_is_a_problem():
+def test_a_date_beyond_the_calendar_is_an_error():
     rows = row_xml("name", "born") + '<row><c><v>1</v></c><c s="1"><v>99999999</v></c></row>'
 
-    assert [
-        problem.column for problem in read(handmade(sheet_xml(rows), styles=styles_xml("0"))).problems
-    ] == ["born"]
+    assert [error.column for error in read(handmade(sheet_xml(rows), styles=styles_xml("0"))).errors] == [
+        "born"
+    ]
 
 
 def test_texts_come_from_the_table_with_their_fonts_joined_and_their_hints_left_out():
@@ -377,28 +375,26 @@ def test_fonts_and_comments_of_cells_do_not_matter():
     assert values(saved(made)) == [{"name": "Ada"}]
 
 
-def test_every_problem_of_the_first_200_bad_rows_is_told():
-    problems = [
-        RowError(row, column, "invalid", "Bad.") for column in ("a", "b") for row in range(300, 1, -1)
-    ]
+def test_every_error_of_the_first_200_bad_rows_is_reported():
+    errors = [RowError(row, column, "invalid", "Bad.") for column in ("a", "b") for row in range(300, 1, -1)]
 
     with pytest.raises(InvalidRows) as refused:
-        raise_row_errors(problems)
+        raise_row_errors(errors)
 
-    told = refused.value.errors["rows"]
-    assert [one["row"] for one in told] == [row for row in range(2, MAX_BAD_ROWS + 2) for _ in "ab"]
-    assert told[0] == {"row": 2, "column": "a", "code": "invalid", "message": "Bad."}
+    reported = refused.value.errors["rows"]
+    assert [error["row"] for error in reported] == [row for row in range(2, MAX_BAD_ROWS + 2) for _ in "ab"]
+    assert reported[0] == {"row": 2, "column": "a", "code": "invalid", "message": "Bad."}
 
 
-def test_at_most_200_problems_of_a_row_are_told():
+def test_at_most_200_errors_of_a_row_are_reported():
     many = [RowError(1, f"column {number}", "unknown", "Bad.") for number in range(300)]
 
     with pytest.raises(InvalidRows) as refused:
         raise_row_errors([*many, RowError(2, "a", "invalid", "Bad.")])
 
-    told = refused.value.errors["rows"]
-    assert [one["row"] for one in told] == [*[1] * 200, 2]
+    reported = refused.value.errors["rows"]
+    assert [error["row"] for error in reported] == [*[1] * 200, 2]
 
 
-def test_no_problems_are_not_refused():
+def test_without_errors_nothing_is_raised():
     raise_row_errors([])

@@ -90,7 +90,7 @@ def test_a_text_that_looks_like_a_formula_stays_text_when_it_is_edited(text):
     assert written(Table("Scores", [NAME], [{"name": text}]))["Scores"]["A2"].quotePrefix
 
 
-def test_every_text_of_a_workbook_is_kept_from_becoming_a_formula():
+def test_no_text_of_a_workbook_becomes_a_formula():
     made = written(Table("Scores", [Column("=1+1")], [{"=1+1": "x"}]), details=[("=2+2", "=3+3")])
 
     assert [(cell.value, cell.data_type) for row in made["Details"] for cell in row] == [
@@ -109,18 +109,18 @@ def test_the_header_is_bold_frozen_and_repeated_on_each_page():
     assert sheet.print_title_rows == "$1:$1"
 
 
-def test_beside_a_single_column_to_fill_in_nothing_has_to_stay():
+def test_beside_a_single_column_to_fill_in_no_column_is_frozen():
     assert written(Table("Scores", [NAME, SCORE], ROWS))["Scores"].freeze_panes == "A2"
     assert written(Table("Scores", [SCORE, BORN], ROWS))["Scores"].freeze_panes == "A2"
 
 
-def test_a_wide_sheet_is_printed_across_to_the_edges():
+def test_a_wide_sheet_is_printed_in_landscape_with_narrow_margins():
     wide = [NAME, *(Column(f"trait {number}", width=20) for number in range(6))]
 
-    upright, across = (written(Table("Scores", columns))["Scores"] for columns in (COLUMNS, wide))
+    portrait, landscape = (written(Table("Scores", columns))["Scores"] for columns in (COLUMNS, wide))
 
-    assert (upright.page_setup.orientation, across.page_setup.orientation) == ("portrait", "landscape")
-    assert across.page_margins.left < upright.page_margins.left
+    assert (portrait.page_setup.orientation, landscape.page_setup.orientation) == ("portrait", "landscape")
+    assert landscape.page_margins.left < portrait.page_margins.left
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "a\x01b"])
@@ -141,7 +141,7 @@ def test_the_header_is_dark_where_something_has_to_be_filled_in():
     assert locked == free != to_fill
 
 
-def test_columns_are_as_wide_as_what_they_hold_within_reason():
+def test_columns_are_as_wide_as_their_texts_within_reason():
     rows = [{"name": "x" * 30, "score": Decimal(1)}, {"name": "y" * 500}]
 
     short = written(Table("Scores", COLUMNS, rows[:1]))["Scores"].column_dimensions
@@ -180,13 +180,17 @@ def test_excel_lets_no_other_numbers_be_typed():
     ]
 
 
-def test_days_are_to_be_typed_as_dates_and_words_are_offered_without_force():
+def test_days_are_to_be_typed_as_dates_and_values_are_suggested_without_force():
     gender = Column("gender", rule=SuggestedValues(("FEMALE", "MALE")))
     sheet = written(Table("Students", [BORN, gender]))["Students"]
 
-    day, words = sheet.data_validations.dataValidation
+    day, suggested = sheet.data_validations.dataValidation
     assert (str(day.sqref), day.type, day.allow_blank) == (f"A2:A{MAX_ROWS + 1}", "date", True)
-    assert (words.type, words.formula1, words.showErrorMessage) == ("list", '"FEMALE,MALE"', False)
+    assert (suggested.type, suggested.formula1, suggested.showErrorMessage) == (
+        "list",
+        '"FEMALE,MALE"',
+        False,
+    )
 
 
 def test_empty_columns_are_ready_for_what_is_typed():

@@ -1,4 +1,4 @@
-"""Opening what anyone may have made: every file is read, or refused in words, within bounds."""
+"""Opening what anyone may have made: every file is read, or refused with a message, within bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from openpyxl import Workbook
 from openpyxl.xml import functions
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets import xlsx_reader as package
+from school_service.sheets import xlsx_reader
 from school_service.sheets.columns import MAX_ROWS, Column
 from school_service.sheets.sheet_reader import read_sheet
 from school_service.sheets.xlsx_reader import BROKEN, NOT_A_WORKBOOK, OLD_WORKBOOK, open_workbook
@@ -191,19 +191,19 @@ def with_dtd(dtd, xml, encoding="utf-8"):
     [(EXTERNAL, "&secret;"), (LAUGHS, "&a11;"), ('<!DOCTYPE x SYSTEM "http://localhost/x.dtd">', "")],
 )
 @pytest.mark.parametrize("part", ["sheet", "strings", "workbook", "types", "rels", "styles"])
-def test_a_dtd_is_refused_wherever_it_stands(part, dtd, reference, encoding):
+def test_a_dtd_is_refused_in_every_part(part, dtd, reference, encoding):
     good = {
         "sheet": sheet_xml(row_xml("name") + row_xml("Ada")),
         "strings": strings_xml("<si><t>Ada</t></si>"),
         "styles": f'<styleSheet xmlns="{MAIN}"/>'.encode(),
     }
-    kept = parts_of(handmade(**good))
-    places = {
+    parts = parts_of(handmade(**good))
+    paths = {
         "workbook": "xl/workbook.xml",
         "types": "[Content_Types].xml",
         "rels": "xl/_rels/workbook.xml.rels",
     }
-    xml = good.get(part) or kept[places[part]]
+    xml = good.get(part) or parts[paths[part]]
     if reference:
         xml = xml.replace(b"Ada", reference.encode())
 
@@ -214,10 +214,10 @@ def test_a_dtd_is_refused_wherever_it_stands(part, dtd, reference, encoding):
 def test_openpyxl_itself_reads_with_defusedxml():
     assert openpyxl.DEFUSEDXML is True
     assert functions.iterparse is ElementTree.iterparse
-    assert package.fromstring is ElementTree.fromstring
+    assert xlsx_reader.fromstring is ElementTree.fromstring
 
 
-# Size. Nothing that the zip says of itself is believed.
+# Size. Nothing that the zip declares of itself is trusted.
 
 
 def test_what_unpacks_to_too_much_is_too_large():
@@ -237,7 +237,7 @@ def test_what_unpacks_to_just_less_is_read():
 
 
 def lying(content, name, size):
-    """Let the zip say of a part that it unpacks to `size` bytes, in both places."""
+    """Let both headers of a part in the zip declare that it unpacks to `size` bytes."""
     changed = bytearray(content)
     with ZipFile(BytesIO(content)) as archive:
         info = archive.getinfo(name)
@@ -249,30 +249,30 @@ def lying(content, name, size):
 
 
 @pytest.mark.parametrize("size", [0, 10, MIB])
-def test_a_part_that_says_it_is_smaller_is_never_taken_for_good(size):
+def test_a_part_that_declares_a_smaller_size_is_refused(size):
     parts = {**parts_of(GOOD), "xl/media/image1.bmp": bytes(200 * MIB)}
 
     assert isinstance(refusal(lying(zipped(parts), "xl/media/image1.bmp", size)), Invalid | TooLarge)
 
 
-def test_a_sheet_that_says_it_is_smaller_is_broken():
+def test_a_sheet_that_declares_a_smaller_size_is_broken():
     content = lying(GOOD, "xl/worksheets/sheet1.xml", 300)
 
     assert refusal(content).message == BROKEN
 
 
-def test_a_part_that_says_it_is_larger_is_judged_by_what_it_is():
+def test_of_a_part_that_declares_a_larger_size_the_real_one_counts():
     content = lying(zipped({**parts_of(GOOD), "xl/media/image1.bmp": b"small"}), "xl/media/image1.bmp", 2**31)
 
     assert names(content) == ["Ada"]
 
 
 @pytest.mark.parametrize("method", [ZIP_BZIP2, ZIP_LZMA])
-def test_a_packing_that_workbooks_do_not_know_is_broken(method):
+def test_a_compression_that_workbooks_do_not_use_is_broken(method):
     assert refusal(zipped(parts_of(GOOD), method)).message == BROKEN
 
 
-def test_a_workbook_that_is_not_packed_is_read():
+def test_a_workbook_that_is_not_compressed_is_read():
     assert names(zipped(parts_of(GOOD), ZIP_STORED)) == ["Ada"]
 
 
@@ -374,17 +374,17 @@ from school_service.sheets.columns import Column
 from school_service.sheets.xlsx_reader import open_workbook
 from school_service.sheets.sheet_reader import read_sheet
 
-most = int(sys.argv[1])
-resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-told = {}
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+messages = {}
 for path in map(Path, sys.argv[2:]):
     try:
         with path.open("rb") as file:
             read_sheet(open_workbook(file), "Students", [Column("name", required=True)])
-        told[path.name] = "read"
+        messages[path.name] = "read"
     except DomainError as refused:
-        told[path.name] = refused.message
-print(json.dumps(told))
+        messages[path.name] = refused.message
+print(json.dumps(messages))
 """
 
 
@@ -405,11 +405,11 @@ def test_no_workbook_makes_the_reader_take_200_megabytes(tmp_path):
     )
 
     assert reader.returncode == 0, reader.stderr[-2000:]
-    told = json.loads(reader.stdout)
-    assert {name for name, message in told.items() if message == "read"} == READ
-    assert told.pop("a zip bomb") == "The workbook unpacks to more than 100 MiB."
-    assert told.pop("100,000 rows") == "The sheet has more than 20,000 rows."
-    assert {message for message in told.values() if message != "read"} == {TOO_MUCH_CONTENT}
+    messages = json.loads(reader.stdout)
+    assert {name for name, message in messages.items() if message == "read"} == READ
+    assert messages.pop("a zip bomb") == "The workbook unpacks to more than 100 MiB."
+    assert messages.pop("100,000 rows") == "The sheet has more than 20,000 rows."
+    assert {message for message in messages.values() if message != "read"} == {TOO_MUCH_CONTENT}
 
 
 @pytest.mark.parametrize("seed", range(8))

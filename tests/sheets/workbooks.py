@@ -16,7 +16,7 @@ NO_NUMBERS = (
     *(True, False, date(2025, 1, 1), datetime(1900, 1, 20, 12), time(12, 30)),
     *("#N/A", "#DIV/0!", "=1+1"),
 )
-"""Cells of which none holds a number."""
+"""Cells of which none has a number."""
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -66,7 +66,9 @@ def handmade(
     ]
     if strings is not None:
         overrides.append(("/xl/sharedStrings.xml", f"{_SHEET_ML}.sharedStrings+xml"))
-    listed = "".join(f'<Override PartName="{name}" ContentType="{kind}"/>' for name, kind in overrides)
+    listed = "".join(
+        f'<Override PartName="{name}" ContentType="{content_type}"/>' for name, content_type in overrides
+    )
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types">{listed}</Types>'.encode(),
         "xl/workbook.xml": (
@@ -83,12 +85,12 @@ def handmade(
         parts["xl/sharedStrings.xml"] = strings
     if styles is not None:
         parts["xl/styles.xml"] = styles
-    places = {
+    paths = {
         "types": "[Content_Types].xml",
         "workbook": "xl/workbook.xml",
         "rels": "xl/_rels/workbook.xml.rels",
     }
-    return zipped({**parts, **{places.get(name, name): part for name, part in others.items()}})
+    return zipped({**parts, **{paths.get(name, name): part for name, part in others.items()}})
 
 
 def sheet_xml(rows: bytes | str, before: bytes | str = "", after: bytes | str = "") -> bytes:
@@ -105,7 +107,7 @@ def sheet_xml(rows: bytes | str, before: bytes | str = "", after: bytes | str = 
 
 
 def strings_xml(items: bytes | str) -> bytes:
-    """Write the XML of a table of texts around its items."""
+    """Write the XML of the shared strings around its items."""
     items = items if isinstance(items, bytes) else items.encode()
     return b'<sst xmlns="%s">%s</sst>' % (MAIN.encode(), items)
 

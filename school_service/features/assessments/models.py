@@ -21,7 +21,7 @@ from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, create
 from school_service.core.database import db
 
 CATEGORIES = ("CA1", "CA2", "CA3", "EXAM", "FIRST_TERM", "SECOND_TERM", "THIRD_TERM")
-LONGEST_FILE_NAME = 255
+FILE_NAME_LENGTH = 255
 
 
 class Assessment(db.Model):
@@ -59,7 +59,7 @@ class Assessment(db.Model):
     total_points: Mapped[Decimal] = mapped_column(POINTS)
     description: Mapped[str] = mapped_column(String(TEXT_LENGTH))
     category: Mapped[str] = mapped_column(String(20))
-    file_name: Mapped[str] = mapped_column(String(LONGEST_FILE_NAME))
+    file_name: Mapped[str] = mapped_column(String(FILE_NAME_LENGTH))
     include_in_final: Mapped[bool] = mapped_column(Boolean)
     publish_scores: Mapped[bool] = mapped_column(Boolean)
     created_at: Mapped[datetime] = created_at()

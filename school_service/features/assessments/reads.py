@@ -12,7 +12,8 @@ from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch
 
 
-def _assessments() -> Query:
+@read_model
+def assessments() -> Query:
     """Read model of AssessmentSchema, by due date, without the deleted."""
     return (
         select(
@@ -34,13 +35,19 @@ def _assessments() -> Query:
 
 
 @read_model
-def assessments(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
+def assessment(assessment_id: UUID) -> Query:
+    """Read model of AssessmentSchema, for one."""
+    return assessments.query().where(Assessment.id == assessment_id)
+
+
+@read_model
+def assessments_of_subject(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
 
     The subject is the cohort subject or the base subject.
     """
     return (
-        _assessments()
+        assessments.query()
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
         .where(
@@ -49,9 +56,3 @@ def assessments(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
             Assessment.term_id == term_id,
         )
     )
-
-
-@read_model
-def assessment(assessment_id: UUID) -> Query:
-    """Read model of AssessmentSchema, for one."""
-    return _assessments().where(Assessment.id == assessment_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from school_service.features.assessments.models import CATEGORIES, LONGEST_FILE_NAME
+from school_service.features.assessments.models import CATEGORIES, FILE_NAME_LENGTH
 from school_service.web.fields import Choice, Id, IsoDate, Points, StrictBoolean, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
 
@@ -38,7 +38,7 @@ class NewAssessmentSchema(Schema):
     )
     term = Id(metadata={"description": "A term of the cohort's session."})
     description = free_text()
-    file_name = Text(LONGEST_FILE_NAME)
+    file_name = Text(FILE_NAME_LENGTH)
     include_in_final = StrictBoolean()
     publish_scores = StrictBoolean()
 

@@ -79,7 +79,7 @@ def check_assessment_filter(*, cohort: UUID, subject: UUID, term: UUID) -> None:
 def find_assessment(
     assessment_id: UUID, *, for_update: bool = False, for_share: bool = False
 ) -> Assessment | None:
-    """Find an assessment, unless it is deleted; `lock` and `share` as in `get`."""
+    """Find an assessment, unless it is deleted; `for_update` and `for_share` as in `get`."""
     assessment = find(Assessment, assessment_id, for_update=for_update, for_share=for_share)
     return None if assessment is None or assessment.deleted_at is not None else assessment
 
@@ -95,7 +95,7 @@ def delete_assessment(*, assessment_id: UUID) -> UUID:
 
 
 def _audited(assessment: Assessment) -> dict[str, Any]:
-    """What the audit log holds of an assessment."""
+    """What the audit log says of an assessment."""
     return {
         "name": assessment.name,
         "category": assessment.category,

@@ -31,9 +31,9 @@ class Assessments(MethodView):
     @blp.requires(Permission.ASSESSMENTS_READ)
     @blp.returns_page(AssessmentSchema, if_empty=service.check_assessment_filter)
     @blp.arguments(AssessmentFilterSchema, location="query")
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List the assessments of a subject of a cohort in a term, by due date."""
-        return reads.assessments(wanted["cohort"], wanted["subject"], wanted["term"])
+        return reads.assessments_of_subject(filters["cohort"], filters["subject"], filters["term"])
 
     @blp.requires(Permission.ASSESSMENTS_WRITE)
     @blp.arguments(NewAssessmentSchema)

@@ -14,15 +14,15 @@ from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
 
 CREATE, UPDATE, DELETE = ACTIONS = ("create", "update", "delete")
-LONGEST_ACTOR = 255
-LONGEST_ENTITY = 40
+ACTOR_LENGTH = 255
+ENTITY_LENGTH = 40
 
 
 class AuditEntry(db.Model):
     """A change: who made it, when, in which request, what of, and the values before and after."""
 
     __tablename__ = "audit_entries"
-    # The log is read newest first, all of it or one filter's part: each order is an index.
+    # The log is read newest first, all of it or by one filter: there is an index for each.
     __table_args__ = (
         CheckConstraint("action IN ('create', 'update', 'delete')", name="action"),
         Index(None, "at", "id"),
@@ -33,10 +33,10 @@ class AuditEntry(db.Model):
 
     id: Mapped[UUID] = primary_key()
     at: Mapped[datetime] = created_at()
-    actor: Mapped[str] = mapped_column(String(LONGEST_ACTOR))
+    actor: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     actor_name: Mapped[str] = mapped_column(String(2 * NAME_LENGTH + 15))
     action: Mapped[str] = mapped_column(String(20))
-    entity: Mapped[str] = mapped_column(String(LONGEST_ENTITY))
+    entity: Mapped[str] = mapped_column(String(ENTITY_LENGTH))
     entity_id: Mapped[UUID]
     old: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     new: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

@@ -14,7 +14,7 @@ from school_service.features.audit.models import AuditEntry
 def entries(entity: str | None = None, id: UUID | None = None, actor: str | None = None) -> Query:
     """Read model of AuditEntrySchema, the newest first.
 
-    All, or those of a kind of record, of one record, by an actor.
+    All, or those of an entity (such as `student`), of one record, by an actor.
     """
     found = select(
         AuditEntry.id,

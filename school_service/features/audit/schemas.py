@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from school_service.features.audit.models import ACTIONS, LONGEST_ACTOR, LONGEST_ENTITY
+from school_service.features.audit.models import ACTIONS, ACTOR_LENGTH, ENTITY_LENGTH
 from school_service.web.fields import Id, Text
 from school_service.web.schemas import RecordSchema, Schema
 
@@ -28,9 +28,9 @@ class AuditFilterSchema(Schema):
     """Which changes to list."""
 
     entity = Text(
-        LONGEST_ENTITY, metadata={"description": "What was changed, such as `gradebook`."}, required=False
+        ENTITY_LENGTH, required=False, metadata={"description": "What was changed, such as `gradebook`."}
     )
-    id = Id(metadata={"description": "The record that was changed; it may be gone."}, required=False)
+    id = Id(required=False, metadata={"description": "The record that was changed; it may be gone."})
     actor = Text(
-        LONGEST_ACTOR, metadata={"description": "The id of the user or client who acted."}, required=False
+        ACTOR_LENGTH, required=False, metadata={"description": "The id of the user or client who acted."}
     )

@@ -24,7 +24,7 @@ Values = Mapping[str, Any]
 class Change:
     """A change of one record: the values before (None: it was made) and after (None: it is gone).
 
-    Values are whatever JSON can hold, and uuids, dates, times and decimals.
+    Values are of any type of JSON, and uuids, dates, times and decimals.
     """
 
     entity_id: UUID
@@ -38,7 +38,7 @@ class Change:
 
 
 def score_values(score: Any, sheet: str | None = None) -> Values:
-    """What the log holds of a score: it was entered by a sheet, the file of this name, or else by hand."""
+    """What the log says of a score: it was entered by a sheet, the file of this name, or else by hand."""
     if sheet is None:
         return {"score": score, "source": "hand"}
     return {"score": score, "source": "sheet", "file_name": sheet}
@@ -52,9 +52,9 @@ def audit_change(
 
 
 def audit_changes(entity: str, changes: Iterable[Change]) -> None:
-    """Write changes of records of one kind to the audit log, however many, at once.
+    """Write changes of records of one entity to the audit log, however many, in one statement.
 
-    Who acted, and in which request, is known of the transaction; outside of a request it is the operator.
+    Who acted, and in which request, is read from the request context; outside of a request it is the operator.
     """
     context = request_context()
     principal = context.principal
@@ -76,7 +76,7 @@ def audit_changes(entity: str, changes: Iterable[Change]) -> None:
         for change in changes
     ]
     if rows:
-        # As one document: one statement, and PostgreSQL is quicker to take it apart than to take many values.
+        # As one JSON document: PostgreSQL is quicker to take it apart than to read as many parameters.
         insert_rows(AuditEntry, _as_rows(rows), **common)
 
 

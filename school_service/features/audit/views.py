@@ -21,6 +21,6 @@ class Audit(MethodView):
     @blp.requires(Permission.RESULTS_READ)
     @blp.returns_page(AuditEntrySchema)
     @blp.arguments(AuditFilterSchema, location="query")
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List changes, the newest first."""
-        return reads.entries(**wanted)
+        return reads.entries(**filters)

@@ -29,6 +29,6 @@ class NewCohortSubjectSchema(Schema):
 class CohortSubjectFilterSchema(Schema):
     """Which cohort subjects to list."""
 
-    batch = Id(metadata={"description": "A cohort, or any batch of it."}, required=False)
-    base = Id(metadata={"description": "The subject that is taught."}, required=False)
-    session = Text(metadata={"description": "The academic session's id or its name."}, required=False)
+    batch = Id(required=False, metadata={"description": "A cohort, or any batch of it."})
+    base = Id(required=False, metadata={"description": "The subject that is taught."})
+    session = Text(required=False, metadata={"description": "The academic session's id or its name."})

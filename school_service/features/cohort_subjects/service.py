@@ -38,18 +38,18 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
 
     A second time is a conflict. Raises Invalid for an unknown cohort or subject.
     """
-    # Held, so that whoever is being enrolled meanwhile is either seen here, or sees this subject.
+    # Locked, so that a student who is being enrolled meanwhile is either found here, or finds this subject.
     cohort = get_referenced(Cohort, cohort_id, "cohort_id", for_update=True)
     subject = get_referenced(Subject, subject_id, "subject_id")
     made = add(CohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=elective))
     if not elective:
-        # Shared, so that nobody's enrollment ends between being found and taking the subject.
+        # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
         _take(_takers(CohortSubject.id == made.id).with_for_update(read=True, of=Enrollment))
     return made
 
 
 def take_compulsory(*, cohort_id: UUID, student_ids: Collection[UUID]) -> None:
-    """Let students of a cohort, whom the caller holds, take all of its subjects but the electives."""
+    """Let students of a cohort, whose rows the caller has locked, take all of its subjects but the electives."""
     _take(
         _takers(
             CohortSubject.cohort_id == cohort_id,
@@ -65,16 +65,16 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
     Raises NotFound, and Invalid naming those who are not in the cohort.
     """
     subject = get(CohortSubject, cohort_subject_id)
-    held = lock_rows(Student, student_ids)
+    found = lock_rows(Student, student_ids)
     present = set(
         db.session.scalars(
             select(Enrollment.student_id).where(
-                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(held), CURRENT
+                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(found), CURRENT
             )
         )
     )
     absent = [
-        str(held.get(student_id, student_id)) for student_id in student_ids if student_id not in present
+        str(found.get(student_id, student_id)) for student_id in student_ids if student_id not in present
     ]
     if absent:
         raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")

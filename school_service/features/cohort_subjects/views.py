@@ -26,9 +26,9 @@ class CohortSubjects(MethodView):
     @blp.requires(Permission.COHORT_SUBJECTS_READ)
     @blp.returns_page(CohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
     @blp.arguments(CohortSubjectFilterSchema, location="query")
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List cohort subjects by name: all, or those of a cohort, of a subject, of a session."""
-        return reads.cohort_subjects(**wanted)
+        return reads.cohort_subjects(**filters)
 
     @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
     @blp.arguments(NewCohortSubjectSchema)

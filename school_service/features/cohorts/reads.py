@@ -30,28 +30,28 @@ def cohort(cohort_id: UUID) -> Query:
     return cohorts.query().where(Cohort.id == cohort_id)
 
 
-_BATCH = (Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort"))
+@read_model
+def batches(cohort_id: UUID | None = None) -> Query:
+    """Read model of BatchSchema, by name: all, or the arms of a cohort."""
+    found = select(Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort")).order_by(
+        Batch.name, Batch.id
+    )
+    return found if cohort_id is None else found.where(Batch.cohort_id == cohort_id)
 
 
 @read_model
-def batches(cohort: UUID) -> Query:
-    """Read model of BatchSchema, the arms of a cohort by name."""
-    return select(*_BATCH).where(Batch.cohort_id == cohort).order_by(Batch.name, Batch.id)
+def batch(batch_id: UUID) -> Query:
+    """Read model of BatchSchema, for one."""
+    return batches.query().where(Batch.id == batch_id)
 
 
 def session_by_id_or_name(text: Any) -> Query:
     """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
     is_id = cast(AcademicSession.id, Text) == func.lower(text)
-    # A name may look like anything, like the id of another session too.
+    # A name may be any text, the id of another session too.
     return (
         select(AcademicSession.id)
         .where(or_(is_id, AcademicSession.name == text))
         .order_by(is_id.desc())
         .limit(1)
     )
-
-
-@read_model
-def batch(batch_id: UUID) -> Query:
-    """Read model of BatchSchema, for one."""
-    return select(*_BATCH).where(Batch.id == batch_id)

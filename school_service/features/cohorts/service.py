@@ -27,8 +27,8 @@ def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
 def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohort:
     """Give a cohort another classroom or session.
 
-    One that has, or ever had, students, or that has assessments or metrics, keeps its session: what refers
-    to both holds it there, and the change is a conflict. Raises NotFound, and Invalid for an unknown
+    One that has, or ever had, students, or that has assessments or metrics, keeps its session: they refer to
+    cohort and session together, and the change is a conflict. Raises NotFound, and Invalid for an unknown
     classroom or session.
     """
     cohort = get(Cohort, cohort_id, for_update=True)

@@ -10,29 +10,32 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.contacts.models import Contact
 from school_service.features.users.models import User
 
-_CONTACT = (
-    Contact.id,
-    Contact.owner_id.label("owner"),
-    Contact.email_address,
-    Contact.phone_number,
-    Contact.physical_address,
-)
+
+@read_model
+def contacts() -> Query:
+    """Read model of ContactSchema, the newest first."""
+    return select(
+        Contact.id,
+        Contact.owner_id.label("owner"),
+        Contact.email_address,
+        Contact.phone_number,
+        Contact.physical_address,
+    ).order_by(Contact.created_at.desc(), Contact.id.desc())
 
 
 @read_model
 def contact(contact_id: UUID) -> Query:
     """Read model of ContactSchema, for one."""
-    return select(*_CONTACT).where(Contact.id == contact_id)
+    return contacts.query().where(Contact.id == contact_id)
 
 
 @read_model
 def newest_contact(user_id: UUID, email_address: str | None = None, phone_number: str | None = None) -> Query:
     """Read model of ContactSchema, for the newest of a user's with this e-mail address and phone number."""
     found = (
-        select(*_CONTACT)
+        contacts.query()
         .join(User, User.id == Contact.owner_id)
         .where(Contact.owner_id == user_id, User.deleted_at.is_(None))
-        .order_by(Contact.created_at.desc(), Contact.id.desc())
         .limit(1)
     )
     if email_address is not None:

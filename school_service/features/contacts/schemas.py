@@ -38,6 +38,6 @@ class ContactFilterSchema(Schema):
 
     user_id = Id(metadata={"description": "The owner."})
     email_address = Text(
-        EMAIL_LENGTH, metadata={"description": "Exactly this e-mail address."}, required=False
+        EMAIL_LENGTH, required=False, metadata={"description": "Exactly this e-mail address."}
     )
-    phone_number = Text(metadata={"description": "Exactly this phone number."}, required=False)
+    phone_number = Text(required=False, metadata={"description": "Exactly this phone number."})

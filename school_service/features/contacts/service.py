@@ -27,7 +27,7 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:
-    """Tell whether there is the user whose contact is asked for. Raises Invalid."""
+    """Tell whether there is the user whose contact a filter names. Raises Invalid."""
     _check_owner(user_id, "user_id")
 
 

@@ -21,9 +21,9 @@ class Contacts(MethodView):
     @blp.requires(Permission.CONTACTS_READ)
     @blp.arguments(ContactFilterSchema, location="query")
     @blp.returns(ContactSchema, if_empty=service.check_contact_filter)
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """Show the newest contact of a user that has this e-mail address and phone number, where given."""
-        return reads.newest_contact(**wanted)
+        return reads.newest_contact(**filters)
 
     @blp.requires(Permission.CONTACTS_WRITE, school_required=False)
     @blp.arguments(NewContactSchema)

@@ -16,7 +16,7 @@ class Employee(db.Model):
     """A member of staff; first name, last name and gender are those of the user account that each has.
 
     State, local government area and nationality are of the reference data in the registry, which no foreign
-    key reaches. A deleted employee is kept, with the time of the deletion.
+    key reaches. A deleted employee stays stored, with the time of the deletion.
     """
 
     __tablename__ = "employees"
@@ -48,7 +48,7 @@ NOT_DELETED = Employee.deleted_at.is_(None)
 class BankAccount(db.Model):
     """The account that an employee is paid into.
 
-    `employee_ref` and `employee_no` are kept as the caller's own system gave them, and link nothing.
+    `employee_ref` and `employee_no` are stored as the client's own system gave them, and link nothing.
     """
 
     __tablename__ = "bank_accounts"
@@ -76,4 +76,14 @@ class NextOfKin(db.Model):
     phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
     physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))
     employee_ref: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[datetime] = created_at()
+
+
+class FormTeacher(db.Model):
+    """That an employee looks after a batch, and since when."""
+
+    __tablename__ = "form_teachers"
+
+    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
+    employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), primary_key=True, index=True)
     created_at: Mapped[datetime] = created_at()

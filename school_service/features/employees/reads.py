@@ -7,7 +7,13 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.employees.models import NOT_DELETED, BankAccount, Employee, NextOfKin
+from school_service.features.employees.models import (
+    NOT_DELETED,
+    BankAccount,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+)
 from school_service.features.users.models import User, UserRole
 
 _first_role = (
@@ -96,3 +102,35 @@ def next_of_kin(employee_id: UUID) -> Query:
         .join(Employee, Employee.id == NextOfKin.employee_id)
         .where(Employee.id == employee_id, NOT_DELETED)
     )
+
+
+@read_model
+def form_teachers(batch_id: UUID) -> Query:
+    """Read model of FormTeacherSchema, those of a batch, the latest first.
+
+    Without those whose user account is deleted: they are shown again when it is restored.
+    """
+    return (
+        select(
+            FormTeacher.batch_id,
+            User.first_name,
+            User.last_name,
+            User.photo.label("image_url"),
+        )
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == batch_id, NOT_DELETED, User.deleted_at.is_(None))
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+    )
+
+
+@read_model
+def latest_form_teacher(batch_id: UUID) -> Query:
+    """Read model of FormTeacherSchema, for the latest of a batch."""
+    return form_teachers.query(batch_id).limit(1)
+
+
+@read_model
+def form_teacher(batch_id: UUID, employee_id: UUID) -> Query:
+    """Read model of FormTeacherSchema, for one."""
+    return form_teachers.query(batch_id).where(FormTeacher.employee_id == employee_id)

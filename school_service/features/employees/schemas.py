@@ -63,7 +63,7 @@ class NextOfKinSchema(RecordSchema):
 
 
 def employee_ref() -> StrictInteger:
-    """The number of an employee in the caller's own system."""
+    """The number of an employee in the client's own system."""
     meaning = "A number of the caller's own; kept as it is, and links nothing."
     return StrictInteger(attribute="employee_ref", metadata={"description": meaning})
 
@@ -113,3 +113,18 @@ class NewEmployeeSchema(Schema):
     bank_details = Nested(NewBankAccountSchema)
     next_of_kin = Nested(NewNextOfKinSchema)
     contact = Nested(ContactDetailsSchema)
+
+
+class FormTeacherSchema(RecordSchema):
+    """Who looks after a batch."""
+
+    batch_id = fields.UUID()
+    first_name = fields.String()
+    last_name = fields.String()
+    image_url = fields.Url(allow_none=True)
+
+
+class TeacherOfBatchSchema(Schema):
+    """An employee to make a form teacher."""
+
+    teacher_id = Id(metadata={"description": "The employee's id."})

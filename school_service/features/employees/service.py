@@ -1,4 +1,4 @@
-"""Employees: each with a user account, which holds first name, last name and gender."""
+"""Employees, each with a user account, which has first name, last name and gender; and form teachers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, column, delete, table
+from sqlalchemy import delete
+from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, NotFound
 from school_service.core.records import add, find, get, get_referenced, not_found
 from school_service.features.audit.service import audit_change
+from school_service.features.cohorts.models import Batch
 from school_service.features.contacts.service import create_contact
-from school_service.features.employees.models import BankAccount, Employee, NextOfKin
+from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.geography.service import check_origin
 from school_service.features.settings.models import Department, EmployeeCategory, Position
 from school_service.features.users.models import User
@@ -22,9 +24,6 @@ from school_service.features.users.service import create_named_user, delete_user
 from tenants.clock import now
 
 ENTITY = "employee"
-
-# Form teachers stand a tier above employees; all that a deleted employee takes from them is found by name.
-_form_teachers = table("form_teachers", column("employee_id", Uuid))
 
 
 def create_employee(
@@ -47,13 +46,13 @@ def create_employee(
 ) -> Employee:
     """Add an employee with a user account, named after them, a bank account, a next of kin and a contact.
 
-    The account has no roles and no password. `particulars` are the members that are kept as they are given.
+    The account has no roles and no password. `particulars` are the members that are stored as they are given.
     Raises Invalid for an unknown id, a local government area that is not in the state, and who was born after
     joining.
     """
     if dob > join_date:
         raise Invalid.field("dob", "is after join_date")
-    # First, and outside of the school: nobody waits for what this transaction holds while the registry is asked.
+    # First, while this transaction has locked nothing: nobody waits for it while the registry is queried.
     check_origin(lga=lga, state=state, nationality=nationality)
     department_id = get_referenced(Department, department, "department").id
     category_id = get_referenced(EmployeeCategory, category, "category").id
@@ -81,7 +80,7 @@ def create_employee(
 
 
 def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Employee | None:
-    """Find an employee, unless they are deleted; `lock` and `share` as in `get`."""
+    """Find an employee, unless they are deleted; `for_update` and `for_share` as in `get`."""
     employee = find(Employee, employee_id, for_update=for_update, for_share=for_share)
     return None if employee is None or employee.deleted_at is not None else employee
 
@@ -95,13 +94,44 @@ def delete_employee(*, employee_id: UUID) -> UUID:
     employee.deleted_at = now()
     if user.deleted_at is None:
         delete_user(user_id=user.id)
-    db.session.execute(delete(_form_teachers).where(_form_teachers.c.employee_id == employee.id))
+    db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
     audit_change(ENTITY, employee.id, old=_audited(employee, user))
     return employee.id
 
 
+def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
+    """Make an employee a form teacher of a batch; again changes nothing, and they don't become the latest.
+
+    Raises NotFound for an unknown batch, Invalid for an unknown employee and one whose account is deleted.
+    """
+    batch = get(Batch, batch_id)
+    # FOR SHARE, so that neither is deleted before this is done: who is deleted teaches nobody.
+    teacher = find_employee(teacher_id, for_share=True)
+    if teacher is None:
+        raise Invalid.field("teacher_id", "no such employee")
+    if get(User, teacher.user_id, for_share=True).deleted_at is not None:
+        raise Invalid.field("teacher_id", "the employee's user account is deleted")
+    db.session.execute(
+        insert(FormTeacher)
+        .values(batch_id=batch.id, employee_id=teacher.id, created_at=now())
+        .on_conflict_do_nothing()
+    )
+
+
+def remove_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> UUID:
+    """Let an employee be a form teacher of a batch no more; raises NotFound where they are none."""
+    removed = db.session.execute(
+        delete(FormTeacher)
+        .where(FormTeacher.batch_id == batch_id, FormTeacher.employee_id == teacher_id)
+        .returning(FormTeacher.employee_id)
+    )
+    if removed.one_or_none() is None:
+        raise NotFound("The employee is no form teacher of this batch.")
+    return teacher_id
+
+
 def _audited(employee: Employee, user: User) -> dict[str, str]:
-    """What the audit log holds of an employee."""
+    """What the audit log says of an employee."""
     return {
         "first_name": user.first_name,
         "middle_name": employee.middle_name,

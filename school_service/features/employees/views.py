@@ -1,4 +1,4 @@
-"""Employees over HTTP."""
+"""Employees and form teachers over HTTP."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from school_service.features.employees import reads, service
 from school_service.features.employees.schemas import (
     BankAccountSchema,
     EmployeeSchema,
+    FormTeacherSchema,
     NewEmployeeSchema,
     NextOfKinSchema,
+    TeacherOfBatchSchema,
 )
 from school_service.web.blueprint import Blueprint
 
@@ -21,6 +23,12 @@ blp = Blueprint(
     "employees",
     __name__,
     description="Employees, each with a user account, a bank account, a next of kin and a contact.",
+)
+teachers = Blueprint(
+    "teachers",
+    __name__,
+    description="Form teachers: the employees who look after a batch. A cohort's id is its first batch.",
+    school_required=False,
 )
 
 
@@ -79,3 +87,38 @@ class NextOfKinOfEmployee(MethodView):
     def get(self, id: UUID) -> Any:
         """Show whom to tell when something happens to an employee."""
         return reads.next_of_kin(id)
+
+
+@teachers.route("/teachers/<uuid:cohortId>")
+class LatestFormTeacher(MethodView):
+    """The form teacher of a batch."""
+
+    @teachers.requires(Permission.TEACHERS_READ)
+    @teachers.returns(FormTeacherSchema)
+    def get(self, cohortId: UUID) -> Any:  # noqa: N803
+        """Show the form teacher of a batch who was added last."""
+        return reads.latest_form_teacher(cohortId)
+
+
+@teachers.route("/teachers/<uuid:id>/add_to_batch")
+class NewFormTeacher(MethodView):
+    """Adding a form teacher to a batch."""
+
+    @teachers.requires(Permission.TEACHERS_WRITE)
+    @teachers.arguments(TeacherOfBatchSchema)
+    @teachers.returns(FormTeacherSchema)
+    def patch(self, teacher: dict[str, Any], id: UUID) -> Any:
+        """Make an employee a form teacher of a batch; again changes nothing."""
+        service.add_form_teacher(batch_id=id, **teacher)
+        return reads.form_teacher(id, teacher["teacher_id"])
+
+
+@teachers.route("/teachers/<uuid:id>/teachers/<uuid:teacherId>")
+class FormTeacherOfBatch(MethodView):
+    """A form teacher of a batch."""
+
+    @teachers.requires(Permission.TEACHERS_DELETE)
+    @teachers.returns_deleted()
+    def delete(self, id: UUID, teacherId: UUID) -> Any:  # noqa: N803
+        """Take a form teacher from a batch."""
+        return service.remove_form_teacher(batch_id=id, teacher_id=teacherId)

@@ -1,8 +1,8 @@
 """Enrolling students into cohorts, and taking them out again.
 
-Whoever changes where students are shares the cohort (who adds a compulsory subject to it holds it alone),
-then holds the students: so requests for the same student come one after the other, and none wait for each
-other.
+Whoever changes the enrollments of students locks the cohort FOR SHARE (who adds a compulsory subject to it locks it
+FOR NO KEY UPDATE), then the students FOR NO KEY UPDATE: so requests for the same student come one after the other, and
+none of them deadlock.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     cohort = get(Cohort, cohort_id, for_share=True)
     if get_referenced(Batch, batch, "batch").cohort_id != cohort.id:
         raise Invalid.field("batch", "is not of this cohort")
-    wanted = list(dict.fromkeys(students))
-    held = _lock_active(wanted)
-    current = _current(cohort.session_id, wanted)
-    elsewhere = [str(held[one]) for one, enrollment in current.items() if enrollment.cohort_id != cohort.id]
+    student_ids = list(dict.fromkeys(students))
+    locked = _lock_active(student_ids)
+    current = _current(cohort.session_id, student_ids)
+    elsewhere = [str(locked[one]) for one, enrollment in current.items() if enrollment.cohort_id != cohort.id]
     if elsewhere:
         reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
         raise Conflict(f"Students are {reason}.", {"students": [reason]})
-    starting = [one for one in wanted if one not in current or current[one].batch_id != batch]
+    starting = [one for one in student_ids if one not in current or current[one].batch_id != batch]
     if starting:
         _start(cohort, batch, starting, moving=[current[one].id for one in starting if one in current])
-    take_compulsory(cohort_id=cohort.id, student_ids=wanted)
-    return wanted
+    take_compulsory(cohort_id=cohort.id, student_ids=student_ids)
+    return student_ids
 
 
 def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
@@ -53,32 +53,32 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     Raises NotFound, and Invalid naming those who are not in the cohort.
     """
     cohort = get(Cohort, cohort_id, for_share=True)
-    held = lock_rows(Student, student_ids)
-    ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(held))
-    absent = [str(held.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
+    locked = lock_rows(Student, student_ids)
+    ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked))
+    absent = [str(locked.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
     if absent:
         raise Invalid.field("student_ids", f"not in this cohort: {', '.join(absent)}")
     return cohort.id
 
 
 def end_enrollments(*, student_id: UUID) -> None:
-    """Take a student, whom the caller holds, out of every cohort they are in, keeping history and scores."""
+    """Take a student, whose row the caller has locked, out of every cohort, keeping history and scores."""
     _leave(Enrollment.student_id == student_id)
 
 
 def _lock_active(student_ids: Sequence[UUID]) -> dict[UUID, Student]:
-    held = lock_rows(Student, student_ids)
-    unknown = [str(one) for one in student_ids if one not in held]
+    locked = lock_rows(Student, student_ids)
+    unknown = [str(one) for one in student_ids if one not in locked]
     if unknown:
         raise Invalid.field("students", f"no such students: {', '.join(unknown)}")
-    gone = [f"{held[one]} is {held[one].status}" for one in student_ids if held[one].status != ACTIVE]
+    gone = [f"{locked[one]} is {locked[one].status}" for one in student_ids if locked[one].status != ACTIVE]
     if gone:
         raise Invalid.field("students", f"can't be enrolled: {', '.join(gone)}")
-    return held
+    return locked
 
 
 def _current(session_id: UUID, student_ids: Collection[UUID]) -> dict[UUID, Any]:
-    """Find where students are in a session, by student."""
+    """Find the open enrollments of students in a session, by student."""
     found = db.session.execute(
         select(Enrollment.id, Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id).where(
             Enrollment.session_id == session_id, Enrollment.student_id.in_(student_ids), CURRENT
@@ -92,8 +92,8 @@ def _start(cohort: Cohort, batch_id: UUID, student_ids: Iterable[UUID], *, movin
     moment = now()
     if moving:
         _end(moment, Enrollment.id.in_(moving))
-    place = {"batch_id": batch_id, "cohort_id": cohort.id, "session_id": cohort.session_id}
-    rows = [{"id": uuid4(), "student_id": one, **place, "started_at": moment} for one in student_ids]
+    common = {"batch_id": batch_id, "cohort_id": cohort.id, "session_id": cohort.session_id}
+    rows = [{"id": uuid4(), "student_id": one, **common, "started_at": moment} for one in student_ids]
     db.session.execute(insert(Enrollment), rows)
 
 

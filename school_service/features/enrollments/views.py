@@ -25,12 +25,12 @@ class Enrollments(MethodView):
     @blp.requires(Permission.COHORTS_WRITE)
     @blp.arguments(EnrollmentSchema)
     @blp.returns_list(StudentSchema)
-    def post(self, wanted: dict[str, Any], id: UUID) -> Any:
+    def post(self, enrollment: dict[str, Any], id: UUID) -> Any:
         """Enroll students into a batch of the cohort and into its compulsory subjects, all or none.
 
         Who is in another batch of the cohort moves. Answers the students of the request.
         """
-        return reads.students(student_ids=service.enroll(cohort_id=id, **wanted))
+        return reads.students(student_ids=service.enroll(cohort_id=id, **enrollment))
 
 
 @blp.route("/cohorts/<uuid:id>/students")
@@ -51,9 +51,9 @@ class Removal(MethodView):
     @blp.requires(Permission.COHORTS_WRITE)
     @blp.arguments(RemovalSchema)
     @blp.returns_list(StudentSchema)
-    def patch(self, wanted: dict[str, Any], cohortId: UUID) -> Any:  # noqa: N803
+    def patch(self, removal: dict[str, Any], cohortId: UUID) -> Any:  # noqa: N803
         """Take students out of the cohort and its subjects, all or none; their scores are kept.
 
         Answers the students who remain.
         """
-        return reads.students(cohort=service.remove(cohort_id=cohortId, **wanted))
+        return reads.students(cohort=service.remove(cohort_id=cohortId, **removal))

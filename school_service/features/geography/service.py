@@ -56,7 +56,7 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
 def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
     """Tell whether there are the three, and the local government area lies in the state.
 
-    Asks the registry once. Raises Invalid, naming every field at fault.
+    Queries the registry once. Raises Invalid, naming every field at fault.
     """
     lies_in = select(lgas.c.state_id).where(lgas.c.id == lga).scalar_subquery()
     known = {
@@ -76,6 +76,6 @@ def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
 
 
 def _rows(query: Query) -> list[dict[str, Any]]:
-    # The registry has a pool of its own: the request's connection can see its school alone.
+    # The registry has a pool of its own: the role of the request's connection sees its school only.
     with db.engines["registry"].connect() as connection:
         return [dict(row) for row in connection.execute(query).mappings()]

@@ -47,6 +47,6 @@ class Lgas(MethodView):
     @blp.requires(None)
     @blp.arguments(LgaFilterSchema, location="query")
     @blp.returns_list(LgaSchema)
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List the local government areas, all or those of a state."""
-        return service.list_lgas(state=wanted.get("state"))
+        return service.list_lgas(state=filters.get("state"))

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import POINTS, created_at, primary_key
 from school_service.core.database import db
-from school_service.features.assessments.models import LONGEST_FILE_NAME
+from school_service.features.assessments.models import FILE_NAME_LENGTH
 from tenants.clock import now
 
 
@@ -22,7 +22,7 @@ class GradebookEntry(db.Model):
     """
 
     __tablename__ = "gradebook_entries"
-    # Lists are in order of creation, all of them or one batch's: each order is an index.
+    # Lists are in order of creation, all of them or one batch's: there is an index for each.
     __table_args__ = (
         UniqueConstraint("assessment_id", "student_id"),
         CheckConstraint("score >= 0", name="score"),
@@ -38,6 +38,6 @@ class GradebookEntry(db.Model):
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"))
     score: Mapped[Decimal] = mapped_column(POINTS)
-    sheet: Mapped[str | None] = mapped_column(String(LONGEST_FILE_NAME))
+    sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)

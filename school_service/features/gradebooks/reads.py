@@ -34,7 +34,7 @@ def entries(batch_id: UUID | None = None) -> Query:
     )
     if batch_id is None:
         return found
-    # An entry's batch is of its assessment's cohort. Said here, because it leads straight to the assessments.
+    # An entry's batch is of its assessment's cohort. This condition lets PostgreSQL begin with the assessments.
     cohort = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
     return found.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
 

@@ -36,5 +36,5 @@ class GradebookFilterSchema(Schema):
     """Which gradebook entries to list."""
 
     batch = Id(
-        metadata={"description": "Those of a batch; a cohort's id is its first batch."}, required=False
+        required=False, metadata={"description": "Those of a batch; a cohort's id is its first batch."}
     )

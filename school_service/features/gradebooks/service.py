@@ -1,7 +1,7 @@
 """Scores of students in assessments: entered by hand or by sheet, and every change of one in the audit log.
 
-Whoever enters or removes a score by hand shares the assessment; whoever uploads a sheet, or deletes the
-assessment, holds it alone. So the entries of an assessment stand still while a sheet is compared with them.
+Entering or removing a score by hand locks the assessment FOR SHARE; uploading a sheet, or deleting the
+assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes while a sheet is compared with them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Text, Uuid, cast, select, update
 
-from school_service.core.columns import POINTS
+from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.records import add, get, get_referenced, insert_rows, not_found, unnest_rows
@@ -25,7 +25,7 @@ from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.students.models import Student
-from school_service.features.students.sheet_rows import RowCounts
+from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
 ENTITY = "gradebook"
@@ -35,7 +35,7 @@ ENTITY = "gradebook"
 class Score:
     """A score to enter for a student who is in this batch.
 
-    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than to ask for them.
+    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query.
     """
 
     student_id: str
@@ -58,7 +58,8 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     assessed = find_assessment(assessment, for_share=True)
     if assessed is None:
         raise Invalid.field("assessment", "no such assessment")
-    if score > assessed.total_points:
+    if score_fault(score, assessed.total_points):
+        # The schema has refused what is less than 0 or has more places: this is more than the total.
         raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
     if get_referenced(Batch, batch, "batch").cohort_id != assessed.cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
@@ -87,9 +88,9 @@ def delete_entry(*, entry_id: UUID) -> UUID:
 def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> RowCounts:
     """Enter the scores of a sheet, each student once, in at most four statements however many there are.
 
-    For whoever holds the assessment and has checked the scores. `sheet` is the file's name.
+    The assessment must be locked, and the scores must keep their rule. `sheet` is the file's name.
     """
-    found = db.session.execute(
+    stored = db.session.execute(
         select(
             cast(GradebookEntry.student_id, Text).label("student_id"),
             cast(GradebookEntry.id, Text).label("id"),
@@ -97,17 +98,17 @@ def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> R
             GradebookEntry.sheet,
         ).where(GradebookEntry.assessment_id == assessment.id)
     )
-    entries = {row.student_id: row for row in found}
+    entries = {row.student_id: row for row in stored}
     created, updated = {}, {}
     changes = []
-    for one in scores:
-        entry = entries.get(one.student_id)
-        new = score_values(one.score, sheet)
+    for score in scores:
+        entry = entries.get(score.student_id)
+        new = score_values(score.score, sheet)
         if entry is None:
-            created[entry_id := uuid4()] = one
+            created[entry_id := uuid4()] = score
             changes.append(Change(entry_id, None, new))
-        elif entry.score != one.score:
-            updated[entry_id := UUID(entry.id)] = one
+        elif entry.score != score.score:
+            updated[entry_id := UUID(entry.id)] = score
             changes.append(Change(entry_id, score_values(entry.score, entry.sheet), new))
     moment = now()
     if created:
@@ -131,16 +132,18 @@ def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) ->
 def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
     rows = unnest_rows(
         id=(Uuid(), list(created)),
-        student_id=(Uuid(as_uuid=False), [one.student_id for one in created.values()]),
-        batch_id=(Uuid(as_uuid=False), [one.batch_id for one in created.values()]),
-        score=(POINTS, [one.score for one in created.values()]),
+        student_id=(Uuid(as_uuid=False), [score.student_id for score in created.values()]),
+        batch_id=(Uuid(as_uuid=False), [score.batch_id for score in created.values()]),
+        score=(POINTS, [score.score for score in created.values()]),
     )
     common = {"assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment}
     insert_rows(GradebookEntry, rows, **common)
 
 
 def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
-    rows = unnest_rows(id=(Uuid(), list(updated)), score=(POINTS, [one.score for one in updated.values()]))
+    rows = unnest_rows(
+        id=(Uuid(), list(updated)), score=(POINTS, [score.score for score in updated.values()])
+    )
     db.session.execute(
         update(GradebookEntry)
         .where(GradebookEntry.id == rows.c.id)

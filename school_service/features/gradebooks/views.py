@@ -26,9 +26,9 @@ class GradebookEntries(MethodView):
     @blp.requires(Permission.GRADEBOOKS_READ)
     @blp.returns_page(GradebookEntrySchema, if_empty=service.check_gradebook_filter)
     @blp.arguments(GradebookFilterSchema, location="query")
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List gradebook entries in order of creation, all or those of a batch."""
-        return reads.entries(wanted.get("batch"))
+        return reads.entries(filters.get("batch"))
 
     @blp.requires(Permission.GRADEBOOKS_WRITE)
     @blp.arguments(NewGradebookEntrySchema)

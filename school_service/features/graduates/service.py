@@ -36,7 +36,7 @@ def create_graduate(*, student: UUID) -> Graduate:
     end_enrollments(student_id=student)
     graduating.status = GRADUATED
     db.session.flush()
-    # The number comes last: whoever has it waits for nobody any more, so none wait in a circle.
+    # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
     (number,) = next_numbers(GRADUATES)
     graduate = add(Graduate(number=number, student_id=student, graduation_class=last_class))
     audit_change(

@@ -5,25 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
-from marshmallow import fields, validate
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service import __version__
 from school_service.core.database import db
+from school_service.features.health.schemas import HealthSchema
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import RecordSchema
 
 blp = Blueprint("health", __name__, description="Whether the service and its database are up.")
-
-
-class HealthSchema(RecordSchema):
-    """Whether the service and its database are up."""
-
-    status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
-    version = fields.String()
-    database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
 
 
 @blp.route("/health")

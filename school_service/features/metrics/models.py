@@ -20,7 +20,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
-from school_service.features.assessments.models import LONGEST_FILE_NAME
+from school_service.features.assessments.models import FILE_NAME_LENGTH
 from tenants.clock import now
 
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = ("PSYCHOMOTOR", "AFFECTIVE")
@@ -71,7 +71,7 @@ class Metric(db.Model):
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
     metric_type: Mapped[str] = mapped_column(String(20))
-    sheet: Mapped[str] = mapped_column(String(LONGEST_FILE_NAME))
+    sheet: Mapped[str] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
 

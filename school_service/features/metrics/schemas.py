@@ -14,18 +14,18 @@ from school_service.features.sessions.models import TERMS
 from school_service.web.fields import Choice, Id, Input, QueryInteger, Text
 from school_service.web.schemas import RecordSchema, Schema
 
-LAST_NUMBER = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 
 
 class NumberOrId(Input, fields.Raw):
     """A record in a query, by its number in the school or by its id: becomes an int or a UUID."""
 
     def __init__(self, **options: Any) -> None:
-        number = {"type": "integer", "minimum": 1, "maximum": LAST_NUMBER}
+        number = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
         either = [number, {"type": "string", "format": "uuid"}]
         super().__init__(metadata={"anyOf": either, **options.pop("metadata", {})}, **options)
         self._number = QueryInteger(
-            1, LAST_NUMBER, error_messages={"invalid": "Neither a valid number nor a valid UUID."}
+            1, MAX_NUMBER, error_messages={"invalid": "Neither a valid number nor a valid UUID."}
         )
 
     def _deserialize(

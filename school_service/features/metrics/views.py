@@ -8,7 +8,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.features.metrics import reads, service
+from school_service.features.metrics import reads, service, sheet
 from school_service.features.metrics.schemas import (
     MetricDefinitionSchema,
     MetricFilterSchema,
@@ -32,9 +32,9 @@ class Metrics(MethodView):
     @blp.requires(Permission.METRICS_READ)
     @blp.arguments(MetricFilterSchema, location="query")
     @blp.returns_list(MetricRecordSchema, if_empty=service.check_metric_filter)
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List what was entered in a batch: by student, term and type, each with the scores of its traits."""
-        return reads.metrics(**wanted)
+        return reads.metrics(**filters)
 
 
 @blp.route("/metrics/download-sheet")
@@ -44,9 +44,9 @@ class SheetToFillIn(MethodView):
     @blp.requires(Permission.METRICS_READ)
     @blp.arguments(MetricSheetSchema, location="query")
     @blp.returns_file()
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """Download a metric sheet: an Excel workbook with everyone in the batch and the traits of a type."""
-        return service.write_sheet(**wanted)
+        return sheet.download(**filters)
 
 
 @blp.route("/metrics/upload-sheet")
@@ -57,14 +57,12 @@ class FilledInSheet(MethodView):
     @blp.takes_file("metric_sheet")
     @blp.arguments(MetricUploadSchema, location="query")
     @blp.returns(UploadedRowsSchema)
-    def post(self, sheet: FileStorage, wanted: dict[str, Any]) -> Any:
+    def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
         """Enter the scores of a filled-in metric sheet, all or none; a blank cell leaves the score alone.
 
         Term and metric type are those that the sheet itself names.
         """
-        return service.upload_sheet(
-            batch=wanted["batch_id"], file=sheet.stream, file_name=sheet.filename or ""
-        )
+        return sheet.upload(batch=options["batch_id"], file=file.stream, file_name=file.filename or "")
 
 
 @blp.route("/metric-definitions")

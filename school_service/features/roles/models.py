@@ -14,7 +14,7 @@ ADMINISTRATOR = "Administrator"
 
 
 class StoredPermission(db.Model):
-    """An access (read, write, delete, or one the school made up) to a section of the service."""
+    """A permission that a school has: an access to a section, those of `core.permissions` and its own."""
 
     __tablename__ = "permissions"
     __table_args__ = (UniqueConstraint("section", "access"),)
@@ -38,7 +38,7 @@ class Role(db.Model):
 
 
 class RolePermission(db.Model):
-    """That a role holds a permission."""
+    """That a role has a permission."""
 
     __tablename__ = "role_permissions"
 

@@ -10,13 +10,11 @@ from sqlalchemy import func, literal_column, select
 from school_service.core.read_models import Query, read_model
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
 
-_PERMISSION = (StoredPermission.id, StoredPermission.section, StoredPermission.access)
-
 
 @read_model
 def permissions() -> Query:
     """Read model of PermissionSchema, by section and access."""
-    return select(*_PERMISSION).order_by(
+    return select(StoredPermission.id, StoredPermission.section, StoredPermission.access).order_by(
         StoredPermission.section, StoredPermission.access, StoredPermission.id
     )
 
@@ -24,11 +22,11 @@ def permissions() -> Query:
 @read_model
 def permission(permission_id: UUID) -> Query:
     """Read model of PermissionSchema, for one."""
-    return select(*_PERMISSION).where(StoredPermission.id == permission_id)
+    return permissions.query().where(StoredPermission.id == permission_id)
 
 
 def permissions_as_json(query: Query) -> Any:
-    """The permissions that a select() of Permission's columns finds, as a JSON array in its order."""
+    """The permissions that a query made of `permissions` finds, as a JSON array in its order."""
     found = query.subquery("permission")
     return (
         select(
@@ -44,18 +42,17 @@ def permissions_as_json(query: Query) -> Any:
 @read_model
 def roles() -> Query:
     """Read model of RoleSchema, by name."""
-    held = (
-        select(*_PERMISSION)
+    granted = (
+        permissions.query()
         .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
         .where(RolePermission.role_id == Role.id)
-        .order_by(StoredPermission.section, StoredPermission.access, StoredPermission.id)
         .correlate(Role)
     )
     return select(
         Role.id,
         Role.name,
         Role.avatar_number.label("avatarNumber"),
-        permissions_as_json(held).label("permissions"),
+        permissions_as_json(granted).label("permissions"),
     ).order_by(Role.name, Role.id)
 
 

@@ -40,26 +40,26 @@ def create_role(*, name: str, avatar: int) -> Role:
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
     """Set a role's permissions to exactly these; returns the role's id.
 
-    Whoever adds to a role must hold every permission in it. Raises NotFound, Invalid for an unknown
+    Whoever adds to a role must have every permission in it. Raises NotFound, Invalid for an unknown
     permission, Forbidden.
     """
     role = get(Role, role_id, for_update=True)
-    wanted = _find_permissions(permission_ids)
-    held = _permissions_of(role.id)
-    added = wanted.keys() - held.keys()
+    new = _find_permissions(permission_ids)
+    old = _permissions_of(role.id)
+    added = new.keys() - old.keys()
     if added:
-        principal.require(wanted.values(), f"Giving permissions to the role {role.name}")
+        principal.require(new.values(), f"Giving permissions to the role {role.name}")
         db.session.execute(
             insert(RolePermission),
             [{"role_id": role.id, "permission_id": permission} for permission in added],
         )
     db.session.execute(
         delete(RolePermission).where(
-            RolePermission.role_id == role.id, RolePermission.permission_id.in_(held.keys() - wanted.keys())
+            RolePermission.role_id == role.id, RolePermission.permission_id.in_(old.keys() - new.keys())
         )
     )
-    if held.keys() != wanted.keys():
-        before, after = ({"permissions": sorted(names.values())} for names in (held, wanted))
+    if old.keys() != new.keys():
+        before, after = ({"permissions": sorted(names.values())} for names in (old, new))
         audit_change(ENTITY, role.id, old=before, new=after)
     return role.id
 

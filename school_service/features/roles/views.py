@@ -78,13 +78,9 @@ class RolePermissions(MethodView):
     @blp.requires(Permission.ROLES_WRITE)
     @blp.arguments(RolePermissionsSchema)
     @blp.returns(RoleSchema)
-    def patch(self, wanted: dict[str, Any], id: UUID) -> Any:
+    def patch(self, body: dict[str, Any], id: UUID) -> Any:
         """Set the role's permissions to exactly those named.
 
         Adding to a role needs every permission that the role then holds.
         """
-        return reads.role(
-            service.set_permissions(
-                role_id=id, permission_ids=wanted["permission_ids"], principal=current_principal()
-            )
-        )
+        return reads.role(service.set_permissions(role_id=id, **body, principal=current_principal()))

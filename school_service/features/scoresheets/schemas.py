@@ -30,4 +30,4 @@ class ScoresheetEntrySchema(RecordSchema):
 class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
-    term = Id(metadata={"description": "Those of the assessments of this term."}, required=False)
+    term = Id(required=False, metadata={"description": "Those of the assessments of this term."})

@@ -9,7 +9,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.features.scoresheets import reads, service
+from school_service.features.scoresheets import reads, service, sheet
 from school_service.features.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema
 from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import UploadedRowsSchema
@@ -26,9 +26,9 @@ class Scoresheet(MethodView):
     @blp.requires(Permission.SCORESHEETS_READ)
     @blp.arguments(ScoresheetFilterSchema, location="query")
     @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
-    def get(self, wanted: dict[str, Any], id: UUID) -> Any:
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show who takes a cohort subject, by name, each with their scores."""
-        return reads.scoresheet(id, wanted.get("term"))
+        return reads.scoresheet(id, filters.get("term"))
 
 
 @blp.route("/assessments/<uuid:id>/download-sheet")
@@ -39,7 +39,7 @@ class SheetToFillIn(MethodView):
     @blp.returns_file()
     def get(self, id: UUID) -> Any:
         """Download an assessment's score sheet: an Excel workbook with everyone who takes the subject."""
-        return service.write_sheet(assessment_id=id)
+        return sheet.download(assessment_id=id)
 
 
 @blp.route("/assessments/<uuid:id>/scoresheet")
@@ -49,6 +49,6 @@ class FilledInSheet(MethodView):
     @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
     @blp.takes_file("scoresheet")
     @blp.returns(UploadedRowsSchema)
-    def post(self, sheet: FileStorage, id: UUID) -> Any:
+    def post(self, file: FileStorage, id: UUID) -> Any:
         """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone."""
-        return service.upload_sheet(assessment_id=id, file=sheet.stream, file_name=sheet.filename or "")
+        return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "")

@@ -26,7 +26,7 @@ class NewSessionSchema(Schema):
     start_date = IsoDate()
     end_date = IsoDate(metadata={"description": "The last day; not before `start_date`."})
     current = StrictBoolean(
-        metadata={"description": "True makes it the current session, and no other."}, required=False
+        required=False, metadata={"description": "True makes it the current session, and no other."}
     )
 
 
@@ -54,4 +54,4 @@ class NewTermSchema(Schema):
 class TermFilterSchema(Schema):
     """Which terms to list."""
 
-    session_id = Id(metadata={"description": "Those of this academic session."}, required=False)
+    session_id = Id(required=False, metadata={"description": "Those of this academic session."})

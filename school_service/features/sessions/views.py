@@ -65,9 +65,9 @@ class Terms(MethodView):
     @blp.requires(Permission.TERMS_READ)
     @blp.arguments(TermFilterSchema, location="query")
     @blp.returns_list(TermSchema, if_empty=service.check_term_filter)
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List the terms in the order of the calendar, all or those of a session."""
-        return reads.terms(**wanted)
+        return reads.terms(**filters)
 
     @blp.requires(Permission.TERMS_WRITE, school_required=False)
     @blp.arguments(NewTermSchema)

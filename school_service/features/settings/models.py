@@ -51,8 +51,8 @@ NamedSetting = Department | EmployeeCategory | Position
 class GradeConfiguration(db.Model):
     """A band of percentages and the letter it is graded with, such as A1 from 75 to 100.
 
-    Bands don't overlap, whoever writes at the same time; both thresholds are within. Between two bands the
-    lower one counts: a grade is the band with the highest lower threshold that is not above the score.
+    Bands don't overlap, even where two transactions write at the same time; both thresholds are within. Between two
+    bands the lower one counts: a grade is the band with the highest lower threshold that is not above the score.
     """
 
     __tablename__ = "grade_configurations"

@@ -18,7 +18,7 @@ from school_service.features.settings.models import (
 
 
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
-    """Make the read models of a kind of setting: of all of them, by name, and of one."""
+    """Make the read models of a setting that is known by its name: of all of them, and of one."""
 
     @read_model
     def settings() -> Query:
@@ -28,15 +28,14 @@ def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadMo
     def setting(setting_id: UUID) -> Query:
         return settings.query().where(model.id == setting_id)
 
+    settings.__doc__ = f"Read model of {model.__name__}Schema, by name."
+    setting.__doc__ = f"Read model of {model.__name__}Schema, for one."
     return settings, setting
 
 
 departments, department = _named(Department, Department.created_at.label("createdAt"))
-"""Read models of DepartmentSchema."""
 employee_categories, employee_category = _named(EmployeeCategory)
-"""Read models of EmployeeCategorySchema."""
 positions, position = _named(Position)
-"""Read models of PositionSchema."""
 
 
 @read_model

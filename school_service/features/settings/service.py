@@ -18,18 +18,18 @@ from school_service.features.settings.models import GradeConfiguration, NamedSet
 
 ENTITY = "grade-config"
 AUDITED = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
-"""What the audit log holds of a grade configuration."""
+"""What the audit log says of a grade configuration."""
 
 
 def create_named(model: type[NamedSetting], *, name: str) -> NamedSetting:
-    """Add a department, employee category or position; a name that its kind has already is a conflict."""
+    """Add a department, employee category or position; a name that another of them has is a conflict."""
     return add(model(name=name))
 
 
 def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
     """Remove a department, employee category or position.
 
-    One that an employee has, even a deleted one, whose record is kept, is a conflict. Raises NotFound.
+    One that an employee has, even a deleted one, whose row stays, is a conflict. Raises NotFound.
     """
     return remove(model, setting_id)
 

@@ -37,15 +37,15 @@ def _named(
     read_all: ReadModel[[]],
     read_one: ReadModel[[UUID]],
 ) -> None:
-    """Serve a kind of setting that is known by its name alone. `one` is what the document calls one of it."""
-    kind = path.strip("/")
+    """Serve a setting that is known by its name alone. `one` is what the document calls one of it."""
+    plural = path.strip("/")
 
-    @blp.route(path, endpoint=kind)
+    @blp.route(path, endpoint=plural)
     class Settings(MethodView):
-        """All of a kind."""
+        """All of them."""
 
         @blp.requires(Permission.SETTINGS_READ)
-        @blp.summary(f"List the school's {kind.replace('-', ' ')} by name.")
+        @blp.summary(f"List the school's {plural.replace('-', ' ')} by name.")
         @blp.returns_list(schema)
         def get(self) -> Any:
             return read_all()
@@ -57,9 +57,9 @@ def _named(
         def post(self, setting: dict[str, Any]) -> Any:
             return read_one(service.create_named(model, **setting).id)
 
-    @blp.route(f"{path}/<uuid:id>", endpoint=f"one-of-{kind}")
+    @blp.route(f"{path}/<uuid:id>", endpoint=f"one-of-{plural}")
     class OneSetting(MethodView):
-        """One of a kind."""
+        """One of them."""
 
         @blp.requires(Permission.SETTINGS_DELETE)
         @blp.summary(f"Delete {one} that no employee has.")

@@ -97,5 +97,5 @@ def student(student_id: UUID) -> Query:
     return students.query().where(Student.id == student_id)
 
 
-def _is_in(place: ColumnElement[bool]) -> ColumnElement[bool]:
-    return Student.id.in_(select(Enrollment.student_id).where(place, CURRENT))
+def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return Student.id.in_(select(Enrollment.student_id).where(condition, CURRENT))

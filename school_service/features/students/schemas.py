@@ -53,31 +53,31 @@ class NewGuardianSchema(Schema):
     """Who looks after a student; a name at least."""
 
     full_name = Text()
-    relationship = Text(allow_none=True, required=False)
-    phone_number = Text(allow_none=True, required=False)
-    email_address = Email(allow_none=True, required=False)
+    relationship = Text(required=False, allow_none=True)
+    phone_number = Text(required=False, allow_none=True)
+    email_address = Email(required=False, allow_none=True)
 
 
 class PersonSchema(Schema):
     """What is written of a student."""
 
     first_name = Text()
-    middle_name = Text(least=0, allow_none=True, required=False)
+    middle_name = Text(least=0, required=False, allow_none=True)
     last_name = Text()
     admission_number = Text(metadata={"description": "Unique in the school."})
-    gender = Text(allow_none=True, required=False)
-    dob = IsoDate(allow_none=True, metadata={"description": "Date of birth."}, required=False)
-    guardian = WholeRecord(NewGuardianSchema, allow_none=True, required=False)
+    gender = Text(required=False, allow_none=True)
+    dob = IsoDate(required=False, allow_none=True, metadata={"description": "Date of birth."})
+    guardian = WholeRecord(NewGuardianSchema, required=False, allow_none=True)
 
 
 class NewStudentSchema(PersonSchema):
     """A student to create, with a user account."""
 
     username = Text(
-        metadata={"description": "Of the user account; the admission number where not given."}, required=False
+        required=False, metadata={"description": "Of the user account; the admission number where not given."}
     )
     password = password_text(
-        metadata={"description": "Without one, nobody can sign in to the account."}, required=False
+        required=False, metadata={"description": "Without one, nobody can sign in to the account."}
     )
 
 
@@ -92,17 +92,17 @@ class StudentFilterSchema(Schema):
 
     search = Text(
         least=0,
-        metadata={"description": "Part of a name or admission number, without regard to case."},
         required=False,
+        metadata={"description": "Part of a name or admission number, without regard to case."},
     )
     status = Choice(STATUSES, required=False)
     batch = Id(
-        metadata={"description": "Students who are in this batch now; a cohort's id is its first."},
         required=False,
+        metadata={"description": "Students who are in this batch now; a cohort's id is its first."},
     )
     cohort = Id(
-        metadata={"description": "Students who are in this cohort now, in any of its batches."},
         required=False,
+        metadata={"description": "Students who are in this cohort now, in any of its batches."},
     )
 
 

@@ -1,4 +1,4 @@
-"""Students: each has a user account, which holds first name, last name and gender."""
+"""Students: each has a user account, which has first name, last name and gender."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create_student(
 
     A taken admission number or username is a conflict.
     """
-    # The number comes first, here and in imports: who has it holds the others back, none wait in a circle.
+    # The number comes first, here and in imports: it locks the counter, the others wait for it, and none deadlock.
     (number,) = next_numbers(STUDENTS)
     user = create_user(
         username=username or admission_number,

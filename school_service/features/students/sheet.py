@@ -20,16 +20,17 @@ from school_service.features.users.models import User
 from school_service.features.users.service import AUDITED, ENTITY
 from school_service.sheets.columns import CellType, Column, SuggestedValues
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, TAKEN, RowError, raise_row_errors
-from school_service.sheets.sheet_reader import Row, read_sheet
+from school_service.sheets.sheet_reader import Row, SheetContent, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.xlsx_reader import open_workbook
+from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.xlsx_reader import Workbook
 from tenants.clock import now
 
 SHEET = "Students"
 FILE_NAME = "students.xlsx"
 
 _GUARDIAN = "guardian_"
-_EXPLAINED = {
+_MEANINGS = {
     Column("first_name", required=True, width=18): "The student's first name.",
     Column("middle_name", width=18): "Further names.",
     Column("last_name", required=True, width=18): "The family name.",
@@ -53,52 +54,74 @@ _EXPLAINED = {
         "Passwords make an import slower: some 25 a second."
     ),
 }
-COLUMNS = tuple(_EXPLAINED)
+COLUMNS = tuple(_MEANINGS)
 
-# Judges a record as POST /students judges its body; raises Invalid, which names the fields.
-Judge = Callable[[dict[str, Any]], dict[str, Any]]
+# Validates a record as POST /students validates its body; raises Invalid, which names the fields.
+Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """What has to be unique of a row; `own`: whether the username was given."""
+class _UniqueNames:
+    """What has to be unique of a row; without `has_username` the username is the admission number."""
 
     row: int
     admission_number: str
     username: str
-    own: bool
+    has_username: bool
+
+
+_Records = tuple[list[dict[str, Any]], list[_UniqueNames]]
+"""The records of the students, each with its unique names."""
 
 
 def template() -> tuple[str, bytes]:
     """Write the workbook to fill in: its file name and its bytes."""
-    explained = [
+    meanings = [
         {"column": column.name, "needed": "yes" if column.required else "no", "what to write": meaning}
-        for column, meaning in _EXPLAINED.items()
+        for column, meaning in _MEANINGS.items()
     ]
-    of_help = [Column(name, locked=True) for name in ("column", "needed", "what to write")]
-    return FILE_NAME, write_workbook([Table(SHEET, COLUMNS), Table("Help", of_help, explained)])
+    help_columns = [Column(name, locked=True) for name in ("column", "needed", "what to write")]
+    return FILE_NAME, write_workbook([Table(SHEET, COLUMNS), Table("Help", help_columns, meanings)])
 
 
-def import_students(*, file: IO[bytes], judge: Judge, dry_run: bool) -> dict[str, Any]:
+def upload(*, file: IO[bytes], validate: Validate, dry_run: bool) -> dict[str, Any]:
     """Add the students of a sheet, all or none; counts the rows and the students created.
 
     `dry_run` answers the same and stores nothing. Each password costs some 40 ms of computing. Raises Invalid
-    where the file can't be read, TooLarge, and InvalidRows with what is wrong, row by row.
+    where the file can't be read, TooLarge, and InvalidRows with the errors of the bad rows.
     """
-    content = read_sheet(open_workbook(file), SHEET, COLUMNS)
-    problems = list(content.problems)
-    students = []
-    for row in content.rows:
-        try:
-            students.append(judge(_record(row.values)))
-        except Invalid as refused:
-            problems.extend(_problems(row, refused.errors))
-    names = [_names(row) for row in content.rows]
-    problems.extend(_duplicates(names))
-    raise_row_errors([*problems, *_taken(names)])
-    if students and not dry_run:
-        _store(students, names)
-    return {"rows": len(content.rows), "created": len(students), "errors": []}
+    counts = _StudentUpload(validate, dry_run).run(file)
+    return {"rows": counts["rows"], "created": counts["created"], "errors": []}
+
+
+@dataclass
+class _StudentUpload(SheetUpload[_Records]):
+    """The upload of new students. Only the counter is locked, and not before the rows are stored."""
+
+    validate: Validate
+    dry_run: bool
+
+    def read_rows(self, workbook: Workbook) -> SheetContent:
+        return read_sheet(workbook, SHEET, COLUMNS)
+
+    def match(self, content: SheetContent) -> _Records:
+        errors = list(content.errors)
+        students = []
+        for row in content.rows:
+            try:
+                students.append(self.validate(_record(row.values)))
+            except Invalid as refused:
+                errors.extend(_row_errors(row, refused.errors))
+        names = [_unique_names(row) for row in content.rows]
+        errors.extend(_duplicates(names))
+        raise_row_errors([*errors, *_taken(names)])
+        return students, names
+
+    def store(self, matched: _Records) -> RowCounts:
+        students, names = matched
+        if students and not self.dry_run:
+            _store(students, names)
+        return RowCounts(created=len(students))
 
 
 def _record(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,59 +131,59 @@ def _record(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "guardian": guardian} if guardian else record
 
 
-def _problems(row: Row, errors: Mapping[str, Any], within: str = "") -> Iterator[RowError]:
-    """Tell what was refused by column: the guardian's `full_name` is `guardian_full_name`."""
-    for name, told in errors.items():
-        column = within + name
-        if isinstance(told, Mapping):
-            yield from _problems(row, told, f"{column}_")
+def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterator[RowError]:
+    """Name the refused fields by column: the guardian's `full_name` is `guardian_full_name`."""
+    for name, messages in errors.items():
+        column = prefix + name
+        if isinstance(messages, Mapping):
+            yield from _row_errors(row, messages, f"{column}_")
         elif column not in row.bad:
             code = INVALID if column in row.values else REQUIRED
-            yield RowError(row.number, column, code, " ".join(map(str, told)))
+            yield RowError(row.number, column, code, " ".join(map(str, messages)))
 
 
-def _names(row: Row) -> _Names:
+def _unique_names(row: Row) -> _UniqueNames:
     admission_number = row.values.get("admission_number", "").strip()
     username = row.values.get("username", "").strip()
-    return _Names(row.number, admission_number, username or admission_number, bool(username))
+    return _UniqueNames(row.number, admission_number, username or admission_number, bool(username))
 
 
-def _duplicates(names: Iterable[_Names]) -> Iterator[RowError]:
-    """Find what the sheet has twice: the first is good, the others are not."""
+def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
+    """Find the names that the sheet has twice: the first row is good, the others are not."""
     numbers: dict[str, int] = {}
     usernames: dict[str, int] = {}
     for each in names:
         first = numbers.setdefault(each.admission_number, each.row)
         if first != each.row and each.admission_number:
             yield RowError(each.row, "admission_number", DUPLICATE, f"Row {first} has it too.")
-            if not each.own:
+            if not each.has_username:
                 continue
         first = usernames.setdefault(each.username, each.row)
         if first != each.row and each.username:
             yield RowError(each.row, "username", DUPLICATE, f"The account of row {first} has this name too.")
 
 
-def _taken(names: Sequence[_Names]) -> Iterator[RowError]:
-    """Find what the school has already."""
-    wanted_numbers = {each.admission_number for each in names}
-    wanted_usernames = {each.username for each in names}
-    of_students = select(Student.admission_number).where(Student.admission_number.in_(wanted_numbers))
-    of_users = select(User.username).where(User.username.in_(wanted_usernames))
+def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
+    """Find the names that the school has already."""
+    of_sheet = {each.admission_number for each in names}
+    of_students = select(Student.admission_number).where(Student.admission_number.in_(of_sheet))
+    accounts_of_sheet = {each.username for each in names}
+    of_users = select(User.username).where(User.username.in_(accounts_of_sheet))
     numbers, usernames = set(db.session.scalars(of_students)), set(db.session.scalars(of_users))
     for each in names:
         if each.admission_number in numbers:
             yield RowError(each.row, "admission_number", TAKEN, "A student with this number exists already.")
-            if not each.own:
+            if not each.has_username:
                 continue
         if each.username in usernames:
             yield RowError(each.row, "username", TAKEN, f"A user named {each.username} exists already.")
 
 
-def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_Names]) -> None:
-    # Computing these takes long: before the counter is taken, which holds back whoever else adds students.
+def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> None:
+    # Computing these takes long, so it comes before the counter's row is locked: others who add students wait.
     hashes = [hash_password(student["password"]) if "password" in student else None for student in students]
     numbers = next_numbers(STUDENTS, len(students))
-    # Again, now that nobody comes between: another import may have been here since.
+    # Again, under the lock: another import may have been committed since.
     raise_row_errors(_taken(names))
     moment = now()
     accounts = [

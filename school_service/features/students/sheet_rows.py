@@ -1,9 +1,8 @@
-"""Rosters: sheets with a row for each student of a class, found by admission number."""
+"""Sheets with a row for each student of a class: the rows are matched to students by admission number."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import select
@@ -20,56 +19,37 @@ STUDENT_COLUMNS = (
     Column("first_name", locked=True, width=20),
     Column("last_name", locked=True, width=20),
 )
-"""The columns that say whose row it is."""
+"""The columns that identify the student of a row."""
 
-Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, slots=True)
-class RowCounts:
-    """How many rows had something new, how many changed what was there, and how many only held that."""
-
-    created: int
-    updated: int
-    unchanged: int
-
-    def of_rows(self, rows: int) -> dict[str, int]:
-        """Tell what a sheet of so many rows did; the others of them were blank."""
-        return {
-            "rows": rows,
-            "created": self.created,
-            "updated": self.updated,
-            "unchanged": self.unchanged,
-            "blank": rows - self.created - self.updated - self.unchanged,
-        }
+ClassMember = TypeVar("ClassMember")
 
 
 def match_students(
     content: SheetContent,
-    students: Mapping[str, Found],
+    students: Mapping[str, ClassMember],
     *,
-    absent: str,
-    judge: Callable[[Row], Iterable[RowError]],
-) -> list[tuple[Found, Row]]:
+    not_in_class: str,
+    validate: Callable[[Row], Iterable[RowError]],
+) -> list[tuple[ClassMember, Row]]:
     """Find the student of each row among these, by admission number; the names are for people to read.
 
-    `absent` says what is wrong with a student of the school who is not among them, `judge` what is wrong
-    with the other values of a row. Raises InvalidRows naming every bad row.
+    `not_in_class` is the message for a student of the school who is not among them; `validate` yields the
+    errors of the other values of a row. Raises InvalidRows naming every bad row.
     """
     numbers = [str(row.values.get(ADMISSION_NUMBER, "")).strip() for row in content.rows]
-    raise_row_errors(_problems(content, numbers, students, absent, judge))
+    raise_row_errors(_errors(content, numbers, students, not_in_class, validate))
     return [(students[number], row) for number, row in zip(numbers, content.rows, strict=True)]
 
 
-def _problems(
+def _errors(
     content: SheetContent,
     numbers: list[str],
     students: Collection[str],
-    absent: str,
-    judge: Callable[[Row], Iterable[RowError]],
+    not_in_class: str,
+    validate: Callable[[Row], Iterable[RowError]],
 ) -> Iterator[RowError]:
-    yield from (problem for problem in content.problems if problem.column not in _NAMES)
-    known = _known(set(numbers).difference(students))
+    yield from (error for error in content.errors if error.column not in _NAMES)
+    known = _known_to_school(set(numbers).difference(students))
     first: dict[str, int] = {}
     for number, row in zip(numbers, content.rows, strict=True):
         if ADMISSION_NUMBER in row.bad:
@@ -79,14 +59,14 @@ def _problems(
         elif first.setdefault(number, row.number) != row.number:
             yield RowError(row.number, ADMISSION_NUMBER, DUPLICATE, f"Is on row {first[number]} already.")
         elif number not in students and number in known:
-            yield RowError(row.number, ADMISSION_NUMBER, INVALID, absent)
+            yield RowError(row.number, ADMISSION_NUMBER, INVALID, not_in_class)
         elif number not in students:
             yield RowError(row.number, ADMISSION_NUMBER, UNKNOWN, "No student has this admission number.")
-        yield from judge(row)
+        yield from validate(row)
 
 
-def _known(numbers: set[str]) -> set[str]:
-    """Tell which admission numbers the school knows."""
+def _known_to_school(numbers: set[str]) -> set[str]:
+    """Find which of the admission numbers are those of students of the school."""
     if not numbers:
         return set()
     return set(

@@ -9,8 +9,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.features.students import reads, service
-from school_service.features.students import sheet as importing
+from school_service.features.students import reads, service, sheet
 from school_service.features.students.schemas import (
     ImportedSchema,
     ImportFilterSchema,
@@ -32,9 +31,9 @@ class Students(MethodView):
     @blp.requires(Permission.STUDENTS_READ)
     @blp.returns_page(StudentSchema, if_empty=service.check_student_filter)
     @blp.arguments(StudentFilterSchema, location="query")
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List the students by name: all, or those who fit a text, a status, and where they are now."""
-        return reads.students(**wanted | {"search": wanted.get("search") or None})
+        return reads.students(**filters | {"search": filters.get("search") or None})
 
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(NewStudentSchema)
@@ -70,7 +69,7 @@ class ImportTemplate(MethodView):
     @blp.returns_file()
     def get(self) -> Any:
         """Download the workbook to fill in; its sheet Help explains each column."""
-        return importing.template()
+        return sheet.template()
 
 
 @blp.route("/students/import-sheet")
@@ -81,11 +80,11 @@ class ImportSheet(MethodView):
     @blp.arguments(ImportFilterSchema, location="query")
     @blp.takes_file("sheet")
     @blp.returns(ImportedSchema)
-    def post(self, wanted: dict[str, Any], sheet: FileStorage) -> Any:
+    def post(self, options: dict[str, Any], file: FileStorage) -> Any:
         """Create the students of a workbook (.xlsx) like the template: all of its rows, or none.
 
         Bad rows are 422: `errors.rows` names row, column, code (`required`, `invalid`, `duplicate` in the
         sheet, `taken` in the school) and message, of at most 200 rows. A sheet has at most 20,000 rows.
         Passwords make an import slower: each costs some 40 ms of computing.
         """
-        return importing.import_students(file=sheet.stream, judge=judge_student, dry_run=wanted["dry_run"])
+        return sheet.upload(file=file.stream, validate=judge_student, **options)

@@ -13,7 +13,7 @@ from school_service.core.database import db
 
 
 class User(db.Model):
-    """An account. A deleted one is kept, with the time of its deletion, and its username stays taken."""
+    """An account. A deleted one stays stored, with the time of its deletion, and its username stays taken."""
 
     __tablename__ = "users"
 

@@ -6,27 +6,17 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import (
-    JSON,
-    String,
-    Text,
-    Uuid,
-    bindparam,
-    column,
-    func,
-    literal_column,
-    select,
-    table,
-)
+from sqlalchemy import JSON, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
 from school_service.core.read_models import Query, as_json, matches, read_model, school_value
 from school_service.features.roles.models import RolePermission, StoredPermission
-from school_service.features.roles.reads import permissions_as_json
+from school_service.features.roles.reads import permissions, permissions_as_json
+from school_service.features.students.models import Student
 from school_service.features.users.models import User, UserRole
 
-# Asked in the message that begins each request of a user: may they still do anything, and what? Who are they?
+# Part of the statement batch that begins each request of a user: who are they, and what may they do still?
 USER_STATE = """
 SELECT ARRAY(
     SELECT DISTINCT p.access || ':' || p.section
@@ -38,15 +28,6 @@ SELECT ARRAY(
 FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
 """
 
-# Students stand a tier above users; all that a user shows of a student is read by name.
-_students = table(
-    "students",
-    column("id", Uuid),
-    column("user_id", Uuid),
-    column("admission_number", String),
-    column("status", String),
-)
-
 _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
 
 
@@ -54,8 +35,12 @@ def _school_as_json(school: Any) -> str:
     return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
 
 
-def users() -> Query:
-    """Read model of UserSchema, by username, without the deleted."""
+@read_model
+def users(search: str | None = None) -> Query:
+    """Read model of UserSchema, by username, without the deleted.
+
+    All, or those whose username or name contains `search`.
+    """
     roles = (
         select(
             func.coalesce(
@@ -84,18 +69,18 @@ def users() -> Query:
         select(
             func.json_build_object(
                 "id",
-                _students.c.id,
+                Student.id,
                 "admission_number",
-                _students.c.admission_number,
+                Student.admission_number,
                 "status",
-                _students.c.status,
+                Student.status,
             )
         )
-        .where(_students.c.user_id == User.id)
+        .where(Student.user_id == User.id)
         .correlate(User)
         .scalar_subquery()
     )
-    return (
+    found = (
         select(
             User.id,
             User.username,
@@ -110,40 +95,31 @@ def users() -> Query:
         .where(User.deleted_at.is_(None))
         .order_by(User.username, User.id)
     )
-
-
-@read_model
-def search_users(search: str | None) -> Query:
-    """Read model of UserSchema, for those whose username or name holds a text."""
-    if search is None:
-        return users()
-    full_name = User.first_name + " " + User.last_name
-    return users().where(matches(search, User.username, full_name))
+    if search is not None:
+        full_name = User.first_name + " " + User.last_name
+        found = found.where(matches(search, User.username, full_name))
+    return found
 
 
 @read_model
 def user(user_id: UUID) -> Query:
     """Read model of UserSchema, for one."""
-    return users().where(User.id == user_id)
+    return users.query().where(User.id == user_id)
 
 
 def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
     """Read model of AuthUserSchema: a user, a token of theirs, and their permissions."""
     shown = user.query(user_id).subquery("shown")
-    held = (
-        select(StoredPermission.id, StoredPermission.section, StoredPermission.access)
-        .where(
-            StoredPermission.id.in_(
-                select(RolePermission.permission_id)
-                .join(UserRole, UserRole.role_id == RolePermission.role_id)
-                .where(UserRole.user_id == user_id)
-            )
+    granted = permissions.query().where(
+        StoredPermission.id.in_(
+            select(RolePermission.permission_id)
+            .join(UserRole, UserRole.role_id == RolePermission.role_id)
+            .where(UserRole.user_id == user_id)
         )
-        .order_by(StoredPermission.section, StoredPermission.access, StoredPermission.id)
     )
     token = cast(bindparam("access_token", orjson.dumps(access_token).decode(), type_=Text()), JSON)
     return select(
         func.row_to_json(literal_column("shown")).label("user"),
         token.label("access_token"),
-        permissions_as_json(held).label("permissions"),
+        permissions_as_json(granted).label("permissions"),
     ).select_from(shown)

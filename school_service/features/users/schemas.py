@@ -9,8 +9,7 @@ from marshmallow import fields, validate
 from school_service.features.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text
 from school_service.web.schemas import RecordSchema, Schema
-
-LONGEST_PASSWORD = 1000
+from tenants.tenancy import MAX_PASSWORD_LENGTH
 
 
 class UserRoleSchema(RecordSchema):
@@ -73,7 +72,7 @@ class AuthUserSchema(RecordSchema):
 
 def password_text(**options: Any) -> Text:
     """A password: taken as it is, neither trimmed nor cut."""
-    return Text(LONGEST_PASSWORD, trim=False, **options)
+    return Text(MAX_PASSWORD_LENGTH, trim=False, **options)
 
 
 class NewUserSchema(Schema):
@@ -105,8 +104,8 @@ class UserSearchSchema(Schema):
 
     search = Text(
         least=0,
-        metadata={"description": "Part of a username or name, without regard to case."},
         required=False,
+        metadata={"description": "Part of a username or name, without regard to case."},
     )
 
 

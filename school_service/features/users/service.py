@@ -22,7 +22,7 @@ from tenants.clock import now
 
 ENTITY = "user"
 AUDITED = ("username", "first_name", "last_name", "gender")
-"""What the audit log holds of an account."""
+"""What the audit log says of an account."""
 
 
 def create_user(
@@ -53,9 +53,9 @@ def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
         named = insert(User).values(
             username=first_free(stem, taken), first_name=first_name, last_name=last_name, gender=gender
         )
-        # Somebody may take the name at this moment; the next look then finds it taken.
-        kept = named.on_conflict_do_nothing(index_elements=[User.username]).returning(User)
-        user = db.session.scalars(kept).one_or_none()
+        # Another transaction may take the name at this moment; the next query then finds it taken.
+        inserted = named.on_conflict_do_nothing(index_elements=[User.username]).returning(User)
+        user = db.session.scalars(inserted).one_or_none()
         if user is not None:
             audit_change(ENTITY, user.id, new=_audited(user))
             return user
@@ -64,7 +64,7 @@ def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
 def sign_in(*, username: str, password: str, throttle: LoginThrottle) -> User:
     """Find the user with this name and password.
 
-    Does the same work whether or not there is such a user. Raises WrongPassword, TooManyTries.
+    Does the same work whether or not there is such a user. Raises WrongPassword, TooManyAttempts.
     """
     throttle.check(username)
     user = db.session.scalars(
@@ -86,7 +86,7 @@ def delete_user(*, user_id: UUID) -> UUID:
 
 
 def restore_user(*, user_id: UUID) -> UUID:
-    """Bring a deleted account back; a live one stays as it is. Raises NotFound."""
+    """Bring a deleted account back; one that is not deleted stays as it is. Raises NotFound."""
     user = get(User, user_id, for_update=True)
     if user.deleted_at is not None:
         user.deleted_at = None
@@ -96,16 +96,16 @@ def restore_user(*, user_id: UUID) -> UUID:
 
 
 def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
-    """Give a user a role, which the caller must hold every permission of; again changes nothing.
+    """Give a user a role, which the principal must have every permission of; again changes nothing.
 
     Raises NotFound, Invalid for an unknown role, Forbidden.
     """
     user = _get_user(user_id)
-    # Locked, so that nobody adds to the role between the check and the gift.
+    # Locked, so that no permission is added to the role between this check and the insert.
     found = get_referenced(Role, role, "role", for_update=True)
     principal.require(permissions_of_role(role), f"Giving the role {found.name}")
-    given = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
-    if db.session.execute(given.returning(UserRole.role_id)).one_or_none():
+    row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
+    if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
         audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
     return user.id
 
@@ -128,13 +128,13 @@ def set_password(
     *,
     user_id: UUID,
     password: str,
-    current_password: str | None,
+    current_password: str | None = None,
     principal: Principal,
     throttle: LoginThrottle,
 ) -> UUID:
-    """Set a password: one's own with the current one, another's by holding every permission that they hold.
+    """Set a password: one's own with the current one, another's by having every permission that they have.
 
-    Raises NotFound, Invalid for a wrong or missing current password, Forbidden, TooManyTries.
+    Raises NotFound, Invalid for a wrong or missing current password, Forbidden, TooManyAttempts.
     """
     user = _get_user(user_id)
     if principal.user_id == user.id:
@@ -143,7 +143,7 @@ def set_password(
         principal.require(permissions_of_user(user.id), "Setting this user's password")
     user.password_hash = hash_password(password)
     db.session.flush()
-    # That it was set is on record, never what it was.
+    # The audit log says that it was set, never what it was.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
 
@@ -165,12 +165,12 @@ def _audited(user: User) -> dict[str, str]:
 
 def _renew_hash(user: User, password: str) -> None:
     """Hash a password anew that has just proved right, where its hash was made at another cost."""
-    kept = user.password_hash
-    if kept is not None and needs_rehash(kept):
-        # Only in the place of the hash it was checked against: the password may have been changed meanwhile.
+    checked = user.password_hash
+    if checked is not None and needs_rehash(checked):
+        # It replaces only the hash that it was checked against: the password may have been changed meanwhile.
         db.session.execute(
             update(User)
-            .where(User.id == user.id, User.password_hash == kept)
+            .where(User.id == user.id, User.password_hash == checked)
             .values(password_hash=hash_password(password))
         )
 

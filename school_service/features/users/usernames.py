@@ -9,12 +9,12 @@ from itertools import chain, count
 
 from school_service.core.columns import NAME_LENGTH
 
-NAMELESS = "user"
-"""The username, numbered, of who has a name without a letter that can be written plainly."""
+FALLBACK_STEM = "user"
+"""The stem of a username for a name of which nothing can be written in plain letters."""
 # Leaves room for a number behind it.
-LONGEST_STEM = NAME_LENGTH - 10
+MAX_STEM_LENGTH = NAME_LENGTH - 10
 
-# What Unicode takes for letters of their own, those of Hausa and Kanuri first.
+# Letters that Unicode does not decompose, those of Hausa and Kanuri first.
 _PLAIN = str.maketrans(
     {
         "ɓ": "b",
@@ -45,7 +45,7 @@ def plain(name: str) -> str:
 def stem_of(first_name: str, last_name: str) -> str:
     """Make the username of somebody, before it is known whether it is taken: `adaeze.okafor`."""
     parts = [part for part in (plain(first_name), plain(last_name)) if part]
-    return ".".join(parts)[:LONGEST_STEM].rstrip(".") or NAMELESS
+    return ".".join(parts)[:MAX_STEM_LENGTH].rstrip(".") or FALLBACK_STEM
 
 
 def first_free(stem: str, taken: Container[str]) -> str:

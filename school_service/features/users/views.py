@@ -42,9 +42,9 @@ class Users(MethodView):
     @blp.requires(Permission.USERS_READ)
     @blp.returns_page(UserSchema)
     @blp.arguments(UserSearchSchema, location="query")
-    def get(self, wanted: dict[str, Any]) -> Any:
+    def get(self, filters: dict[str, Any]) -> Any:
         """List the users, or those whose name or username holds a text."""
-        return reads.search_users(wanted.get("search") or None)
+        return reads.users(filters.get("search") or None)
 
     @blp.requires(Permission.USERS_WRITE)
     @blp.arguments(NewUserSchema)
@@ -62,12 +62,12 @@ class Login(MethodView):
     @blp.answers(429)
     @blp.arguments(LoginSchema)
     @blp.returns(AuthUserSchema)
-    def post(self, asked: dict[str, Any]) -> Any:
+    def post(self, credentials: dict[str, Any]) -> Any:
         """Sign a user in by username and password; needs a token that may enter the school.
 
         Ten wrong passwords for a username within a minute, and it is refused for a while.
         """
-        return _auth_user(service.sign_in(**asked, throttle=_throttle()).id)
+        return _auth_user(service.sign_in(**credentials, throttle=_throttle()).id)
 
 
 @blp.route("/users/<uuid:id>")
@@ -110,9 +110,9 @@ class RolesOfUser(MethodView):
     @blp.requires(Permission.USERS_WRITE)
     @blp.arguments(RoleOfUserSchema)
     @blp.returns(UserSchema)
-    def put(self, wanted: dict[str, Any], id: UUID) -> Any:
+    def put(self, body: dict[str, Any], id: UUID) -> Any:
         """Give a user a role; needs every permission in it."""
-        return reads.user(service.give_role(user_id=id, role=wanted["role"], principal=current_principal()))
+        return reads.user(service.give_role(user_id=id, **body, principal=current_principal()))
 
 
 @blp.route("/users/<uuid:id>/roles/<uuid:roleId>")
@@ -134,14 +134,8 @@ class PasswordOfUser(MethodView):
     @blp.answers(429)
     @blp.arguments(PasswordSchema)
     @blp.returns(UserSchema)
-    def put(self, wanted: dict[str, Any], id: UUID) -> Any:
+    def put(self, passwords: dict[str, Any], id: UUID) -> Any:
         """Set a password: one's own with the current one, another's by holding every permission they hold."""
         return reads.user(
-            service.set_password(
-                user_id=id,
-                password=wanted["password"],
-                current_password=wanted.get("current_password"),
-                principal=current_principal(),
-                throttle=_throttle(),
-            )
+            service.set_password(user_id=id, **passwords, principal=current_principal(), throttle=_throttle())
         )

@@ -25,7 +25,7 @@ def body(taught, **fields):
     return {**BODY, "subject": taught.subject["id"], "term": taught.term["id"], **fields}
 
 
-def wanted(taught, **fields):
+def filters(taught, **fields):
     names = {"cohort": taught.cohort["id"], "subject": taught.subject["id"], "term": taught.term["id"]}
     return {**names, **fields}
 
@@ -51,7 +51,7 @@ def test_an_assessment_is_created_and_shown_without_its_description(api, make):
     shown = {name: value for name, value in body(taught).items() if name != "description"}
     assert made == {"id": made["id"], **shown}
     assert api.ok(api.get(f"/assessments/{made['id']}")) == made
-    assert page(api, wanted(taught)) == {
+    assert page(api, filters(taught)) == {
         "page_number": 0,
         "page_size": 50,
         "total_pages": 1,
@@ -65,7 +65,7 @@ def test_the_same_again_is_another_assessment(api, make):
 
     first, second = (api.ok(api.post("/assessments", body(taught))) for _ in range(2))
 
-    assert ids(api, wanted(taught)) == [first["id"], second["id"]]
+    assert ids(api, filters(taught)) == [first["id"], second["id"]]
 
 
 @pytest.mark.parametrize("points", [1, 0.01, 12.5, 99999.99, 1e2])
@@ -105,7 +105,7 @@ def test_other_points_are_refused_and_not_rounded(api, make, points):
     answer = api.request("POST", "/assessments", data=text, content_type="application/json")
 
     assert list(reasons(answer)) == ["total_points"]
-    assert ids(api, wanted(taught)) == []
+    assert ids(api, filters(taught)) == []
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_others_are_not_among_them(api, make):
     make.assessment(taught.subject, second)
     make.assessment(other_subject, taught.term)
 
-    assert ids(api, wanted(taught)) == []
-    assert ids(api, wanted(taught, cohort=make.cohort()["id"])) == []
-    assert ids(api, wanted(taught, subject=make.subject()["id"])) == []
+    assert ids(api, filters(taught)) == []
+    assert ids(api, filters(taught, cohort=make.cohort()["id"])) == []
+    assert ids(api, filters(taught, subject=make.subject()["id"])) == []
 
 
 def test_they_come_by_due_date_and_by_page(api, make):
@@ -199,9 +199,9 @@ def test_they_come_by_due_date_and_by_page(api, make):
     days = ["2025-11-03", "2025-10-01", "2025-12-24"]
     made = {day: make.assessment(taught.subject, taught.term, due_date=day) for day in days}
 
-    first = page(api, wanted(taught, pageSize=2))
-    last = page(api, wanted(taught, pageSize=2, pageNumber=1))
-    beyond = page(api, wanted(taught, pageSize=2, pageNumber=2))
+    first = page(api, filters(taught, pageSize=2))
+    last = page(api, filters(taught, pageSize=2, pageNumber=1))
+    beyond = page(api, filters(taught, pageSize=2, pageNumber=2))
 
     assert [one["id"] for one in first["data"] + last["data"]] == [made[day]["id"] for day in sorted(days)]
     assert (first["total"], first["total_pages"], beyond["total"], beyond["data"]) == (3, 2, 3, [])
@@ -210,7 +210,7 @@ def test_they_come_by_due_date_and_by_page(api, make):
 @pytest.mark.parametrize("name", ["cohort", "subject", "term"])
 def test_a_filter_is_needed_and_must_name_what_there_is(api, make, name):
     taught = make.taught(0)
-    query = wanted(taught)
+    query = filters(taught)
     del query[name]
 
     assert list(reasons(api.get("/assessments", query_string=query), "query")) == [name]
@@ -224,24 +224,24 @@ def test_the_list_costs_three_round_trips_however_long_it_is(api, make, messages
     for size in (2, 20):
         for _ in range(size):
             make.assessment(taught.subject, taught.term)
-        page(api, wanted(taught))
+        page(api, filters(taught))
         with messages() as sent:
-            page(api, wanted(taught))
+            page(api, filters(taught))
         assert len(sent) == 3, sent
 
 
 def test_a_deleted_assessment_is_gone_from_every_answer(api, make):
     taught = make.taught()
-    kept, gone = (make.assessment(taught.subject, taught.term) for _ in range(2))
+    remaining, gone = (make.assessment(taught.subject, taught.term) for _ in range(2))
     entries = {
         assessment["id"]: make.entry(assessment, taught.students[0], taught.cohort["id"])
-        for assessment in (kept, gone)
+        for assessment in (remaining, gone)
     }
-    left, lost = entries[kept["id"]], entries[gone["id"]]
+    left, lost = entries[remaining["id"]], entries[gone["id"]]
 
     assert api.ok(api.delete(f"/assessments/{gone['id']}")) == {"id": gone["id"], "deleted": True}
 
-    assert ids(api, wanted(taught)) == [kept["id"]]
+    assert ids(api, filters(taught)) == [remaining["id"]]
     assert api.ok(api.get("/gradebooks"))["data"] == [left]
     (line,) = api.ok(api.get(f"/scoresheets/{taught.subject['id']}/scoresheet"))
     assert line["gradebooks"] == [left]
@@ -289,7 +289,7 @@ def test_the_school_may_come_from_the_token(api, make):
     taught = make.taught(0)
     made = make.assessment(taught.subject, taught.term)
 
-    assert ids(api.using(school=None), wanted(taught)) == [made["id"]]
+    assert ids(api.using(school=None), filters(taught)) == [made["id"]]
 
 
 def test_the_other_school_has_its_own(api, make, other_api, make_other):
@@ -300,8 +300,8 @@ def test_the_other_school_has_its_own(api, make, other_api, make_other):
     assert other_api.delete(f"/assessments/{made['id']}").status_code == 404
     for field, value in (("subject", mine.subject["id"]), ("term", mine.term["id"])):
         assert list(reasons(other_api.post("/assessments", body(theirs, **{field: value})))) == [field]
-    for name, value in wanted(mine).items():
-        answer = other_api.get("/assessments", query_string=wanted(theirs, **{name: value}))
+    for name, value in filters(mine).items():
+        answer = other_api.get("/assessments", query_string=filters(theirs, **{name: value}))
         assert list(reasons(answer, "query")) == [name]
     assert other_api.using(school=api.school).get(f"/assessments/{made['id']}").status_code == 403
     assert api.ok(api.get(f"/assessments/{made['id']}")) == made

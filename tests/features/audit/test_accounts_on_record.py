@@ -62,9 +62,9 @@ def test_a_password_is_on_record_without_its_value(api, account, place):
 
 def test_a_role_and_its_permissions_are_on_record(api, make):
     role = make.role("read:users", "write:users", name="Clerk", avatar=3)
-    kept = [permission["id"] for permission in role["permissions"] if permission["access"] == "read"]
+    remaining = [permission["id"] for permission in role["permissions"] if permission["access"] == "read"]
     for _ in range(2):
-        api.ok(api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": kept}))
+        api.ok(api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": remaining}))
 
     assert on_record(api, "role", role["id"]) == [
         ("create", None, {"name": "Clerk", "avatar": 3}),
@@ -136,8 +136,8 @@ def test_a_client_acts_under_its_id(api, tenancy):
             connection, client_id=client, school_ids=[api.school], permissions=["write:roles"]
         )
     try:
-        asked = {"client_id": client, "client_secret": secret, "audience": "school-service"}
-        token = api.ok(api.post("/auth/oauth/token", {**asked, "grant_type": "client_credentials"}))
+        credentials = {"client_id": client, "client_secret": secret, "audience": "school-service"}
+        token = api.ok(api.post("/auth/oauth/token", {**credentials, "grant_type": "client_credentials"}))
         caller = api.using(token=token["access_token"])
         caller.ok(caller.post("/roles", {"name": "Made by a machine", "avatar": 1}))
     finally:

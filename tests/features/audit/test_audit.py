@@ -30,12 +30,12 @@ def made(new=None):
     return Change(uuid4(), None, {"score": 1} if new is None else new)
 
 
-def page(api, **wanted):
-    return api.ok(api.get("/audit", query_string=wanted))
+def page(api, **filters):
+    return api.ok(api.get("/audit", query_string=filters))
 
 
-def listed(api, **wanted):
-    return page(api, **wanted)["data"]
+def listed(api, **filters):
+    return page(api, **filters)["data"]
 
 
 def test_an_entry_shows_what_was_changed_by_whom_and_when(api, write):
@@ -134,11 +134,11 @@ def test_entries_are_found_by_kind_record_and_actor(api, make, write):
     assert page(api, entity="metric", id=str(score.entity_id))["total"] == 0
 
 
-@pytest.mark.parametrize("wanted", [{"entity": "planet"}, {"id": str(uuid4())}, {"actor": "nobody's"}])
-def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, wanted):
+@pytest.mark.parametrize("filters", [{"entity": "planet"}, {"id": str(uuid4())}, {"actor": "nobody's"}])
+def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, filters):
     write("gradebook", made())
 
-    assert page(api, **wanted) == {
+    assert page(api, **filters) == {
         "page_number": 0,
         "page_size": 50,
         "total_pages": 0,
@@ -148,7 +148,7 @@ def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, wanted):
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "filters",
     [
         {"id": "7"},
         {"id": ""},
@@ -161,8 +161,8 @@ def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, wanted):
         {"pageNumber": -1},
     ],
 )
-def test_what_is_no_filter_is_refused(api, wanted):
-    assert api.get("/audit", query_string=wanted).status_code == 422
+def test_what_is_no_filter_is_refused(api, filters):
+    assert api.get("/audit", query_string=filters).status_code == 422
 
 
 def test_the_other_school_has_its_own_log(api, other_api, write):

@@ -9,12 +9,12 @@ import pytest
 from tests.threads import run_concurrently
 
 
-def page(api, **wanted):
-    return api.ok(api.get("/cohort-subjects", query_string=wanted))
+def page(api, **filters):
+    return api.ok(api.get("/cohort-subjects", query_string=filters))
 
 
-def found(api, **wanted):
-    return [subject["id"] for subject in page(api, **wanted)["data"]]
+def found(api, **filters):
+    return [subject["id"] for subject in page(api, **filters)["data"]]
 
 
 def test_a_cohort_subject_is_created_listed_and_shown(api, make):
@@ -105,11 +105,11 @@ def test_an_unknown_filter_names_itself(api, make, make_other, name):
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "filters",
     [{"batch": "A"}, {"base": ""}, {"session": ""}, {"session": "\0"}, {"pageSize": 0}, {"pageNumber": "x"}],
 )
-def test_what_is_no_filter_is_refused(api, wanted):
-    assert api.get("/cohort-subjects", query_string=wanted).status_code == 422
+def test_what_is_no_filter_is_refused(api, filters):
+    assert api.get("/cohort-subjects", query_string=filters).status_code == 422
 
 
 @pytest.mark.parametrize("member", ["cohort_id", "subject_id"])
@@ -195,10 +195,10 @@ def test_the_list_costs_three_round_trips_however_long_it_is(api, make, messages
     for size in (2, 20):
         for _ in range(size):
             make.cohort_subject(cohort)
-        for wanted, cost in (({}, 3), ({"batch": cohort["id"]}, 3)):
-            page(api, **wanted)
+        for filters, cost in (({}, 3), ({"batch": cohort["id"]}, 3)):
+            page(api, **filters)
             with messages() as sent:
-                page(api, **wanted)
+                page(api, **filters)
             assert len(sent) == cost, sent
 
 

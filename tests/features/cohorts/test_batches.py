@@ -97,7 +97,7 @@ def test_many_at_once_leave_no_gap_between_numbers(committing):
     api, cohorts = committing.api, [committing.cohort() for _ in range(4)]
 
     def add(number):
-        # Five names for each cohort, each of them asked for twice where the numbers allow it.
+        # Five names for each cohort, each of them requested twice where the numbers allow it.
         return api.using().post(
             f"/cohorts/{cohorts[number % 4]['id']}/batches", {"name": f"Arm {number % 12}"}
         )

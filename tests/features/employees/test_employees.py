@@ -87,12 +87,12 @@ class TestCreating:
 
         with in_transaction(SchoolBinding(place.id)):
             contact = db.session.get(Contact, UUID(made["contact"]))
-            kept = {name: getattr(contact, name) for name in body["contact"]}
+            stored = {name: getattr(contact, name) for name in body["contact"]}
             owner = str(contact.owner_id)
-        assert (kept, owner) == (body["contact"], make.account_of(made)["id"])
+        assert (stored, owner) == (body["contact"], make.account_of(made)["id"])
 
     @pytest.mark.parametrize("number", [0, 7, -1, 2**31 - 1, -(2**31)])
-    def test_the_numbers_of_the_callers_own_are_kept_and_link_nothing(self, api, make, place, number):
+    def test_the_numbers_of_the_clients_own_are_stored_and_link_nothing(self, api, make, place, number):
         body = make.employee_body()
         for nested in ("bank_details", "next_of_kin"):
             body[nested]["employee"] = number
@@ -187,15 +187,15 @@ class TestReading:
     """GET /employees and what lies below it."""
 
     def test_they_are_listed_by_last_name_first_name_and_id(self, api, make):
-        wanted = [("Bello", "Aisha"), ("Adeyemi", "Tunde"), ("Bello", "Aisha"), ("Adeyemi", "Bola")]
-        for last_name, first_name in wanted:
+        people = [("Bello", "Aisha"), ("Adeyemi", "Tunde"), ("Bello", "Aisha"), ("Adeyemi", "Bola")]
+        for last_name, first_name in people:
             make.employee(last_name=last_name, first_name=first_name)
 
         shown = listed(api)
 
         keys = [(one["last_name"], one["first_name"], one["id"]) for one in shown]
         assert keys == sorted(keys)
-        assert [key[:2] for key in keys] == sorted(wanted)
+        assert [key[:2] for key in keys] == sorted(people)
 
     def test_the_other_school_has_its_own(self, api, other_api, make, make_other):
         made, other = make.employee(), make_other.employee()
@@ -266,9 +266,9 @@ def insert_many(place, like, count):
     numbers = range(count)
     users, contacts, employees = ([uuid4() for _ in numbers] for _ in range(3))
     dates = {name: datetime.fromisoformat(like[name]).date() for name in ("dob", "join_date")}
-    kept = {name: like[name] for name in ("title", "marital_status", "blood_group", "religion", "status")}
+    copied = {name: like[name] for name in ("title", "marital_status", "blood_group", "religion", "status")}
     ids = ("lga", "state", "nationality", "department", "category", "position")
-    common = {**dates, **kept, **{f"{name}_id": UUID(like[name]) for name in ids}}
+    common = {**dates, **copied, **{f"{name}_id": UUID(like[name]) for name in ids}}
     address = {"phone_number": "+234 803 123 4567", "physical_address": "Surulere"}
     rows = {
         User: [
@@ -331,14 +331,14 @@ class TestDeleting:
             assert api.get(f"/employees/{made['id']}{path}").status_code == 404
         assert api.delete(f"/employees/{made['id']}").status_code == 404
 
-    def test_the_records_are_kept(self, api, make, place):
+    def test_the_records_stay(self, api, make, place):
         made = make.employee()
         before = datetime.now(UTC)
         api.ok(api.delete(f"/employees/{made['id']}"))
 
         with in_transaction(SchoolBinding(place.id)):
             deleted_at = db.session.get(Employee, UUID(made["id"])).deleted_at
-            kept = [
+            remaining = [
                 db.session.get(model, UUID(made[name]))
                 for model, name in (
                     (BankAccount, "bank_details"),
@@ -347,7 +347,7 @@ class TestDeleting:
                 )
             ]
         assert before - timedelta(seconds=1) <= deleted_at <= datetime.now(UTC)
-        assert None not in kept
+        assert None not in remaining
 
     def test_the_account_is_deleted_with_them_and_its_tokens_stop_at_once(self, api, make):
         made = make.employee()

@@ -220,26 +220,26 @@ def test_who_was_born_after_joining_is_refused(api, body, nothing_left):
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"),
+    ("path", "name"),
     [("department", "department"), ("category", "employee category"), ("position", "position")],
 )
-def test_an_unknown_setting_is_refused(api, body, make_other, path, kind, nothing_left):
+def test_an_unknown_setting_is_refused(api, body, make_other, path, name, nothing_left):
     theirs = make_other.employee_body()
-    of_other_kinds = [body[name] for name in IDS if name != path]
+    of_others = [body[other] for other in IDS if other != path]
 
-    for unknown in (str(uuid4()), theirs[path], *of_other_kinds):
-        assert reasons(api.post("/employees", changed(body, path, unknown)), path) == [f"no such {kind}"]
+    for unknown in (str(uuid4()), theirs[path], *of_others):
+        assert reasons(api.post("/employees", changed(body, path, unknown)), path) == [f"no such {name}"]
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"),
+    ("path", "name"),
     [("lga", "local government area"), ("state", "state"), ("nationality", "nationality")],
 )
-def test_an_unknown_origin_is_refused(api, body, path, kind, nothing_left):
-    of_other_kinds = [body[name] for name in IDS if name != path]
+def test_an_unknown_origin_is_refused(api, body, path, name, nothing_left):
+    of_others = [body[other] for other in IDS if other != path]
 
-    for unknown in (str(uuid4()), *of_other_kinds):
-        assert reasons(api.post("/employees", changed(body, path, unknown)), path) == [f"no such {kind}"]
+    for unknown in (str(uuid4()), *of_others):
+        assert reasons(api.post("/employees", changed(body, path, unknown)), path) == [f"no such {name}"]
 
 
 def test_every_unknown_origin_is_named(api, body, nothing_left):
@@ -298,12 +298,12 @@ def registry(rehearsed):
     return db.engines["registry"]
 
 
-def test_the_registry_is_asked_once(api, body, registry):
+def test_the_registry_is_queried_once(api, body, registry):
     api.ok(api.post("/employees", body))
-    asked = []
+    statements = []
 
     def note(_connection, _cursor, statement, *_others):
-        asked.append(statement)
+        statements.append(statement)
 
     event.listen(registry, "before_cursor_execute", note)
     try:
@@ -311,7 +311,7 @@ def test_the_registry_is_asked_once(api, body, registry):
     finally:
         event.remove(registry, "before_cursor_execute", note)
 
-    assert len(asked) == 1, asked
+    assert len(statements) == 1, statements
 
 
 def test_while_the_registry_is_busy_it_is_503_and_then_it_works(
@@ -343,7 +343,7 @@ def test_while_the_registry_is_away_it_is_503(api, body, registry, nothing_left)
     assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
 
 
-def test_after_its_connections_died_the_registry_is_asked_all_the_same(committing, tenancy):
+def test_after_its_connections_died_the_registry_is_queried_all_the_same(committing, tenancy):
     body = committing.employee_body()
     committing.api.ok(committing.api.post("/employees", body))
     with tenancy.admin.begin() as connection:
@@ -370,9 +370,9 @@ def test_a_fault_in_the_middle_leaves_nothing_behind(committing, tenancy, table)
             connection.exec_driver_sql(f'SET search_path TO "{schema}"')
             return dict(connection.execute(text(COUNT)).mappings().one())
 
-    def change(words):
+    def change(action):
         with tenancy.admin.begin() as connection:
-            connection.exec_driver_sql(f'ALTER TABLE "{schema}".{table} {words}')
+            connection.exec_driver_sql(f'ALTER TABLE "{schema}".{table} {action}')
 
     before = count()
     # What is inserted here fails, and nowhere else.

@@ -71,7 +71,7 @@ def test_what_is_refused_is_not_logged(committing, every_logger):
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
-        # PostgreSQL's own words then hold the whole row, …
+        # PostgreSQL's own message then contains the whole row, …
         (["ADD COLUMN lacking text DEFAULT ''", "ADD CONSTRAINT refused CHECK (lacking <> '')"], 422),
         (["ADD COLUMN lacking text NOT NULL DEFAULT ''", "ALTER COLUMN lacking DROP DEFAULT"], 422),
         # … or the part of the statement where it stumbled.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from school_service.features.users.usernames import LONGEST_STEM
+from school_service.features.users.usernames import MAX_STEM_LENGTH
 from tests.threads import run_concurrently
 
 
@@ -67,10 +67,10 @@ def test_the_nameless_get_numbers(make):
 def test_the_longest_names_have_room_for_a_number(make):
     first, second = usernames(make, 2, first_name="a" * 120, last_name="b" * 120)
 
-    assert (first, second) == ("a" * LONGEST_STEM, "a" * LONGEST_STEM + "2")
+    assert (first, second) == ("a" * MAX_STEM_LENGTH, "a" * MAX_STEM_LENGTH + "2")
     assert len(second) <= 120
-    cut_at_the_dot = make.employee(first_name="c" * (LONGEST_STEM - 1), last_name="d")["username"]
-    assert cut_at_the_dot == "c" * (LONGEST_STEM - 1)
+    cut_at_the_dot = make.employee(first_name="c" * (MAX_STEM_LENGTH - 1), last_name="d")["username"]
+    assert cut_at_the_dot == "c" * (MAX_STEM_LENGTH - 1)
 
 
 def test_the_other_schools_names_are_its_own(make, make_other):

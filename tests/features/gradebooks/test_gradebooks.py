@@ -37,9 +37,9 @@ def logged(api, entry_id):
     return [(change["action"], change["old"], change["new"]) for change in found]
 
 
-def reasons(answer, place="json"):
+def reasons(answer, location="json"):
     assert answer.status_code == 422, answer.get_data(as_text=True)
-    return answer.get_json()["errors"][place]
+    return answer.get_json()["errors"][location]
 
 
 def test_a_score_is_entered_and_shown(api, taught, assessment):

@@ -9,7 +9,7 @@ from typing import Any
 from openpyxl import Workbook
 from werkzeug.test import TestResponse
 
-from school_service.seed import defaults as usual
+from school_service.seed import defaults
 from tests.client import ApiClient
 from tests.factories import Factory
 from tests.features.scoresheets.sheets import opened, sheet_of
@@ -17,7 +17,7 @@ from tests.sheets.workbooks import saved
 
 AFFECTIVE, PSYCHOMOTOR = "AFFECTIVE", "PSYCHOMOTOR"
 STUDENT = ("admission_number", "first_name", "last_name")
-TRAITS = usual.TRAITS[PSYCHOMOTOR]
+TRAITS = defaults.TRAITS[PSYCHOMOTOR]
 
 Scores = Mapping[str, Any]
 
@@ -39,9 +39,9 @@ class Observed:
             make.enrolled(self.cohort, *made)
 
     def download(self, api: ApiClient | None = None, **query: Any) -> TestResponse:
-        """Ask for the sheet to fill in; `query` overrides what is asked for, None leaves it out."""
-        asked = {"batchId": self.batch, "term": self.term["term"], "metric_type": self.metric_type, **query}
-        return (api or self.api).get("/metrics/download-sheet", query_string=without_none(asked))
+        """Download the sheet to fill in; `query` overrides parameters, None leaves one out."""
+        query = {"batchId": self.batch, "term": self.term["term"], "metric_type": self.metric_type, **query}
+        return (api or self.api).get("/metrics/download-sheet", query_string=without_none(query))
 
     def workbook(self, **query: Any) -> Workbook:
         """Download the sheet to fill in and open it."""
@@ -93,15 +93,15 @@ class Observed:
 
     def scores(self) -> dict[str, dict[str, Any]]:
         """The scores of the term and type, by admission number."""
-        wanted = (self.term["term"], self.metric_type)
+        own = (self.term["term"], self.metric_type)
         return {
             record["admission_number"]: record["metric_scores"]
             for record in self.records()
-            if (record["term"], record["metric_type"]) == wanted
+            if (record["term"], record["metric_type"]) == own
         }
 
     def log(self) -> list[tuple[str, Any, Any]]:
-        """What the audit log holds of metrics, newest first."""
+        """What the audit log has of metrics, newest first."""
         found = self.api.ok(self.api.get("/audit", query_string={"entity": "metric", "pageSize": 1000}))
         return [(change["action"], change["old"], change["new"]) for change in found["data"]]
 
@@ -109,15 +109,15 @@ class Observed:
 def fill(workbook: Workbook, scores: Mapping[str, Scores]) -> bytes:
     """Write scores into a downloaded sheet, by admission number and by trait."""
     sheet = workbook["Metrics"]
-    places = {cell.value: cell.column for cell in sheet[1]}
+    columns = {cell.value: cell.column for cell in sheet[1]}
     for row in sheet.iter_rows(min_row=2):
         for trait, score in scores.get(row[0].value, {}).items():
-            sheet.cell(row[0].row, places[trait]).value = score
+            sheet.cell(row[0].row, columns[trait]).value = score
     return saved(workbook)
 
 
 def by_sheet(scores: Scores, name: str = "metrics.xlsx") -> dict[str, Any]:
-    """What the audit log holds of scores that came by a sheet."""
+    """What the audit log has of scores that came by a sheet."""
     return {"score": scores, "source": "sheet", "file_name": name}
 
 

@@ -18,7 +18,7 @@ def add(api, name="curiosity", metric_type="AFFECTIVE"):
     return api.post(PATH, {"name": name, "metric_type": metric_type})
 
 
-def test_a_new_school_has_the_usual_ones_by_type_and_position(api):
+def test_a_new_school_has_the_default_ones_by_type_and_position(api):
     assert listed(api) == [
         (metric_type, position, name)
         for metric_type in ("AFFECTIVE", "PSYCHOMOTOR")
@@ -104,7 +104,7 @@ def test_the_other_school_has_its_own(api, other_api):
     assert add(other_api.using(school=api.school)).status_code == 403
 
 
-def test_they_cost_three_messages(api, messages):
+def test_they_cost_three_round_trips(api, messages):
     with messages() as sent:
         listed(api)
 

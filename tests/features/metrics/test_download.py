@@ -75,7 +75,7 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(seen):
         assert (rule.showErrorMessage, rule.allow_blank) == (True, True)
 
 
-def test_its_header_and_its_names_stay_in_sight_and_its_columns_are_wide_enough(seen):
+def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(seen):
     sheet = seen.workbook()["Metrics"]
 
     assert sheet.freeze_panes == "D2"
@@ -159,7 +159,7 @@ def test_a_trait_may_have_any_name(api, make, name):
     assert sheet.cell(2, sheet.max_column).value is None
     sheet.cell(2, sheet.max_column).value = 4
 
-    # Excel takes a workbook for broken in which the title of a message has more than 32 characters.
+    # To Excel a workbook is broken in which the title of a message has more than 32 characters.
     assert all(len(rule.errorTitle) <= 32 for rule in sheet.data_validations.dataValidation)
     assert counts(seen.upload(answer.data)) == (3, 0, 0, 1, 2)
     assert counts(seen.upload(saved(workbook))) == (3, 0, 1, 0, 2)

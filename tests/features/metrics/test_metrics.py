@@ -50,8 +50,8 @@ def test_they_come_by_name_number_term_and_type(make):
 
     shown = [(one["admission_number"], one["term"], one["metric_type"]) for one in seen.records()]
 
-    kinds = [(term, kind) for term in ("FIRST", "SECOND") for kind in ("AFFECTIVE", "PSYCHOMOTOR")]
-    assert shown == [(number, *kind) for number in ("1", "4", "2", "3") for kind in kinds]
+    of_student = [(term, name) for term in ("FIRST", "SECOND") for name in ("AFFECTIVE", "PSYCHOMOTOR")]
+    assert shown == [(number, *one) for number in ("1", "4", "2", "3") for one in of_student]
 
 
 def affective(api):
@@ -128,7 +128,7 @@ def test_the_other_school_has_its_own(api, other_api, make, make_other):
     assert api.using(school=None).get(path).status_code == 400
 
 
-def test_they_cost_three_messages_however_many(make, messages):
+def test_they_cost_three_round_trips_however_many(make, messages):
     costs = []
     for size in (1, 40):
         seen = Observed(make, 0)
@@ -143,11 +143,11 @@ def test_they_cost_three_messages_however_many(make, messages):
     assert costs == [3, 3]
 
 
-def test_they_hold_a_cohort_in_its_session(api, make, place):
+def test_they_tie_a_cohort_to_its_session(api, make, place):
     seen = Observed(make)
     counts(seen.send({"A/1": {"painting": 2}}))
     with in_transaction(SchoolBinding(place.id)):
-        # Enrollments hold it too; without them, what was entered does.
+        # Enrollments tie it too; without them, the records do.
         db.session.execute(delete(Enrollment).where(Enrollment.cohort_id == seen.cohort["id"]))
 
     path = f"/cohorts/{seen.cohort['id']}"

@@ -165,7 +165,7 @@ def test_an_unknown_batch_is_named(make_other, seen):
     assert seen.records() == []
 
 
-# What the sheet says of itself
+# The details
 
 
 def test_the_sheet_of_another_batch_is_refused(make, seen):
@@ -246,7 +246,7 @@ def test_an_unknown_metric_type_is_refused(seen):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "errors"),
     [
         (lambda header: header[1:], [("admission_number", "required")]),
         (lambda header: header[:-1], [("handling tools", "required")]),
@@ -263,17 +263,17 @@ def test_an_unknown_metric_type_is_refused(seen):
         ),
     ],
 )
-def test_a_column_too_many_missing_or_there_twice_is_refused(seen, change, told):
+def test_a_column_too_many_missing_or_there_twice_is_refused(seen, change, errors):
     header = change([*STUDENT, *TRAITS])
 
     answer = seen.upload(seen.sheet_of(("A/1", "Ada", "Eze", 4), header=header or [None]))
 
     row = 1 if header else 2
-    assert bad_rows(answer)[-len(told) :] == [(row, *one) for one in told]
+    assert bad_rows(answer)[-len(errors) :] == [(row, *one) for one in errors]
     assert seen.records() == []
 
 
-def test_a_trait_of_the_other_type_is_told_from_none_at_all(seen):
+def test_a_trait_of_the_other_type_is_distinguished_from_none_at_all(seen):
     answer = seen.upload(seen.sheet_of(header=(*STUDENT, *TRAITS, "punctuality", "remarks")))
 
     messages = [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
@@ -287,7 +287,7 @@ def test_a_sheet_downloaded_before_a_trait_was_added_lacks_its_column(api, seen)
     assert bad_rows(seen.upload(content)) == [(1, "sewing", "required")]
 
 
-def test_at_most_200_unknown_columns_are_told(seen):
+def test_at_most_200_unknown_columns_are_reported(seen):
     header = (*STUDENT, *TRAITS, *(f"column {number}" for number in range(300)))
 
     assert len(bad_rows(seen.upload(seen.sheet_of(header=header)))) == 200
@@ -317,7 +317,7 @@ def test_anything_else_is_not(seen, cell):
 # Rows
 
 
-def test_every_bad_row_is_told_and_nothing_is_stored(api, make, seen):
+def test_every_bad_row_is_reported_and_nothing_is_stored(api, make, seen):
     make.student(admission_number="C/1")
     arm = make.batch(seen.cohort)["id"]
     make.enrolled(seen.cohort, make.student(admission_number="B/1"), batch=arm)
@@ -364,13 +364,13 @@ def test_every_bad_row_is_told_and_nothing_is_stored(api, make, seen):
     assert (seen.records(), seen.log()) == ([], [])
 
 
-def test_at_most_200_bad_rows_are_told(seen):
+def test_at_most_200_bad_rows_are_reported(seen):
     sent = ((f"X/{number}", None, None, 1) for number in range(300))
 
     assert len(bad_rows(seen.upload(seen.sheet_of(*sent)))) == 200
 
 
-def test_who_was_enrolled_meanwhile_is_taken(make, seen):
+def test_who_was_enrolled_meanwhile_is_matched(make, seen):
     workbook = seen.workbook()
     make.enrolled(seen.cohort, make.student(admission_number="A/4"))
     workbook["Metrics"].append(("A/4", None, None, 5))
@@ -446,9 +446,9 @@ def test_uploads_at_once_end_as_one_after_the_other(committing):
             seen.send(dict.fromkeys(seen.students, scores), name=f"{turn}.xlsx", api=seen.api.using())
         )
 
-    told = run_concurrently(5, send)
+    done = run_concurrently(5, send)
 
-    assert sorted(told) == [(4, 0, 4, 0, 0)] * 4 + [(4, 4, 0, 0, 0)]
+    assert sorted(done) == [(4, 0, 4, 0, 0)] * 4 + [(4, 4, 0, 0, 0)]
     log = seen.log()
     assert len(log) == 20
     assert list(seen.scores().values()) == [log[0][2]["score"]] * 4
@@ -480,8 +480,8 @@ def test_an_upload_of_each_arm_while_students_move_between_them_loses_nothing(co
 
     assert answers[:2] == [[200] * 3] * 2
     # Refused where the students are in the other arm, and never for any other reason.
-    assert {status for told in answers[2:] for status in told} <= {200, 422}
-    uploads = sum(told.count(200) for told in answers[2:])
+    assert {status for statuses in answers[2:] for status in statuses} <= {200, 422}
+    uploads = sum(statuses.count(200) for statuses in answers[2:])
     records = [*seen.records(), *seen.records(arm)]
     assert len(records) == (6 if uploads else 0)
     log = seen.log()

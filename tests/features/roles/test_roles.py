@@ -97,16 +97,16 @@ class TestCreatingARole:
 
 
 class TestShowingRoles:
-    def test_a_new_school_has_the_usual_roles(self, api):
+    def test_a_new_school_has_the_default_roles(self, api):
         roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
 
         assert set(roles) == {"Administrator", "Bursar", "Registrar", "Teacher", "Viewer"}
         assert set(map(named, roles["Administrator"]["permissions"])) == set(Permission)
         for name in ("Bursar", "Registrar", "Teacher", "Viewer"):
-            held = set(map(named, roles[name]["permissions"]))
-            assert held
-            assert held < set(Permission)
-            assert "write:roles" not in held
+            granted = set(map(named, roles[name]["permissions"]))
+            assert granted
+            assert granted < set(Permission)
+            assert "write:roles" not in granted
 
     def test_they_are_listed_by_name_each_with_its_permissions(self, api, make):
         make.role(name="Zookeeper")
@@ -258,7 +258,7 @@ class TestSettingPermissions:
         api = ApiClient(app, document, place.admin_token, place.id)
         ids = [permission["id"] for permission in api.ok(api.get("/permissions"))]
         role = api.ok(api.post("/roles", {"name": "Cook", "avatar": 1}))
-        # No two of these wishes share a permission: any mixture of two would show.
+        # No two of these requests have a permission in common: any mixture of two would show.
         wishes = [ids[number::8] for number in range(8)]
 
         answers = run_concurrently(8, lambda number: set_permissions(api.using(), role, *wishes[number]))
@@ -270,7 +270,7 @@ class TestSettingPermissions:
         assert left in [set(wish) for wish in wishes]
 
     def test_giving_a_role_and_adding_to_it_at_once_gives_nobody_too_much(self, app, document, tenancy):
-        """Whoever gives it holds what was in it when it was given, or is refused."""
+        """Whoever gives it has what was in it when it was given, or is refused."""
         place = make_place(app, tenancy, "Barewa College, Zaria")
         api = ApiClient(app, document, place.admin_token, place.id)
         ids = {named(permission): permission["id"] for permission in api.ok(api.get("/permissions"))}
@@ -318,12 +318,12 @@ class TestPermissions:
         made = api.ok(api.post("/permissions", {"section": "canteen", "access": "read"}))
 
         roles = {role["name"]: role["permissions"] for role in api.ok(api.get("/roles"))}
-        assert [name for name, held in roles.items() if made in held] == ["Administrator"]
+        assert [name for name, granted in roles.items() if made in granted] == ["Administrator"]
         assert (
             made
             in api.ok(api.post("/users/login", {"username": "admin", "password": PASSWORD}))["permissions"]
         )
-        # Only whoever holds a permission may give it.
+        # Only whoever has a permission may give it.
         role = api.ok(api.post("/roles", {"name": "Cook", "avatar": 1}))
         assert api.ok(set_permissions(api, role, made["id"]))["permissions"] == [made]
 

@@ -61,8 +61,8 @@ def upload(
 def counts(answer: TestResponse) -> tuple[int, ...]:
     """Give what an upload did: rows, created, updated, unchanged, blank."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
-    told = answer.get_json()
-    return tuple(told[name] for name in ("rows", "created", "updated", "unchanged", "blank"))
+    done = answer.get_json()
+    return tuple(done[name] for name in ("rows", "created", "updated", "unchanged", "blank"))
 
 
 def bad_rows(answer: TestResponse) -> list[tuple[int, str, str]]:

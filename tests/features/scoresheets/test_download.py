@@ -42,8 +42,8 @@ def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(api, exam):
 def test_its_order_is_that_of_the_score_sheet(api, exam):
     answer = api.ok(api.get(f"/scoresheets/{exam['subject']}/scoresheet"))
 
-    wanted = [line["student"]["admission_number"] for line in answer]
-    assert [row[0] for row in rows(download(api, exam)["Scores"])[1:]] == wanted
+    expected = [line["student"]["admission_number"] for line in answer]
+    assert [row[0] for row in rows(download(api, exam)["Scores"])[1:]] == expected
 
 
 def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
@@ -58,7 +58,7 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
     assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("D2:D4", True, True)
 
 
-def test_its_header_stays_in_sight_and_its_columns_are_wide_enough(api, exam):
+def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
     sheet = download(api, exam)["Scores"]
 
     assert sheet.freeze_panes == "A2"

@@ -1,4 +1,4 @@
-"""A server that is killed while it enters a score sheet."""
+"""A server that is killed while it stores a score sheet."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
         ThreadPoolExecutor() as threads,
         tenancy.admin.connect() as watching,
     ):
-        with tenancy.admin.begin() as holding:
+        with tenancy.admin.begin() as locking:
             # The scores are written before the audit log, where the upload now has to wait.
-            holding.execute(text(f"LOCK TABLE {log} IN SHARE MODE"))
+            locking.execute(text(f"LOCK TABLE {log} IN SHARE MODE"))
             answer = threads.submit(send, service, assessment, content, committing.api)
 
             def blocked():

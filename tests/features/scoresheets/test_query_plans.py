@@ -30,11 +30,11 @@ LARGE = {
 }
 
 # Twenty sessions of eight cohorts, each of eight students and ten subjects with four assessments a year, metrics
-# of both types in both terms, and others who have left long ago. Ids are the hashes of words that tell them apart.
+# of both types in both terms, and others who have left long ago. Ids are the hashes of texts that tell them apart.
 SCHOOL = """
 SET LOCAL search_path TO {schema};
-CREATE FUNCTION pg_temp.key(VARIADIC words text[]) RETURNS uuid IMMUTABLE LANGUAGE sql
-    AS $$ SELECT md5(array_to_string(words, '/'))::uuid $$;
+CREATE FUNCTION pg_temp.key(VARIADIC texts text[]) RETURNS uuid IMMUTABLE LANGUAGE sql
+    AS $$ SELECT md5(array_to_string(texts, '/'))::uuid $$;
 CREATE TEMPORARY TABLE a_session ON COMMIT DROP AS SELECT y::text AS y FROM generate_series(2001, 2020) y;
 CREATE TEMPORARY TABLE a_cohort ON COMMIT DROP AS
     SELECT y, c::text AS c, pg_temp.key('cohort', y, c::text) AS id FROM a_session, generate_series(1, 8) c;
@@ -116,11 +116,11 @@ READS = {
     "entries of a batch": (lambda ids: gradebooks.entries(ids.cohort), rendering._page),
     "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._one),
     "assessments": (
-        lambda ids: assessments.assessments(ids.cohort, ids.taught, ids.term),
+        lambda ids: assessments.assessments_of_subject(ids.cohort, ids.taught, ids.term),
         rendering._page,
     ),
     "assessments by base subject": (
-        lambda ids: assessments.assessments(ids.cohort, ids.subject, ids.term),
+        lambda ids: assessments.assessments_of_subject(ids.cohort, ids.subject, ids.term),
         rendering._page,
     ),
     "subjects of a cohort": (lambda ids: cohort_subjects.cohort_subjects(ids.cohort), rendering._page),

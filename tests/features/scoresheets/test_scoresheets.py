@@ -23,14 +23,14 @@ def test_it_shows_who_takes_the_subject_by_name_with_their_scores(api, make):
     shown = sheet(api, subject)
 
     assert shown == [
-        {"student": told(made[3]), "gradebooks": []},
-        {"student": told(made[0]), "gradebooks": [entry]},
-        {"student": told(made[2]), "gradebooks": []},
-        {"student": told(made[1]), "gradebooks": []},
+        {"student": identity(made[3]), "gradebooks": []},
+        {"student": identity(made[0]), "gradebooks": [entry]},
+        {"student": identity(made[2]), "gradebooks": []},
+        {"student": identity(made[1]), "gradebooks": []},
     ]
 
 
-def told(student):
+def identity(student):
     return {name: student[name] for name in ("id", "first_name", "last_name", "admission_number")}
 
 
@@ -54,11 +54,11 @@ def test_scores_come_by_category_and_then_by_due_date(api, make):
     (line,) = sheet(api, taught.subject)
 
     order = ("CA1", "CA2", "CA3", "EXAM", "FIRST_TERM", "SECOND_TERM", "THIRD_TERM")
-    wanted = sorted(made, key=lambda key: (order.index(key[0]), key[1]))
-    assert line["gradebooks"] == [made[key] for key in wanted]
+    in_order = sorted(made, key=lambda key: (order.index(key[0]), key[1]))
+    assert line["gradebooks"] == [made[key] for key in in_order]
 
 
-def test_it_holds_all_arms_of_the_cohort(api, make):
+def test_it_has_all_arms_of_the_cohort(api, make):
     taught = make.taught()
     make.enrolled(taught.cohort, batch=make.batch(taught.cohort)["id"])
 

@@ -99,7 +99,7 @@ def test_every_change_is_in_the_audit_log_with_the_files_name(make, exam):
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "stored"),
     [
         ("C:/marks/a.xlsx", "C--marks-a.xlsx"),
         ("../a.xlsx", "-a.xlsx"),
@@ -109,10 +109,10 @@ def test_every_change_is_in_the_audit_log_with_the_files_name(make, exam):
         ("\u0300.xlsx", "\u0300.xlsx"),
     ],
 )
-def test_the_files_name_may_be_anything(exam, sent, kept):
+def test_the_files_name_may_be_anything(exam, sent, stored):
     counts(exam.upload(sheet_of(row("A/1", 1)), sent))
 
-    assert exam.log() == [("create", None, by_sheet(1, kept))]
+    assert exam.log() == [("create", None, by_sheet(1, stored))]
 
 
 def test_a_score_is_of_the_batch_that_the_student_is_in(make, exam):
@@ -217,7 +217,7 @@ def test_a_formula_counts_by_its_stored_value(exam, cell, outcome):
 # What is refused
 
 
-def test_every_bad_row_is_told_and_nothing_is_stored(make, exam):
+def test_every_bad_row_is_reported_and_nothing_is_stored(make, exam):
     make.student(admission_number="C/1")
     sent = [
         row("A/1", 10),
@@ -257,12 +257,12 @@ def test_every_bad_row_is_told_and_nothing_is_stored(make, exam):
     assert exam.log() == []
 
 
-def test_at_most_200_bad_rows_are_told(exam):
+def test_at_most_200_bad_rows_are_reported(exam):
     assert len(bad_rows(exam.send(*(row(f"X/{number}", 1) for number in range(300))))) == 200
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "errors"),
     [
         (("admission_number", "first_name"), [(1, "score", "required")]),
         (("score",), [(1, "admission_number", "required")]),
@@ -272,8 +272,8 @@ def test_at_most_200_bad_rows_are_told(exam):
         ((), [(1, "admission_number", "required"), (1, "score", "required")]),
     ],
 )
-def test_a_column_missing_or_there_twice_is_refused(exam, header, told):
-    assert bad_rows(exam.send(header=header)) == told
+def test_a_column_missing_or_there_twice_is_refused(exam, header, errors):
+    assert bad_rows(exam.send(header=header)) == errors
 
 
 def test_the_sheet_of_another_assessment_is_refused(make, exam):
@@ -297,7 +297,7 @@ def test_details_are_compared_whatever_their_case(exam, label):
     assert counts(exam.upload(right)) == (1, 1, 0, 0, 0)
 
 
-def test_details_that_do_not_say_are_taken_for_missing(exam):
+def test_details_without_the_id_are_like_none(exam):
     assert counts(exam.send(row("A/1", 1), details=[("Remarks", "none")])) == (1, 1, 0, 0, 0)
 
 
@@ -346,7 +346,7 @@ def test_it_costs_a_fixed_number_of_statements(make, messages, size):
             counts(exam.upload(content))
         costs.append(len(sent))
 
-    # Begin, three to find and hold, one to compare, those to create, to update and to log, the end.
+    # Begin, three to find and lock, one to compare, those to create, to update and to log, the end.
     assert costs == [8, 9, 8, 6]
 
 
@@ -357,9 +357,9 @@ def test_uploads_at_once_end_as_one_after_the_other(committing):
         content = sheet_of(*(row(number, turn) for number in exam.students))
         return counts(exam.upload(content, f"{turn}.xlsx", exam.api.using()))
 
-    told = run_concurrently(6, send)
+    done = run_concurrently(6, send)
 
-    assert sorted(told) == [(4, 0, 4, 0, 0)] * 5 + [(4, 4, 0, 0, 0)]
+    assert sorted(done) == [(4, 0, 4, 0, 0)] * 5 + [(4, 4, 0, 0, 0)]
     (last,) = set(exam.scores().values())
     log = exam.log()
     assert len(log) == 24

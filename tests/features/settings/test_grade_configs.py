@@ -97,7 +97,7 @@ def test_one_is_created_and_listed_in_its_place(api, make):
     assert bands(api) == [high, low]
 
 
-def test_thresholds_are_numbers_of_two_places_kept_exactly(api, make):
+def test_thresholds_are_numbers_of_two_places_stored_exactly(api, make):
     make.without_grade_bands()
     made = make.grade_band(33.33, 66.67)
 
@@ -364,9 +364,9 @@ def test_the_grade_of_a_score_is_in_use_and_no_other(api, make, score, total, le
         if answer.status_code != 200:
             refused.append((answer.status_code, answer.get_json()["message"]))
 
-    kept = next(f"{name} ({lower} to {upper})" for name, lower, upper, _ in WAEC if name == letter)
+    in_use = next(f"{name} ({lower} to {upper})" for name, lower, upper, _ in WAEC if name == letter)
     assert refused == [
-        (409, f"The grade configuration {kept} is in use: it is the grade of gradebook entries.")
+        (409, f"The grade configuration {in_use} is in use: it is the grade of gradebook entries.")
     ]
 
 

@@ -37,9 +37,9 @@ def created(count):
     return {"rows": count, "created": count, "errors": []}
 
 
-def problems(answer):
+def row_errors(answer):
     assert answer.status_code == 422, answer.get_data(as_text=True)
-    return [(told["row"], told["column"], told["code"]) for told in answer.get_json()["errors"]["rows"]]
+    return [(error["row"], error["column"], error["code"]) for error in answer.get_json()["errors"]["rows"]]
 
 
 def listed(api):
@@ -132,7 +132,7 @@ def test_columns_may_come_in_any_order_and_others_are_ignored(api):
     assert [listed(api)[0][name] for name in LEAST] == ["Ada", "Obi", "QC/1"]
 
 
-def test_numbers_and_dates_in_text_are_taken_as_they_are_meant(api):
+def test_numbers_in_text_columns_and_dates_in_text_are_read(api):
     columns = [*LEAST, "guardian_full_name", "guardian_phone_number", "dob"]
     content = workbook([columns, ["Ada", "Obi", 1234, "Ngozi", 8031234567.0, "2013-05-31"]])
 
@@ -143,12 +143,12 @@ def test_numbers_and_dates_in_text_are_taken_as_they_are_meant(api):
     assert student["guardian"]["phone_number"] == "8031234567"
 
 
-def test_texts_are_trimmed_and_kept_whatever_they_hold(api):
+def test_texts_are_trimmed_and_stored_whatever_is_in_them(api):
     made = Workbook()
     made.worksheets[0].append(LEAST)
-    for place, text in enumerate(["  =1+1 ", "O'Brien'); DROP TABLE students; --", "%_\\ 数学"], 1):
-        made.worksheets[0].cell(2, place).value = text
-        made.worksheets[0].cell(2, place).data_type = "s"
+    for column, text in enumerate(["  =1+1 ", "O'Brien'); DROP TABLE students; --", "%_\\ 数学"], 1):
+        made.worksheets[0].cell(2, column).value = text
+        made.worksheets[0].cell(2, column).data_type = "s"
 
     api.ok(upload(api, saved(made)))
 
@@ -200,11 +200,11 @@ def test_a_dry_run_hashes_no_password(api, monkeypatch):
     assert api.ok(upload(api, content, "?dry_run=true")) == created(1)
 
 
-def test_a_dry_run_tells_the_same_problems(api, make):
+def test_a_dry_run_reports_the_same_errors(api, make):
     make.student(admission_number="QC/1")
     content = sheet(["Ada", "Obi", "QC/1"], ["", "Obi", "QC/2"])
 
-    dry, wet = (problems(upload(api, content, query)) for query in ("?dry_run=true", ""))
+    dry, wet = (row_errors(upload(api, content, query)) for query in ("?dry_run=true", ""))
 
     assert dry == wet == [(2, "admission_number", "taken"), (3, "first_name", "required")]
 
@@ -253,37 +253,37 @@ def test_a_dry_run_is_true_or_false(api, value):
         ),
     ],
 )
-def test_a_bad_row_is_told_and_nothing_is_stored(api, columns, row, expected):
+def test_a_bad_row_is_reported_and_nothing_is_stored(api, columns, row, expected):
     content = workbook([columns, ["Good", "Student", "QC/1"], row])
 
     answer = upload(api, content)
 
-    assert problems(answer) == [(3, column, code) for column, code in expected]
-    assert all(told["message"] for told in answer.get_json()["errors"]["rows"])
+    assert row_errors(answer) == [(3, column, code) for column, code in expected]
+    assert all(error["message"] for error in answer.get_json()["errors"]["rows"])
     assert listed(api) == []
 
 
-def test_a_row_is_judged_like_a_body(api):
+def test_a_row_is_validated_like_a_body(api):
     content = workbook([[*LEAST, "dob"], ["Ada", "Obi", "QC/9", "31/05/2013"]])
     body = {"first_name": "Ada", "last_name": "Obi", "admission_number": "QC/9", "dob": "31/05/2013"}
 
-    told = upload(api, content).get_json()["errors"]["rows"][0]["message"]
+    message = upload(api, content).get_json()["errors"]["rows"][0]["message"]
 
-    assert [told] == api.post("/students", body).get_json()["errors"]["json"]["dob"]
+    assert [message] == api.post("/students", body).get_json()["errors"]["json"]["dob"]
 
 
-def test_duplicates_in_the_sheet_are_told_after_the_first(api):
+def test_duplicates_in_the_sheet_are_reported_after_the_first(api):
     content = sheet(
         ["Ada", "Obi", "QC/1"], ["Bisi", "Obi", " QC/1 "], ["Chi", "Obi", "QC/2"], ["Dan", "Obi", "QC/1"]
     )
 
     answer = upload(api, content)
 
-    assert problems(answer) == [(3, "admission_number", "duplicate"), (5, "admission_number", "duplicate")]
+    assert row_errors(answer) == [(3, "admission_number", "duplicate"), (5, "admission_number", "duplicate")]
     assert answer.get_json()["errors"]["rows"][0]["message"] == "Row 2 has it too."
 
 
-def test_duplicate_usernames_are_told_given_or_not(api):
+def test_duplicate_usernames_are_reported_given_or_not(api):
     content = workbook(
         [
             [*LEAST, "username"],
@@ -296,7 +296,7 @@ def test_duplicate_usernames_are_told_given_or_not(api):
         ]
     )
 
-    assert problems(upload(api, content)) == [
+    assert row_errors(upload(api, content)) == [
         (3, "username", "duplicate"),
         (5, "username", "duplicate"),
         (6, "admission_number", "duplicate"),
@@ -305,7 +305,7 @@ def test_duplicate_usernames_are_told_given_or_not(api):
     ]
 
 
-def test_what_the_school_has_is_told(api, make):
+def test_what_the_school_has_is_reported(api, make):
     make.student(admission_number="QC/1")
     make.student(admission_number="QC/2", username="bisi")
     deleted = make.user(username="gone")["user"]
@@ -322,7 +322,7 @@ def test_what_the_school_has_is_told(api, make):
         ]
     )
 
-    assert problems(upload(api, content)) == [
+    assert row_errors(upload(api, content)) == [
         (2, "admission_number", "taken"),
         (3, "username", "taken"),
         (4, "admission_number", "taken"),
@@ -332,15 +332,15 @@ def test_what_the_school_has_is_told(api, make):
     assert len(listed(api)) == 2
 
 
-def test_the_same_sheet_again_is_told_row_by_row(api):
+def test_the_same_sheet_again_is_reported_row_by_row(api):
     content = sheet(*people(3))
     api.ok(upload(api, content))
 
-    assert problems(upload(api, content)) == [(row, "admission_number", "taken") for row in (2, 3, 4)]
+    assert row_errors(upload(api, content)) == [(row, "admission_number", "taken") for row in (2, 3, 4)]
     assert len(listed(api)) == 3
 
 
-def test_every_kind_of_problem_is_told_at_once_by_row(api, make):
+def test_errors_of_every_code_are_reported_at_once_by_row(api, make):
     make.student(admission_number="QC/1")
     content = workbook(
         [
@@ -351,9 +351,9 @@ def test_every_kind_of_problem_is_told_at_once_by_row(api, make):
         ]
     )
 
-    told = problems(upload(api, content))
+    errors = row_errors(upload(api, content))
 
-    assert sorted(told) == [
+    assert sorted(errors) == [
         (2, "admission_number", "taken"),
         (2, "dob", "invalid"),
         (2, "first_name", "required"),
@@ -361,32 +361,32 @@ def test_every_kind_of_problem_is_told_at_once_by_row(api, make):
         (4, "admission_number", "duplicate"),
         (4, "last_name", "required"),
     ]
-    assert [row for row, _, _ in told] == [2, 2, 2, 3, 4, 4]
+    assert [row for row, _, _ in errors] == [2, 2, 2, 3, 4, 4]
 
 
-def test_at_most_200_bad_rows_are_told(api):
-    told = problems(upload(api, sheet(*[["", "", f"QC/{number}"] for number in range(300)])))
+def test_at_most_200_bad_rows_are_reported(api):
+    errors = row_errors(upload(api, sheet(*[["", "", f"QC/{number}"] for number in range(300)])))
 
-    assert len(told) == 400
-    assert {row for row, _, _ in told} == set(range(2, 202))
+    assert len(errors) == 400
+    assert {row for row, _, _ in errors} == set(range(2, 202))
 
 
 @pytest.mark.parametrize("missing", LEAST)
-def test_a_missing_column_is_told(api, missing):
+def test_a_missing_column_is_reported(api, missing):
     columns = [name for name in LEAST if name != missing]
 
-    assert problems(upload(api, workbook([columns, ["Ada", "Obi"]]))) == [(1, missing, "required")]
+    assert row_errors(upload(api, workbook([columns, ["Ada", "Obi"]]))) == [(1, missing, "required")]
 
 
-def test_a_column_twice_is_told(api):
+def test_a_column_twice_is_reported(api):
     content = workbook([[*LEAST, "DOB ", "dob"], ["Ada", "Obi", "QC/1"]])
 
-    assert problems(upload(api, content)) == [(1, "dob", "duplicate")]
+    assert row_errors(upload(api, content)) == [(1, "dob", "duplicate")]
 
 
 @pytest.mark.parametrize("rows", [[], [["x"]], [["first_name"]]])
 def test_an_empty_sheet_or_one_of_a_cell_lacks_columns(api, rows):
-    assert {code for _, _, code in problems(upload(api, workbook(rows)))} == {"required"}
+    assert {code for _, _, code in row_errors(upload(api, workbook(rows)))} == {"required"}
 
 
 # Bad files.
@@ -503,7 +503,7 @@ def test_the_same_sheet_at_once_is_imported_once(app, tenancy, document):
     assert [answer.get_json() for answer in done] == [created(60)]
     for answer in answers:
         if answer not in done:
-            assert {code for _, _, code in problems(answer)} == {"taken"}
+            assert {code for _, _, code in row_errors(answer)} == {"taken"}
     assert sorted(student["number"] for student in listed(api)) == list(range(1, 61))
     assert api.ok(api.get("/users"))["total"] == 61
 

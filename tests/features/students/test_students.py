@@ -116,9 +116,9 @@ def test_without_a_password_nobody_can_sign_in(api, make):
 
 
 def test_with_a_username_and_a_password_the_student_can_sign_in(api, make):
-    made = make.student(username="chidinma", password=" spaces kept ")
+    made = make.student(username="chidinma", password=" spaces around ")
 
-    signed_in = api.ok(api.post("/users/login", {"username": "chidinma", "password": " spaces kept "}))
+    signed_in = api.ok(api.post("/users/login", {"username": "chidinma", "password": " spaces around "}))
 
     assert signed_in["user"]["id"] == made["user"]
     assert signed_in["permissions"] == []

@@ -98,7 +98,7 @@ def test_a_bad_subject_is_refused(api, body, field):
     assert api.ok(api.get("/templates")) == []
 
 
-def test_any_script_is_kept_as_it_is(api, make):
+def test_any_script_is_stored_as_it_is(api, make):
     made = make.subject(name="Ìṣirò — 数学 🧮", code="ÌṢ" + "é" * 118)
 
     assert api.ok(api.get("/templates")) == [made]

@@ -81,10 +81,11 @@ def test_the_refusal_names_what_is_lacking(clerk, make):
 def test_nothing_is_added_to_a_role_by_who_lacks_it(api, clerk, make, permissions):
     of_theirs = make.role(*EVERYTHING_OF_USERS_AND_ROLES)
     api.ok(api.put(f"/users/{clerk.user['id']}/roles", {"role": of_theirs["id"]}))
-    wanted = [p["id"] for p in of_theirs["permissions"]]
+    permission_ids = [p["id"] for p in of_theirs["permissions"]]
 
     answer = clerk.patch(
-        f"/roles/{of_theirs['id']}/permissions", {"permissionIds": [*wanted, permissions["read:metrics"]]}
+        f"/roles/{of_theirs['id']}/permissions",
+        {"permissionIds": [*permission_ids, permissions["read:metrics"]]},
     )
 
     assert answer.status_code == 403
@@ -168,12 +169,12 @@ def test_a_machine_client_gives_no_more_than_its_grant(api, grant, roles, permis
     role = machine.ok(machine.post("/roles", {"name": "Cook", "avatar": 1}))["id"]
 
     assert machine.put(f"/users/{user}/roles", {"role": roles["Viewer"]}).status_code == 403
-    wanted = {"permissionIds": [permissions["read:metrics"]]}
-    assert machine.patch(f"/roles/{role}/permissions", wanted).status_code == 403
+    body = {"permissionIds": [permissions["read:metrics"]]}
+    assert machine.patch(f"/roles/{role}/permissions", body).status_code == 403
     assert machine.put(f"/users/{place.admin_id}/password", {"password": "mine"}).status_code == 403
 
-    wanted = {"permissionIds": [permissions["read:users"]]}
-    assert machine.patch(f"/roles/{role}/permissions", wanted).status_code == 200
+    body = {"permissionIds": [permissions["read:users"]]}
+    assert machine.patch(f"/roles/{role}/permissions", body).status_code == 200
     assert machine.put(f"/users/{user}/roles", {"role": role}).status_code == 200
     assert machine.put(f"/users/{user}/password", {"password": "theirs"}).status_code == 200
     assert permissions_of(machine, "ada", "theirs") == {"read:users"}

@@ -93,7 +93,7 @@ class TestAnothers:
         )
         assert signs_in(make.caller(), user, "a password")
 
-    def test_the_current_one_is_not_asked_for(self, make):
+    def test_the_current_one_is_not_required(self, make):
         caller, user = make.caller("write:users"), make.user()["user"]
 
         answer = caller.put(f"/users/{user['id']}/password", {"password": "new"})

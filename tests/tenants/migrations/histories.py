@@ -6,22 +6,24 @@ import os
 import shutil
 from pathlib import Path
 
-from tenants.migrations.migration_sql import TENANT, revisions, write_baseline
+from tenants.migrations.migration_sql import TENANT, revisions, update_baseline
+from tenants.migrations.new_revision import next_revision
 
-_REVISION = '''"""A change for tests."""
-
-from alembic import op
+_HEADER = '''"""A change for tests."""
 
 revision = "{revision}"
 down_revision = {before!r}
 branch_labels = None
 depends_on = None
+'''
+_EXECUTING = """
+from alembic import op
 
 
 def upgrade() -> None:
     for statement in {statements!r}:
         op.execute(statement)
-'''
+"""
 
 
 def later_history(folder: Path, *changes: str | list[str], origin: Path = TENANT) -> Path:
@@ -29,13 +31,25 @@ def later_history(folder: Path, *changes: str | list[str], origin: Path = TENANT
 
     Answers the history's own folder in there.
     """
-    package = folder / "migrations"
-    shutil.copytree(origin.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    history = package / origin.name
+    history = _copied(folder, origin)
     for change in changes:
         add_revision(history, change)
-    (history / "baseline.sql").write_text(write_baseline(history), encoding="utf-8")
+    update_baseline(history)
     return history
+
+
+def history_with_script(folder: Path, script: str) -> Path:
+    """Copy the package `migrations` into a folder, and add a revision of this Python text, imports and `upgrade`."""
+    history = _copied(folder, TENANT)
+    _add(history, _HEADER + script)
+    update_baseline(history)
+    return history
+
+
+def _copied(folder: Path, origin: Path) -> Path:
+    package = folder / "migrations"
+    shutil.copytree(origin.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    return package / origin.name
 
 
 def path_of_program(history: Path) -> str:
@@ -45,10 +59,11 @@ def path_of_program(history: Path) -> str:
 
 def add_revision(folder: Path, change: str | list[str]) -> str:
     """Add a revision to a history, without its baseline; answers its name."""
-    before = revisions(folder)[-1]
-    revision = f"t{int(before[1:]) + 1:04}"
-    text = _REVISION.format(
-        revision=revision, before=before, statements=[change] if isinstance(change, str) else change
-    )
+    return _add(folder, _HEADER + _EXECUTING, statements=[change] if isinstance(change, str) else change)
+
+
+def _add(folder: Path, template: str, **values: object) -> str:
+    revision = next_revision(folder)
+    text = template.format(revision=revision, before=revisions(folder)[-1], **values)
     (folder / "versions" / f"{revision}_change.py").write_text(text, encoding="utf-8")
     return revision

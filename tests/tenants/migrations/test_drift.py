@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
-from uuid import uuid4
 
 import pytest
 from alembic.script import ScriptDirectory
@@ -35,19 +34,6 @@ def revisions(name):
 
 
 @pytest.fixture
-def fill(connection):
-    """Makes a scratch schema, fills it, and answers its catalogue."""
-
-    def filled(work):
-        schema = f"scratch_{uuid4().hex[:8]}"
-        execute_script(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
-        work()
-        return read_catalogue(connection, schema)
-
-    return filled
-
-
-@pytest.fixture
 def from_baseline(connection, fill):
     """The catalogue of a school's schema as baseline.sql makes it."""
     return fill(lambda: execute_script(connection, ";\n".join(baseline()[1])))
@@ -57,9 +43,9 @@ def from_baseline(connection, fill):
 
 
 def test_the_baseline_is_what_the_migrations_write():
-    kept = (history("tenant") / "baseline.sql").read_text(encoding="utf-8")
+    written = (history("tenant") / "baseline.sql").read_text(encoding="utf-8")
 
-    assert kept == write_baseline(), "run: school-service tenants baseline"
+    assert written == write_baseline(), "run: school-service tenants baseline"
     assert head() == revisions("tenant")[-1].revision
 
 
@@ -115,7 +101,7 @@ def test_the_registry_is_what_its_tables_say(connection, fill):
     installed = read_catalogue(connection, "registry")
 
     differences = drift(from_tables, installed)
-    # Alembic's own table, and the door, are no tables of ours.
+    # Alembic's own table, and the function that checks a binding, are no tables of ours.
     assert {line.split(":")[0] for line in differences} == {
         "table revision",
         "column revision.version_num",

@@ -299,7 +299,7 @@ def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes)
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             assert revision(here, free) == head(later.history)
             with another_run.cursor() as cursor:
@@ -326,7 +326,7 @@ def test_a_school_deleted_meanwhile_is_no_failure(here, later):
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             deletion.commit()
             return None
@@ -358,7 +358,7 @@ def test_a_school_created_meanwhile_is_no_failure(here, later):
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             created = create_school(replace(later), name="New", administrator=ADMINISTRATOR)
             request.rollback()
@@ -386,7 +386,7 @@ def test_a_request_that_holds_the_table_delays_its_school_alone(here, later):
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, patience=PATIENT)
+                return migrate_schools(later, retry=PATIENT)
             assert tries.wait(30)
             wait_for(lambda: revision(here, free) == head(later.history), "the other school is migrated")
             request.rollback()
@@ -402,7 +402,7 @@ def test_a_table_that_is_never_free_is_a_failure_in_the_end(here, later):
     busy, free = make_schools(here, 2)
 
     with held(here, f'SELECT FROM "{busy.schema}".classrooms'):
-        report = migrate_schools(later, patience=IMPATIENT)
+        report = migrate_schools(later, retry=IMPATIENT)
 
     assert ids(report.migrated) == {free.id}
     assert [(school.id, error) for school, error in report.failed] == [
@@ -415,7 +415,7 @@ def test_a_school_that_nobody_lets_go_of_is_a_failure_that_can_not_be_kept(here,
     (school,) = make_schools(here, 1)
 
     with held(here, "SELECT FROM registry.schools FOR UPDATE"):
-        report = migrate_schools(later, patience=IMPATIENT)
+        report = migrate_schools(later, retry=IMPATIENT)
 
     ((named, error),) = report.failed
     assert named.id == school.id
@@ -431,7 +431,7 @@ def test_a_grant_for_a_school_that_is_being_migrated_is_not_held_up(here, later)
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             execute(
                 here.admin_url,
@@ -455,7 +455,7 @@ def test_once_stopped_what_is_under_way_is_finished_and_nothing_begun(here, late
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, workers=1, stop=stop, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, workers=1, stop=stop, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             stop.set()
             request.rollback()
@@ -474,7 +474,7 @@ def test_a_pause_ends_when_the_run_is_stopped(here, later):
     event.listen(later.admin, "handle_error", lambda _: stop.set())
 
     with held(here, f'LOCK TABLE "{school.schema}".classrooms'):
-        report = migrate_schools(later, stop=stop, patience=LockRetry(lock_timeout=0.05, pauses=(3600.0,)))
+        report = migrate_schools(later, stop=stop, retry=LockRetry(lock_timeout=0.05, pauses=(3600.0,)))
 
     assert (report.migrated, report.failed, report.remaining) == ([], [], 1)
 
@@ -485,7 +485,7 @@ def test_a_connection_that_is_lost_fails_one_school_alone(here, later):
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, workers=1, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, workers=1, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             execute(here.admin_url, TERMINATE_WAITING)
             return None
@@ -503,7 +503,7 @@ def test_once_the_database_has_gone_nothing_more_is_begun(here, later):
 
         def run(number):
             if number == 0:
-                return migrate_schools(later, workers=1, patience=LockRetry(lock_timeout=30))
+                return migrate_schools(later, workers=1, retry=LockRetry(lock_timeout=30))
             await_lock(here)
             event.listen(later.admin, "do_connect", refuse)
             execute(here.admin_url, TERMINATE_WAITING)

@@ -149,7 +149,7 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
 
         def work(number):
             if number == 0:
-                return migrate(school, history, patience=LockRetry(lock_timeout=30))
+                return migrate(school, history, retry=LockRetry(lock_timeout=30))
             await_lock(tenancy)
             if number == 1:
                 return ask(app, school)
@@ -173,7 +173,7 @@ def test_a_migration_that_gives_up_lets_the_requests_pass_that_waited_behind_it(
 
         def work(number):
             if number == 0:
-                return migrate(school, taken_away, patience=LockRetry(lock_timeout=1, pauses=()))
+                return migrate(school, taken_away, retry=LockRetry(lock_timeout=1, pauses=()))
             await_lock(tenancy)
             return ask(app, school)
 

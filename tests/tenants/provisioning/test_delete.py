@@ -144,7 +144,7 @@ def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, optio
 def test_what_does_not_end_leaves_the_school_as_it_was(tenancy, engine, options, school, tmp_path):
     with working(bound_sessions(engine, options), SchoolBinding(school.id)):
         with pytest.raises(SchoolBusy, match="try again"):
-            delete_school(tenancy, school.id, backup_folder=tmp_path, patience=0.05)
+            delete_school(tenancy, school.id, backup_folder=tmp_path, timeout=0.05)
         assert found(tenancy, school) == school
         assert os.listdir(tmp_path) == []
 
@@ -164,7 +164,7 @@ def test_the_school_is_unknown_from_the_first_moment_on(app, tenancy, document, 
 
 def test_a_lock_that_is_not_given_up_ends_the_run_and_the_next_goes_on(tenancy, school):
     with held(tenancy, school), pytest.raises(SchoolBusy, match="goes on when delete is run again"):
-        delete_school(tenancy, school.id, backup_folder=None, patience=0.2)
+        delete_school(tenancy, school.id, backup_folder=None, timeout=0.2)
     assert found(tenancy, school).deletion == "begun"
 
     assert delete_school(tenancy, school.id, backup_folder=None).resumed

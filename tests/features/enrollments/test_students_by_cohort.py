@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 
-def found(api, **wanted):
-    return [student["id"] for student in api.ok(api.get("/students", query_string=wanted))["data"]]
+def found(api, **filters):
+    return [student["id"] for student in api.ok(api.get("/students", query_string=filters))["data"]]
 
 
 def test_a_cohort_filter_finds_the_students_of_all_its_batches(api, make):
@@ -52,12 +52,12 @@ def test_a_student_of_two_sessions_is_found_in_both(api, make):
 
 def test_the_filter_joins_the_others(api, make):
     cohort = make.cohort()
-    wanted, other = make.student(last_name="Ọ̀kánlàwọ́n"), make.student(last_name="Musa")
-    make.enrolled(cohort, wanted, other)
+    sought, other = make.student(last_name="Ọ̀kánlàwọ́n"), make.student(last_name="Musa")
+    make.enrolled(cohort, sought, other)
     make.student(last_name="Ọ̀kánlàwọ́n")
     api.ok(api.patch(f"/students/{other['id']}", {"status": "WITHDRAWN"}))
 
-    assert found(api, cohort=cohort["id"], search="kánlàwọ́n") == [wanted["id"]]
+    assert found(api, cohort=cohort["id"], search="kánlàwọ́n") == [sought["id"]]
     assert found(api, cohort=cohort["id"], status="WITHDRAWN") == [other["id"]]
 
 
@@ -80,8 +80,8 @@ def test_the_list_costs_three_round_trips_however_long_it_is(api, make, messages
     for size in (2, 20):
         for _ in range(size):
             make.enrolled(cohort)
-        for wanted, cost in (({}, 3), ({"cohort": cohort["id"]}, 3)):
-            found(api, **wanted)
+        for filters, cost in (({}, 3), ({"cohort": cohort["id"]}, 3)):
+            found(api, **filters)
             with messages() as sent:
-                found(api, **wanted)
+                found(api, **filters)
             assert len(sent) == cost, sent

@@ -1,0 +1,213 @@
+"""The metric sheet of a batch, a term and a metric type: downloaded to be filled in, and uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from typing import IO, Any
+from uuid import UUID
+
+from sqlalchemy import Text, and_, cast, or_, select
+
+from school_service.core.database import current_school, db
+from school_service.core.errors import Invalid
+from school_service.core.records import get
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.metrics.models import BEST, METRIC_TYPES, POOREST
+from school_service.features.metrics.reads import class_list
+from school_service.features.metrics.service import CommonColumns, enter_sheet, list_traits
+from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.students.sheet_rows import STUDENT_COLUMNS, match_students
+from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_reader import (
+    DETAILS,
+    Row,
+    SheetContent,
+    read_details,
+    read_sheet,
+    sheet_of_another,
+)
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.xlsx_reader import Workbook
+
+SHEET = "Metrics"
+BATCH, TERM, METRIC_TYPE = "Batch", "Term", "Metric type"
+
+_MatchedRows = list[tuple[Any, Row]]
+"""Each row with who is in the batch, as `class_list` selects them."""
+
+
+def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes]:
+    """Write a metric sheet to fill in: the file's name and the workbook.
+
+    It has a row for everyone who is in the batch now, with the scores that are stored. `term` is FIRST,
+    SECOND or THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term,
+    and for a term of another session.
+    """
+    batch = _find_batch(batch_id)
+    found = _find_term(term, batch, partial(Invalid.field, "term"))
+    names = [trait.name for trait in list_traits() if trait.metric_type == metric_type]
+    rows = [
+        {column.name: row[column.name] for column in STUDENT_COLUMNS} | (row["scores"] or {})
+        for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings()
+    ]
+    table = Table(SHEET, _columns(names), rows)
+    about = f"{batch.classroom} {batch.name} {batch.session} {found.display_name} {metric_type.lower()}"
+    return f"{about}.xlsx", write_workbook([table], _details(batch, found, metric_type))
+
+
+def upload(*, batch: UUID | int, file: IO[bytes], file_name: str) -> dict[str, int]:
+    """Enter the scores of a metric sheet, all or none, and count its rows: new, changed, unchanged, blank.
+
+    `batch` is an id, or a number in the school. A student who is not in the sheet, and a score that is blank
+    there, stay as they are. Uploads for a cohort follow one another. Raises Invalid for an unknown batch and
+    what is no sheet of this batch, InvalidRows naming every bad row.
+    """
+    return _MetricUpload(_find_batch(batch), file_name).run(file)
+
+
+@dataclass
+class _MetricUpload(SheetUpload[_MatchedRows]):
+    """The upload of the scores of a batch; the details say of which term and metric type."""
+
+    batch: Any
+    file_name: str
+    term: Term = field(init=False)
+    metric_type: str = field(init=False)
+    trait_ids: dict[str, UUID] = field(init=False)
+
+    def read_details(self, workbook: Workbook) -> None:
+        self.term, self.metric_type = _read_details(workbook, self.batch)
+
+    def read_rows(self, workbook: Workbook) -> SheetContent:
+        traits = list_traits()
+        self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.metric_type}
+        return read_sheet(
+            workbook, SHEET, _columns(self.trait_ids), unknown_column=partial(_unknown_trait, traits=traits)
+        )
+
+    def lock(self) -> None:
+        get(Cohort, self.batch.cohort_id, for_update=True)
+
+    def match(self, content: SheetContent) -> _MatchedRows:
+        listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type))
+        return match_students(
+            content,
+            {student.admission_number: student for student in listed},
+            not_in_class="This student is not in the batch.",
+            validate=partial(_score_errors, names=self.trait_ids),
+        )
+
+    def store(self, matched: _MatchedRows) -> RowCounts:
+        common = CommonColumns(
+            batch_id=self.batch.id,
+            cohort_id=self.batch.cohort_id,
+            session_id=self.term.session_id,
+            term_id=self.term.id,
+            metric_type=self.metric_type,
+            sheet=self.file_name,
+        )
+        students = [
+            (student, {name: int(row.values[name]) for name in self.trait_ids if name in row.values})
+            for student, row in matched
+        ]
+        return enter_sheet(students=students, trait_ids=self.trait_ids, common=common)
+
+
+def _find_batch(batch: UUID | int) -> Any:
+    """Find a batch by id or number, with what its sheets say of it. Raises Invalid."""
+    is_batch = Batch.number == batch if isinstance(batch, int) else Batch.id == batch
+    found = db.session.execute(
+        select(
+            Batch.id,
+            Batch.number,
+            Batch.name,
+            Batch.cohort_id,
+            Cohort.session_id,
+            AcademicSession.name.label("session"),
+            Classroom.name.label("classroom"),
+        )
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(is_batch)
+    ).one_or_none()
+    if found is None:
+        raise Invalid.field("batchId", "no such batch")
+    return found
+
+
+def _find_term(text: str, batch: Any, error: Callable[[str], Invalid]) -> Term:
+    """Find a term of a batch's session, by its id or its name in the session. Raises what `error` makes."""
+    of_session = and_(Term.session_id == batch.session_id, Term.term == text)
+    is_term = or_(cast(Term.id, Text) == text.lower(), of_session)
+    term = db.session.scalars(select(Term).where(is_term)).one_or_none()
+    if term is None:
+        raise error("no such term")
+    if term.session_id != batch.session_id:
+        raise error("is not of the batch's session")
+    return term
+
+
+def _columns(names: Iterable[str]) -> list[Column]:
+    rule = NumberRange(Decimal(POOREST), Decimal(BEST), whole=True)
+    return [*STUDENT_COLUMNS, *(Column(name, CellType.NUMBER, required=True, rule=rule) for name in names)]
+
+
+def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
+    return [
+        ("School", current_school().name),
+        ("Class", batch.classroom),
+        (BATCH, batch.name),
+        ("Session", batch.session),
+        (TERM, term.term),
+        ("Term name", term.display_name),
+        (METRIC_TYPE, metric_type),
+        ("Scores", f"{BEST} (excellent) to {POOREST} (poor)"),
+        (f"{BATCH} ID", str(batch.id)),
+        (f"{TERM} ID", str(term.id)),
+    ]
+
+
+def _read_details(workbook: Workbook, batch: Any) -> tuple[Term, str]:
+    """Find the term and the metric type that a sheet is of. Raises Invalid, for that of another batch too.
+
+    A sheet that was not downloaded may name batch and term without their ids: the batch by its number, the
+    term as FIRST, SECOND or THIRD.
+    """
+    details = read_details(workbook) or {}
+    named_batch = _detail(details, f"{BATCH} ID", BATCH)
+    named_term = _detail(details, f"{TERM} ID", TERM)
+    metric_type = _detail(details, METRIC_TYPE)
+    if named_batch.casefold() not in {str(batch.id), str(batch.number)}:
+        raise sheet_of_another(details, BATCH, named_batch)
+    if metric_type.upper() not in METRIC_TYPES:
+        raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
+    term = _find_term(named_term, batch, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
+    return term, metric_type.upper()
+
+
+def _detail(details: Mapping[str, str], *labels: str) -> str:
+    """Give the value of the first of the labels that has one. Raises Invalid where none has."""
+    for label in labels:
+        if found := details.get(normalized_name(label)):
+            return found
+    raise Invalid(f"The sheet {DETAILS} lacks {labels[0]}: download the sheet, and fill that one in.")
+
+
+def _unknown_trait(name: str, traits: Iterable[Any]) -> str:
+    """Say why a column is not one of the sheet's traits."""
+    others = [trait.metric_type for trait in traits if normalized_name(trait.name) == normalized_name(name)]
+    return f"This trait is {others[0]}." if others else "There is no such trait."
+
+
+def _score_errors(row: Row, names: Iterable[str]) -> Iterator[RowError]:
+    for name in names:
+        score = row.values.get(name)
+        if score is not None and not (POOREST <= score <= BEST and score == int(score)):
+            yield RowError(row.number, name, INVALID, f"Is not a whole number from {POOREST} to {BEST}.")

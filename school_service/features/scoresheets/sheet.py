@@ -1,0 +1,189 @@
+"""The score sheet of an assessment: downloaded to be filled in, and uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import IO, Any
+from uuid import UUID
+
+from sqlalchemy import Text, and_, cast, select
+
+from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
+from school_service.core.database import current_school, db
+from school_service.core.read_models import Query
+from school_service.core.records import not_found
+from school_service.features.assessments.models import Assessment
+from school_service.features.assessments.service import find_assessment
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
+from school_service.features.cohorts.models import CURRENT, Cohort, Enrollment
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.gradebooks.service import Score, enter_sheet
+from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.students.models import Student
+from school_service.features.students.reads import BY_NAME
+from school_service.features.students.sheet_rows import STUDENT_COLUMNS, match_students
+from school_service.features.subjects.models import Subject
+from school_service.features.users.models import User
+from school_service.sheets.columns import CellType, Column, NumberRange
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.xlsx_reader import Workbook
+
+SHEET = "Scores"
+SCORE = "score"
+ASSESSMENT = "Assessment"
+
+_MatchedRows = list[tuple[Any, Row]]
+"""Each row with who takes the subject, as `_takers` selects them."""
+
+
+def download(*, assessment_id: UUID) -> tuple[str, bytes]:
+    """Write an assessment's score sheet to fill in: the file's name and the workbook.
+
+    It has a row for everyone who takes the subject, in whichever arm of the cohort, with the scores that
+    are stored. Raises NotFound.
+    """
+    assessment = _get(assessment_id)
+    of_assessment = and_(
+        GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == assessment.id
+    )
+    query = (
+        select(Student.admission_number, User.first_name, User.last_name, GradebookEntry.score)
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(GradebookEntry, of_assessment)
+        .where(SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id)
+        .order_by(*BY_NAME)
+    )
+    rows = [dict(row) for row in db.session.execute(query).mappings()]
+    table = Table(SHEET, _columns(assessment), rows)
+    name = assessment.file_name
+    if not name.lower().endswith(".xlsx"):
+        name += ".xlsx"
+    return name, write_workbook([table], _details(assessment))
+
+
+def upload(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dict[str, int]:
+    """Enter the scores of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
+
+    A student who is not in the sheet, or has no score there, keeps theirs. Uploads for an assessment follow
+    one another. Raises NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every
+    bad row.
+    """
+    return _ScoreUpload(_get(assessment_id), file_name).run(file)
+
+
+@dataclass
+class _ScoreUpload(SheetUpload[_MatchedRows]):
+    """The upload of an assessment's scores."""
+
+    assessment: Assessment
+    file_name: str
+
+    def read_details(self, workbook: Workbook) -> None:
+        check_details(read_details(workbook) or {}, ASSESSMENT, self.assessment.id)
+
+    def read_rows(self, workbook: Workbook) -> SheetContent:
+        return read_sheet(workbook, SHEET, _columns(self.assessment))
+
+    def lock(self) -> None:
+        # Read again: it may have been changed or deleted since.
+        self.assessment = _get(self.assessment.id, for_update=True)
+
+    def match(self, content: SheetContent) -> _MatchedRows:
+        return match_students(
+            content,
+            {taker.admission_number: taker for taker in db.session.execute(_takers(self.assessment))},
+            not_in_class="This student does not take the subject.",
+            validate=partial(_score_errors, total_points=self.assessment.total_points),
+        )
+
+    def store(self, matched: _MatchedRows) -> RowCounts:
+        scores = [
+            Score(taker.id, taker.batch_id, row.values[SCORE])
+            for taker, row in matched
+            if SCORE in row.values
+        ]
+        return enter_sheet(assessment=self.assessment, scores=scores, sheet=self.file_name)
+
+
+def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
+    found = find_assessment(assessment_id, for_update=for_update)
+    if found is None:
+        raise not_found(Assessment)
+    return found
+
+
+def _columns(assessment: Assessment) -> list[Column]:
+    return [
+        *STUDENT_COLUMNS,
+        Column(
+            SCORE,
+            CellType.NUMBER,
+            required=True,
+            rule=NumberRange(MIN_POINTS, assessment.total_points),
+            width=12,
+        ),
+    ]
+
+
+def _details(assessment: Assessment) -> list[tuple[str, str]]:
+    subject, classroom, session, term = db.session.execute(
+        select(Subject.name, Classroom.name, AcademicSession.name, Term.display_name)
+        .select_from(CohortSubject)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Term, Term.id == assessment.term_id)
+        .where(CohortSubject.id == assessment.cohort_subject_id)
+    ).one()
+    return [
+        ("School", current_school().name),
+        (ASSESSMENT, assessment.name),
+        ("Subject", subject),
+        ("Class", f"{classroom} {session}"),
+        ("Term", term),
+        ("Total points", _plain(assessment.total_points)),
+        (f"{ASSESSMENT} ID", str(assessment.id)),
+    ]
+
+
+def _takers(assessment: Assessment) -> Query:
+    """Whoever takes the subject, with the batch that they are in; ids as texts, as a Score has them."""
+    return (
+        select(
+            Student.admission_number,
+            cast(Student.id, Text).label("id"),
+            cast(Enrollment.batch_id, Text).label("batch_id"),
+        )
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(Enrollment, Enrollment.student_id == Student.id)
+        .where(
+            SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id,
+            Enrollment.cohort_id == assessment.cohort_id,
+            CURRENT,
+        )
+    )
+
+
+def _score_errors(row: Row, total_points: Decimal) -> Iterator[RowError]:
+    score = row.values.get(SCORE)
+    fault = None if score is None else score_fault(score, total_points)
+    if fault is ScoreFault.OUT_OF_RANGE:
+        yield RowError(row.number, SCORE, INVALID, f"Is not from 0 to {_plain(total_points)}.")
+    elif fault is ScoreFault.MORE_THAN_TWO_PLACES:
+        yield RowError(row.number, SCORE, INVALID, "Has more than two decimal places.")
+
+
+def _plain(points: Decimal) -> str:
+    """Points without zeros at the end: 100, 12.5."""
+    return f"{points.normalize():f}"

@@ -1,1 +1,0 @@
-"""Form teachers: which employees look after a batch."""

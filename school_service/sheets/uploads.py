@@ -1,0 +1,63 @@
+"""The steps of an upload, in the one order that all sheets have: open, details, lock, match, store, count."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import IO, Generic, TypeVar
+
+from school_service.sheets.sheet_reader import SheetContent
+from school_service.sheets.xlsx_reader import Workbook, open_workbook
+
+Matched = TypeVar("Matched")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows had something new, how many changed what was stored, and how many only repeated it."""
+
+    created: int
+    updated: int = 0
+    unchanged: int = 0
+
+    def of_rows(self, rows: int) -> dict[str, int]:
+        """Count a sheet of so many rows: those that had nothing to store were blank."""
+        return {
+            "rows": rows,
+            "created": self.created,
+            "updated": self.updated,
+            "unchanged": self.unchanged,
+            "blank": rows - self.created - self.updated - self.unchanged,
+        }
+
+
+class SheetUpload(ABC, Generic[Matched]):
+    """The upload of a sheet: each sheet fills in the steps, and `run` takes them in their order."""
+
+    def run(self, file: IO[bytes]) -> dict[str, int]:
+        """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge and InvalidRows."""
+        workbook = open_workbook(file)
+        self.read_details(workbook)
+        content = self.read_rows(workbook)
+        # Nothing is locked before the file has proved to be such a sheet: reading it takes long.
+        self.lock()
+        matched = self.match(content)
+        return self.store(matched).of_rows(len(content.rows))
+
+    def read_details(self, workbook: Workbook) -> None:
+        """See which record the sheet is of. Raises Invalid for the sheet of another."""
+
+    @abstractmethod
+    def read_rows(self, workbook: Workbook) -> SheetContent:
+        """Read the rows by column. Raises Invalid, and InvalidRows for a bad header."""
+
+    def lock(self) -> None:
+        """Lock what must not change while the rows are compared with it."""
+
+    @abstractmethod
+    def match(self, content: SheetContent) -> Matched:
+        """Validate the rows, and find what each is of. Raises InvalidRows with the errors of the bad rows."""
+
+    @abstractmethod
+    def store(self, matched: Matched) -> RowCounts:
+        """Store the rows, and count what that did."""

@@ -1,0 +1,246 @@
+"""What is written in several files of a feature fits: a field forgotten in one of them is named, with the file."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import re
+from importlib import import_module
+from uuid import UUID, uuid4
+
+import pytest
+from marshmallow import fields
+from openapi_schema_validator import OAS30Validator
+
+from school_service import features
+from school_service.core.read_models import ReadModel
+from school_service.features.classrooms import reads as classroom_reads
+from school_service.features.classrooms import service as classroom_service
+from school_service.features.classrooms.schemas import ClassroomSchema
+from school_service.features.employees import service as employee_service
+from school_service.web import schemas as shared_schemas
+from school_service.web.schemas import Schema
+
+# What is answered without a read model, and why.
+WITHOUT_READ_MODEL = {
+    "DeletedSchema": "the id of a record that is there no more",
+    "HealthSchema": "found out by the view",
+    "ImportedSchema": "counts of an import",
+    "UploadedRowsSchema": "counts of a sheet",
+    "TokenSchema": "made by the built-in identity provider",
+    "KeySetSchema": "the keys of the built-in identity provider",
+    "NationalitySchema": "rows of the registry, which the service reads",
+    "StateSchema": "rows of the registry, which the service reads",
+    "LgaSchema": "rows of the registry, which the service reads",
+}
+
+_NAMED = re.compile(r"Read model of (\w+Schema)\b")
+_SOME_VALUES = {"date": "2025-09-08", "email": "adaeze@example.com"}
+
+
+def modules(name):
+    """Give each area's module of this name, by the area."""
+    for area in pkgutil.iter_modules(features.__path__):
+        package = f"{features.__name__}.{area.name}"
+        if any(found.name == name for found in pkgutil.iter_modules(import_module(package).__path__)):
+            yield area.name, import_module(f"{package}.{name}")
+
+
+def source(module):
+    return f"{module.__name__.replace('.', '/')}.py"
+
+
+def is_read_model_of(value, module):
+    function = value.query if isinstance(value, ReadModel) else value
+    return inspect.isfunction(function) and function.__module__ == module.__name__
+
+
+READ_MODELS = {
+    f"{area}.{name}": (module, value, _NAMED.search(value.__doc__)[1])
+    for area, module in modules("reads")
+    for name, value in vars(module).items()
+    if is_read_model_of(value, module) and _NAMED.search(value.__doc__ or "")
+}
+SCHEMAS = {
+    schema.__name__: schema
+    for module in (shared_schemas, *(module for _, module in modules("schemas")))
+    for schema in vars(module).values()
+    if inspect.isclass(schema) and issubclass(schema, Schema)
+}
+
+
+# Read models and the schemas of what they answer
+
+
+def columns(read_model):
+    """Name the columns of a read model; which of its filters are given makes no difference to them."""
+    make = read_model.query if isinstance(read_model, ReadModel) else read_model
+    return make(**dict.fromkeys(inspect.signature(make).parameters)).selected_columns.keys()
+
+
+def members(schema):
+    """Name the members of what a schema answers."""
+    return [field.data_key or name for name, field in schema().fields.items()]
+
+
+def differences(name, module, read_model, schema):
+    """Say what a read model lacks of its schema, what it has too much, and where to mend it."""
+    shown, documented = columns(read_model), members(schema)
+    lacking = [
+        f"{schema.__name__} has `{member}`, reads.{name} lacks it: add the column in {source(module)}"
+        for member in documented
+        if member not in shown
+    ]
+    unknown = [
+        f"reads.{name} has `{column}`, {schema.__name__} lacks it: add the field in "
+        f"{source(module).replace('reads.py', 'schemas.py')}"
+        for column in shown
+        if column not in documented
+    ]
+    return lacking + unknown
+
+
+@pytest.mark.parametrize("key", READ_MODELS)
+def test_a_read_model_has_the_columns_that_its_schema_has_as_fields(key):
+    module, read_model, schema_name = READ_MODELS[key]
+    assert schema_name in SCHEMAS, f"{key} is of {schema_name}, which is in no schemas.py"
+
+    found = differences(key.partition(".")[2], module, read_model, SCHEMAS[schema_name])
+
+    assert not found, "\n".join(found)
+
+
+def test_a_difference_is_named_with_the_file_to_mend():
+    other = Schema.from_dict(
+        {"id": fields.UUID(), "school": fields.UUID(), "seats": fields.Integer()}, name="ClassroomSchema"
+    )
+
+    assert differences("classrooms", classroom_reads, classroom_reads.classrooms, ClassroomSchema) == []
+    assert differences("classrooms", classroom_reads, classroom_reads.classrooms, other) == [
+        "ClassroomSchema has `seats`, reads.classrooms lacks it: "
+        "add the column in school_service/features/classrooms/reads.py",
+        "reads.classrooms has `name`, ClassroomSchema lacks it: "
+        "add the field in school_service/features/classrooms/schemas.py",
+    ]
+
+
+def record_schema(document, schema):
+    """Name the schema of the records that an answer holds: one, a list of them, or a page."""
+    name = schema.get("items", schema)["$ref"].rsplit("/", 1)[1]
+    properties = document.spec["components"]["schemas"][name]["properties"]
+    if name.endswith("Page") and "data" in properties:
+        return record_schema(document, properties["data"])
+    return f"{name}Schema"
+
+
+def test_all_that_is_answered_has_a_read_model_or_is_on_the_list(document):
+    answered = {
+        record_schema(document, content["application/json"]["schema"])
+        for operation in document.operations().values()
+        if "application/json" in (content := operation["responses"]["200"]["content"])
+    }
+
+    without = answered - {schema for _, _, schema in READ_MODELS.values()}
+
+    assert len(answered) > len(without)
+    assert without == WITHOUT_READ_MODEL.keys(), "begin a read model's docstring with `Read model of …Schema`"
+
+
+# Bodies and the services that they reach
+
+
+def example(document, schema, ids, name=""):
+    """Make a value that a schema of the document allows, with every property; of no record, unless `ids` name one."""
+    while "$ref" in schema:
+        schema = document.spec["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    for combination in {"allOf", "anyOf"} & schema.keys():
+        return example(document, schema[combination][0], ids, name)
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema["type"]:
+        case "object":
+            properties = schema["properties"].items()
+            return {member: example(document, value, ids, member) for member, value in properties}
+        case "array":
+            return [example(document, schema["items"], ids)]
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return max(1, schema.get("minimum", 1))
+        case "string" if schema.get("format") == "uuid":
+            return ids.get(name) or str(uuid4())
+        case "string":
+            return _SOME_VALUES.get(schema.get("format"), "a")
+        case other:
+            raise AssertionError(f"No example of the type {other!r}: add one here.")
+
+
+def bodies(document):
+    """Give each operation that takes JSON, with the schema of its body."""
+    for key, operation in document.operations().items():
+        content = operation.get("requestBody", {"content": {}})["content"]
+        if "application/json" in content:
+            yield key, content["application/json"]["schema"]
+
+
+def failures(api, logs, ids):
+    """Send every operation a body with all of its properties; say which were not prepared for one, and why."""
+    found = []
+    for (method, path), schema in bodies(api.document):
+        body = example(api.document, schema, ids)
+        before = len(logs())
+        answer = api.request(method, re.sub(r"\{[^}]*\}", lambda _: str(uuid4()), path), json=body)
+        if answer.status_code >= 500:
+            errors = [line["exception"].splitlines()[-1] for line in logs()[before:] if "exception" in line]
+            found.append(f"{method} {path} answers {answer.status_code} to a body with every field: {errors}")
+    return found
+
+
+@pytest.fixture
+def ids(make):
+    """Ids of the records that an employee refers to, so that what belongs to the employee is written too."""
+    named = make.employee_body().items()
+    return {name: value for name, value in named if isinstance(value, str) and _is_uuid(value)}
+
+
+def _is_uuid(text):
+    try:
+        return bool(UUID(text))
+    except ValueError:
+        return False
+
+
+def test_every_field_of_a_body_reaches_its_service(api, logs, ids):
+    found = failures(api, logs, ids)
+
+    assert not found, "\n".join(["Let the service take the field, in the feature's service.py:", *found])
+
+
+def test_a_field_that_a_service_does_not_take_is_named(api, logs, ids, monkeypatch):
+    def create_classroom(*, name):
+        raise AssertionError(name)
+
+    def bank_account(*, employee_id, bank_name, account_name):
+        raise AssertionError(employee_id, bank_name, account_name)
+
+    monkeypatch.setattr(classroom_service, "create_classroom", create_classroom)
+    monkeypatch.setattr(employee_service, "BankAccount", bank_account)
+
+    classrooms, employees = failures(api, logs, ids)
+
+    assert classrooms.startswith("POST /classrooms answers 500 ")
+    assert "create_classroom() got an unexpected keyword argument 'level'" in classrooms
+    assert employees.startswith("POST /employees answers 500 ")
+    assert "bank_account() got an unexpected keyword argument 'account_number'" in employees
+
+
+def test_the_bodies_that_are_sent_are_valid(document):
+    """Else a service would not be reached, and the test above could not fail."""
+    sent = dict(bodies(document))
+    assert len(sent) > 20
+    for key, schema in sent.items():
+        body = example(document, schema, {})
+        validator = OAS30Validator({**schema, "components": document.spec["components"]})
+        assert [error.message for error in validator.iter_errors(body)] == [], key
+        if "$ref" in schema:
+            assert SCHEMAS[f"{schema['$ref'].rsplit('/', 1)[1]}Schema"]().validate(body) == {}, key
