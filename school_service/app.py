@@ -74,7 +74,7 @@ FEATURES = (
     health,
 )
 
-# Connections for the registry's own statements: they must not wait for one that a request holds.
+# Connections for the registry's own statements: they must not wait for one that a request has taken.
 REGISTRY_POOL = 2
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
 

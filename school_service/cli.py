@@ -202,7 +202,7 @@ for _command in (demo, serve, tenants_group, clients_group, routes_command, shel
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
-    # A verb that is told to stop still leaves the data folder in order.
+    # A verb that is stopped by a signal still leaves the data folder in order.
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:

@@ -174,8 +174,8 @@ class _Reader:
 
     def storage(self, name: str) -> str:
         value = self.text(name) or "memory://"
-        scheme, _, place = value.partition("://")
-        if value != "memory://" and (scheme not in _REDIS or not place):
+        scheme, _, rest = value.partition("://")
+        if value != "memory://" and (scheme not in _REDIS or not rest):
             raise ConfigError(f"{name} must be memory:// or a Redis address, such as redis://host:6379/0.")
         if scheme in {"redis", "rediss"}:
             _split(name, value)

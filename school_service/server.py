@@ -33,7 +33,7 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
 DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 
-SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is told to stop
+SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is to stop
 IDLE_TIMEOUT = 60  # seconds that a connection may lie idle
 CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
@@ -52,12 +52,12 @@ def listen(host: str, port: int) -> socket.socket:
     Port 0 takes a free one. Raises ServingError.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
+        family, socket_type, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (socket.gaierror, UnicodeError):
         raise ServingError(f"The host {host} is not known.") from None
-    listener = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, socket_type, protocol)
     # A port that was left a moment ago can be taken again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -126,11 +126,15 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
             extra={"pool_size": settings.pool_size, "threads": threads},
         )
-    kept = placement.logins * placement.idle_connections(settings.pool_size)
-    if kept >= found.connections:
+    idle = placement.logins * placement.idle_connections(settings.pool_size)
+    if idle >= found.connections:
         _log.warning(
             "POOL_SIZE asks for more connections than PostgreSQL allows",
-            extra={"pool_size": settings.pool_size, "kept": kept, "max_connections": found.connections},
+            extra={
+                "pool_size": settings.pool_size,
+                "idle_connections": idle,
+                "max_connections": found.connections,
+            },
         )
     if found.behind:
         _log.warning(
@@ -147,7 +151,7 @@ def serve(
     threads: int = DEFAULT_THREADS,
     announce: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP; what is under way then ends, within STOP_WITHIN seconds.
+    """Serve until SIGTERM, SIGINT or SIGHUP; what is under way then ends, within SHUTDOWN_TIMEOUT seconds.
 
     `announce` is called when requests are let in and those signals are heeded. A second signal ends it at
     once, as SystemExit(1).
@@ -171,19 +175,19 @@ def serve(
         expose_tracebacks=False,
         ident=None,
     )
-    told = threading.Event()
+    stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        if told.is_set():
+        if stopping.is_set():
             raise SystemExit(1)
-        told.set()
+        stopping.set()
         server.pull_trigger()
 
     with _handling(stop):
         if announce is not None:
             announce()
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
-        while not told.is_set():
+        while not stopping.is_set():
             _run_loop_once(channels, 30)
         _log.info("stopping")
         _drain(server, channels)

@@ -1,15 +1,20 @@
 """Schools as tenants: a registry, and one PostgreSQL schema and role for each school.
 
-Knows nothing of schools' records: whoever uses it hands it the seeding of a new school. The parts:
+Knows nothing of schools' records: whoever uses it hands it the seeding of a new school (`tenancy`). The parts:
 
-`registry`      the table of schools, and the clients that may enter them
-`binding`       one message that begins a transaction and confines it to a school
-`database`      engines, and the sessions that refuse to work without a school
-`placing`       which login serves a school
-`pooling`       connections that know schools, and are replaced before they know too many
-`provisioning`  creating a school in one message and one transaction
-`migrating`     the SQL of the migrations, from any revision to any later one
-`installing`    the registry's own schema and the login role that serves
-`backup`        one school in one file; `restoring` it, here or elsewhere
-`deleting`      a school, after a backup, in pieces
+`registry`       the table of schools, the clients and their grants, and how both are installed
+`connections`    engines, pools and sessions, and the statement batch that binds a transaction to a school
+`provisioning`   creating a school in one transaction, and deleting one
+`migrations`     the SQL of the schools' migrations, its rules, running it, drafting the next one
+`backups`        one school in one file, and back
+`placement`      which login serves a school
+`tenancy`        what the operator's work needs to know of an installation
+`commands`       the operator's verbs
+`pg_programs`    PostgreSQL's own programs: finding and running them
+`sql_scanner`    SQL text as tokens and statements
+`progress`       reporting the progress of long work
+`atomic_file`    writing a file as a whole or not at all
+`clock`          the present moment, bound from Python
+`driver_errors`  the SQLSTATE and the first line of an error
+`exceptions`     what this package refuses, and why
 """

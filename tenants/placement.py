@@ -35,7 +35,7 @@ class Placement:
 
     @property
     def school_logins(self) -> tuple[str, ...]:
-        """The logins that enter schools."""
+        """The logins whose transactions are bound to schools."""
         if not self.divided:
             return (self.login,)
         return tuple(f"{self.login}_{number:02}" for number in range(1, self.logins + 1))
@@ -52,7 +52,7 @@ class Placement:
     def idle_connections(self, pool_size: int) -> int:
         """Count the idle connections of each login in a process that has `pool_size` in use at most.
 
-        Any login may be asked for most of what is under way, so that one more than its share is kept.
+        Any login may serve most of what is under way, so that it has one connection more than its part.
         """
         return min(ceil(pool_size / self.logins) + 1, pool_size) if self.divided else pool_size
 

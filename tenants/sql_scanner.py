@@ -60,48 +60,48 @@ def statements(sql: str) -> list[Statement]:
     found: list[Statement] = []
     text, between, depth = "", "", 0
     tokens: list[Token] = []
-    for kind, piece in [*_lexemes(sql), ("symbol", ";")]:
+    for kind, lexeme in [*_lexemes(sql), ("symbol", ";")]:
         if kind in {"space", "comment"}:
-            between += _LINE_END.sub("", piece)
+            between += _LINE_END.sub("", lexeme)
             continue
-        depth += (piece == "(") - (piece == ")")
-        if piece == ";" and depth <= 0:
+        depth += (lexeme == "(") - (lexeme == ")")
+        if lexeme == ";" and depth <= 0:
             found += [Statement(text, tuple(tokens))] if tokens else []
             text, between, depth, tokens = "", "", 0, []
             continue
         # What stands before the first token, or after the last, is none of the statement's.
-        text += between + piece if tokens else piece
+        text += between + lexeme if tokens else lexeme
         between = ""
-        tokens.append(_token(kind, piece))
+        tokens.append(_token(kind, lexeme))
     return found
 
 
-def _token(kind: str, piece: str) -> Token:
+def _token(kind: str, lexeme: str) -> Token:
     if kind == "name":
-        return Token("name", piece[piece.index('"') + 1 : -1].replace('""', '"'))
-    return Token(kind, piece.upper() if kind == "word" else piece)
+        return Token("name", lexeme[lexeme.index('"') + 1 : -1].replace('""', '"'))
+    return Token(kind, lexeme.upper() if kind == "word" else lexeme)
 
 
 def _lexemes(sql: str) -> Iterator[tuple[str, str]]:
-    place = 0
-    while place < len(sql):
-        match = _TOKEN.match(sql, place)
+    position = 0
+    while position < len(sql):
+        match = _TOKEN.match(sql, position)
         if match is None:
-            raise ValueError(f"No end of: {sql[place : place + 40]}")
-        kind, start = str(match.lastgroup), place
+            raise ValueError(f"No end of: {sql[position : position + 40]}")
+        kind, start = str(match.lastgroup), position
         if kind == "tag":
             kind = "literal"
-        place = match.end()
+        position = match.end()
         if kind == "block":
-            kind, place = "comment", _comment_end(sql, place)
-        yield kind, sql[start:place]
+            kind, position = "comment", _comment_end(sql, position)
+        yield kind, sql[start:position]
 
 
-def _comment_end(sql: str, place: int) -> int:
+def _comment_end(sql: str, position: int) -> int:
     """Find the end of a comment, which may hold others."""
     depth = 1
-    for edge in _COMMENT_EDGE.finditer(sql, place):
+    for edge in _COMMENT_EDGE.finditer(sql, position):
         depth += 1 if edge[0] == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise ValueError(f"No end of: /*{sql[place : place + 40]}")
+    raise ValueError(f"No end of: /*{sql[position : position + 40]}")

@@ -49,7 +49,7 @@ ROLES: dict[str, set[Permission]] = {
 
 
 def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
-    """Give the first rows of a new school: permissions, roles, its administrator, counters, and the usual settings."""
+    """Give the first rows of a new school: permissions, roles, its administrator, counters, default settings."""
     moment = now()
     permission_ids = {permission: uuid4() for permission in Permission}
     role_ids = {name: uuid4() for name in ROLES}

@@ -37,7 +37,7 @@ class TableChecksum:
 
 
 def table_checksums(connection: Connection, schema: str) -> dict[str, TableChecksum]:
-    """Take the fingerprints of a schema's tables, by name; sets text formats for the rest of the transaction."""
+    """Compute the checksums of a schema's tables, by name; sets text formats for the rest of the transaction."""
     execute_script(connection, _SETTINGS)
     tables = sorted(connection.execute(_TABLES, {"schema": schema}).scalars())
     if not tables:
@@ -55,16 +55,16 @@ def table_checksums(connection: Connection, schema: str) -> dict[str, TableCheck
 def differences(expected: dict[str, TableChecksum], found: dict[str, TableChecksum]) -> list[str]:
     """Say which tables are not as they should be, and how."""
     return [
-        f"{table} ({_words(found.get(table))}, not {_words(expected.get(table))})"
-        if _words(found.get(table)) != _words(expected.get(table))
+        f"{table} ({_row_count(found.get(table))}, not {_row_count(expected.get(table))})"
+        if _row_count(found.get(table)) != _row_count(expected.get(table))
         else f"{table} (other rows)"
         for table in sorted(expected.keys() | found.keys())
         if expected.get(table) != found.get(table)
     ]
 
 
-def _words(fingerprint: TableChecksum | None) -> str:
-    return f"{fingerprint.rows} rows" if fingerprint else "missing"
+def _row_count(table: TableChecksum | None) -> str:
+    return f"{table.rows} rows" if table else "missing"
 
 
 def _literal(value: str) -> str:

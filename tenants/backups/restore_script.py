@@ -16,7 +16,7 @@ from typing import IO
 from tenants.exceptions import BackupRefused
 from tenants.sql_scanner import Statement, Token, statements
 
-_LONGEST_STATEMENT = 1 << 20  # characters
+_MAX_STATEMENT_LENGTH = 1 << 20  # characters
 _META_COMMAND = re.compile(rb"\\(un)?restrict [0-9A-Za-z]+\s*")
 _END_OF_ROWS = b"\\."
 
@@ -82,7 +82,7 @@ class CopyRows:
 def steps(script: IO[bytes], old: str, new: str) -> Iterator[Step]:
     """Read the script of a dump of the schema `old` as steps that put it into the schema `new`, which exists.
 
-    The rows of a step have to be read before the next step is asked for. Raises BackupRefused.
+    The rows of a step have to be read before the next step. Raises BackupRefused.
     """
     qualifier = re.compile(rf'(?<![\w$"]){re.escape(old)}(?=\.)|"{re.escape(old)}"(?=\.)')
     for text in _texts(script):
@@ -111,7 +111,7 @@ def _texts(script: IO[bytes]) -> Iterator[str]:
             text += line.decode()
         except UnicodeDecodeError:
             raise _refused(text or repr(line)) from None
-        if len(text) > _LONGEST_STATEMENT:
+        if len(text) > _MAX_STATEMENT_LENGTH:
             raise _refused(text)
         if text.rstrip().endswith(";") and _has_ended(text):
             yield text
@@ -148,7 +148,7 @@ def _is_harmless(statement: Statement, schema: str) -> bool:
         and not any(_is_symbol(token, ";") for token in tokens)
         and qualifiers[0] == schema
         and set(qualifiers) <= {schema, "pg_catalog"}
-        and all(_is_harmless_call(tokens, place, schema) for place in range(1, len(tokens)))
+        and all(_is_harmless_call(tokens, position, schema) for position in range(1, len(tokens)))
         # PostgreSQL joins literals of two lines, and then reads the second as it does the first.
         and not any(before.kind == token.kind == "literal" for before, token in pairwise(tokens))
     )
@@ -156,18 +156,19 @@ def _is_harmless(statement: Statement, schema: str) -> bool:
 
 def _is_plain(statement: Statement) -> bool:
     """Tell whether a statement is free of what scanners may take differently: comments, dollars, odd letters."""
-    kept = [token.text for token in statement.tokens if token.kind in {"literal", "name"}]
-    return not any(text.startswith("$") for text in kept) and all(
-        len(found.findall(statement.text)) == sum(len(found.findall(text)) for text in kept) for found in _ODD
+    quoted = [token.text for token in statement.tokens if token.kind in {"literal", "name"}]
+    return not any(text.startswith("$") for text in quoted) and all(
+        len(found.findall(statement.text)) == sum(len(found.findall(text)) for text in quoted)
+        for found in _ODD
     )
 
 
-def _is_harmless_call(tokens: tuple[Token, ...], place: int, schema: str) -> bool:
+def _is_harmless_call(tokens: tuple[Token, ...], position: int, schema: str) -> bool:
     """Tell whether a parenthesis opens nothing of harm: it may follow a word, which may be a function's name."""
-    called = tokens[place - 1]
-    if not _is_symbol(tokens[place], "(") or not called.is_name:
+    called = tokens[position - 1]
+    if not _is_symbol(tokens[position], "(") or not called.is_name:
         return True
-    is_table = place >= 3 and _is_symbol(tokens[place - 2], ".") and tokens[place - 3].name == schema
+    is_table = position >= 3 and _is_symbol(tokens[position - 2], ".") and tokens[position - 3].name == schema
     return is_table or called.name in _CALLED
 
 

@@ -1,10 +1,10 @@
 """The statement batch that begins a transaction and binds it to a school.
 
 Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's
-transaction pooling works. The batch also asks the registry whether the school is open to the caller, and ends with a
-SELECT of the caller's own state (not deleted? which permissions?), so that all of it costs one round trip. It sets
-everything a transaction relies on (role, search_path, time zone, read-only or not), whatever an earlier transaction
-left on the connection.
+transaction pooling works. The batch also checks in the registry (`registry.enter`) that the school is open to the
+token, and ends with a SELECT of the principal's own state (not deleted? which permissions?), so that all of it costs
+one round trip. It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever
+an earlier transaction left on the connection.
 
 What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading, writing,
 changing or dropping anything of another school, reading the registry, creating schemas, roles, databases or temporary
@@ -65,7 +65,7 @@ FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoke
 
 @dataclass(frozen=True, slots=True)
 class SchoolBinding:
-    """What a transaction is bound to: a school, read-only or not, and which state of the caller to read with it.
+    """What a transaction is bound to: a school, read-only or not, and which state of the principal to read with it.
 
     `client` names the machine client whose grant must cover the school; with `client_state` its permissions are read
     from the registry (none where there is no such client). `state` is a SELECT run inside the school, with
@@ -118,7 +118,7 @@ def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -
 
 
 def registry_refusal(error: DBAPIError) -> TenancyError | None:
-    """Translate the registry's refusal of a binding; None where the error is of another kind."""
+    """Translate the registry's refusal of a binding; None where it is another error."""
     state = sqlstate(error) or ""
     found = _REFUSALS.get(state)
     if found is not None:
@@ -126,7 +126,7 @@ def registry_refusal(error: DBAPIError) -> TenancyError | None:
     if lacks_registry(error):
         return NotInstalled()
     if state == "42501":
-        # The registry admits the caller, and the login is no member of the school's role: it was made for other logins.
+        # registry.enter lets the token in, but the login is no member of the school's role, which was made for others.
         _log.warning("%s", _NO_MEMBERSHIP, extra={"reason": first_line(error.orig)})
         return SchoolUpgrading("This school can't be entered just now. Try again shortly.")
     return None

@@ -36,7 +36,7 @@ class SchoolDialect(PGDialect_psycopg2):
     _initialized = False
 
     def initialize(self, connection: Connection) -> None:
-        """Ask the server for its version and settings, once for an engine and outside of any school."""
+        """Read the server's version and settings, once for an engine and outside of any school."""
         super().initialize(connection)
         self._initialized = True
 
@@ -55,7 +55,7 @@ class SchoolDialect(PGDialect_psycopg2):
         """Commit what the binding batch began; nothing to do where no transaction is open."""
         status = dbapi_connection.get_transaction_status()
         if status == TRANSACTION_STATUS_INERROR:
-            # PostgreSQL would answer COMMIT with a silent rollback, and the caller would believe it is
+            # PostgreSQL would answer COMMIT with a silent rollback, and the program would believe it is
             # stored. It is ended here all the same: SQLAlchemy takes a commit that raised for the end of the
             # transaction.
             _execute(dbapi_connection, "ROLLBACK")
@@ -98,9 +98,9 @@ class SchoolDialect(PGDialect_psycopg2):
 dialects.register("postgresql.school", __name__, "SchoolDialect")
 
 
-def _execute(dbapi_connection: Any, words: str) -> None:
+def _execute(dbapi_connection: Any, statement: str) -> None:
     with dbapi_connection.cursor() as cursor:
-        cursor.execute(words)
+        cursor.execute(statement)
 
 
 def school_url(url: str | URL) -> URL:

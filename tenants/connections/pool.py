@@ -20,7 +20,7 @@ from sqlalchemy.util.queue import Queue
 
 SCHOOLS_PER_CONNECTION = 150  # some 100 MB for a backend
 
-_connecting_to: ContextVar[UUID | None] = ContextVar("bound_for", default=None)
+_connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
 
 
 @contextmanager
@@ -38,11 +38,11 @@ def mark_school(connection: Connection, school_id: UUID) -> None:
     connection.info.setdefault("schools", set()).add(school_id)
 
 
-def retire_after(most: int) -> Callable[[Any, ConnectionPoolEntry], None]:
-    """Make what a pool does with a connection given back: close it once it has been in `most` schools."""
+def retire_after(limit: int) -> Callable[[Any, ConnectionPoolEntry], None]:
+    """Make what a pool does with a connection given back: close it once it has been in `limit` schools."""
 
     def retire(_driver: Any, entry: ConnectionPoolEntry) -> None:
-        if len(_schools(entry)) >= most:
+        if len(_schools(entry)) >= limit:
             entry.invalidate()
             entry.info.clear()
 
@@ -63,11 +63,11 @@ class _IdleConnections(Queue[ConnectionPoolEntry]):
             return any(school_id in _schools(entry) for entry in self.queue)
 
     def _get(self) -> ConnectionPoolEntry:
-        wanted = _connecting_to.get()
+        school_id = _connecting_to.get()
 
-        def distance(place: int) -> tuple[bool, int]:
-            known = _schools(self.queue[place])
-            return wanted not in known, len(known)
+        def distance(position: int) -> tuple[bool, int]:
+            known = _schools(self.queue[position])
+            return school_id not in known, len(known)
 
         best = min(range(len(self.queue)), key=distance)
         entry = self.queue[best]
@@ -82,12 +82,12 @@ class SchoolPool(QueuePool):
     _pool: _IdleConnections
 
     def _do_get(self) -> ConnectionPoolEntry:
-        wanted = _connecting_to.get()
+        school_id = _connecting_to.get()
         # Below zero is the number of connections that are still to be made.
         if (
-            wanted is not None
+            school_id is not None
             and self._overflow < 0
-            and not self._pool.knows(wanted)
+            and not self._pool.knows(school_id)
             and self._inc_overflow()
         ):
             try:

@@ -43,8 +43,8 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
 
     `sessions` is a class of SchoolSession, or a sessionmaker or scoped_session of one, to be bound once. The session's
     `binding`, set by `begin_in_school`, holds for one transaction; without it NoSchool is raised before any statement
-    reaches the database. `options` are asked for at the beginning of each transaction: the applications of a process
-    share their sessions, each with options of its own.
+    reaches the database. `options` are read at the beginning of each transaction: the applications of a
+    process use the same sessions, each with options of its own.
     """
 
     @event.listens_for(sessions, "after_begin")
@@ -72,7 +72,7 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
 
 
 def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
-    """Begin the session's transaction in a school and return the row of the caller's state, or None.
+    """Begin the session's transaction in a school and return the row of the principal's state, or None.
 
     The school stays until the transaction ends; the next one needs a binding of its own. A connection that died while
     it lay in the pool is replaced once: nothing has been done on it yet. Where it raises, no transaction is left open:

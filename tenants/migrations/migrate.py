@@ -322,7 +322,7 @@ class _MigrationRun:
             if sqlstate(why) is None:
                 # The database has gone, and would be for the next school.
                 self.stop.set()
-            return Outcome.FAILED, f"{reason} (not kept in the registry: {_reason(why)})"
+            return Outcome.FAILED, f"{reason} (not stored in the registry: {_reason(why)})"
         # Deleted meanwhile, or migrated by another run: that is no failure.
         return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
 

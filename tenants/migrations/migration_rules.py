@@ -1,4 +1,4 @@
-"""Judging the migrations of schools' schemas: what PostgreSQL takes, but sharding by schema or we do not.
+"""Checking the migrations of schools' schemas: what PostgreSQL takes, but sharding by schema or this project does not.
 
 Their SQL is read as text, revision by revision, without a database. What a statement may be is listed, and
 all else refused; then the rules on what may stand in it. The facts behind them: docs/scaling.md,
@@ -14,10 +14,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from tenants.driver_errors import first_line
-from tenants.migrations.migration_sql import TENANT, migration_scripts, script_statements, write_baseline
+from tenants.migrations.migration_sql import (
+    TENANT,
+    baseline_file,
+    migration_scripts,
+    script_statements,
+    write_baseline,
+)
 from tenants.sql_scanner import Token, statements
 
-# Statements by their first words. What is not here has no place in a school's schema.
+# Statements by their first words. What is not here does not belong in a school's schema.
 _ALLOWED = re.compile(
     r"CREATE TABLE\b|CREATE (UNIQUE )?INDEX\b|ALTER TABLE\b|DROP (TABLE|INDEX)\b|COMMENT ON\b"
     r"|INSERT INTO\b|UPDATE\b|DELETE FROM\b|WITH\b"
@@ -124,16 +130,16 @@ def _baseline_findings(
 ) -> Iterator[Finding]:
     """Judge what the baseline says beyond the migrations, and whether it says what they do."""
     try:
-        kept = (folder / "baseline.sql").read_text(encoding="utf-8")
-        texts = [statement.text for statement in statements(kept)]
+        text = baseline_file(folder).read_text(encoding="utf-8")
+        texts = [statement.text for statement in statements(text)]
     except (OSError, ValueError) as error:
         yield Finding("baseline", "unreadable", first_line(str(error)))
         return
-    strange = [text for text in texts if text not in written]
-    yield from _findings("baseline", strange, tables)
-    if comparable and kept != write_baseline(folder):
-        missing = [text for text in written if text not in texts]
-        yield Finding("baseline", "baseline", first_line([*strange, *missing, kept][0]))
+    extra = [one for one in texts if one not in written]
+    yield from _findings("baseline", extra, tables)
+    if comparable and text != write_baseline(folder):
+        missing = [one for one in written if one not in texts]
+        yield Finding("baseline", "baseline", first_line([*extra, *missing, text][0]))
 
 
 def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
@@ -179,9 +185,9 @@ def _broken_by_index(tokens: Tokens) -> Iterator[str]:
 
 
 def _broken_by_table(tokens: Tokens, tables: set[str]) -> Iterator[str]:
-    place = _name_at(tokens)
-    tables.add(tokens[place].name)
-    items, rest = _items(tokens[place + 1 :])
+    position = _name_at(tokens)
+    tables.add(tokens[position].name)
+    items, rest = _items(tokens[position + 1 :])
     if not items or re.search(r"\b(INHERITS|PARTITION|AS)\b", _words(rest)):
         yield "plain-table"
         return
@@ -195,8 +201,8 @@ def _broken_by_table(tokens: Tokens, tables: set[str]) -> Iterator[str]:
 
 
 def _broken_by_alteration(tokens: Tokens, tables: set[str]) -> Iterator[str]:
-    place = _name_at(tokens)
-    actions = _split(tokens[place + 1 :])
+    position = _name_at(tokens)
+    actions = _split(tokens[position + 1 :])
     added = set()
     for action in actions:
         words = _words(action)
@@ -244,25 +250,25 @@ def _is_unnamed(item: Tokens) -> bool:
     """Tell whether a constraint of a column, a table or an alteration has no name."""
     flat = _flat(item)
     is_foreign_key = False
-    for place, token in enumerate(flat):
+    for position, token in enumerate(flat):
         if token.kind != "word" or token.text not in _CONSTRAINT_WORDS:
             continue
-        if token.text == "EXCLUDE" and _words(flat[place + 1 : place + 2]) not in {"USING", "?"}:
+        if token.text == "EXCLUDE" and _words(flat[position + 1 : position + 2]) not in {"USING", "?"}:
             continue  # a column of that name
         if token.text == "REFERENCES" and is_foreign_key:
             continue
         is_foreign_key |= token.text == "FOREIGN"
-        if place < 2 or flat[place - 2] != Token("word", "CONSTRAINT"):
+        if position < 2 or flat[position - 2] != Token("word", "CONSTRAINT"):
             return True
     return False
 
 
 def _is_computed(expression: Tokens) -> bool:
     """Tell whether a default is more than a literal and its cast."""
-    for place, token in enumerate(expression):
+    for position, token in enumerate(expression):
         if token.kind == "word" and token.text in _AFTER_DEFAULT:
             return False
-        is_cast = place >= 2 and expression[place - 2].text == "::"
+        is_cast = position >= 2 and expression[position - 2].text == "::"
         if (token.text == "(" and not is_cast) or (token.kind == "word" and token.text in _MOMENTS):
             return True
     return False
@@ -296,21 +302,21 @@ def _names_a_schema(tokens: Tokens, tables: set[str]) -> bool:
             given.add(one.name)
     return any(
         token.text == "."
-        and tokens[place - 1].is_name
-        and (tokens[place - 1].name not in given or tokens[place + 2 : place + 3] == (token,))
-        for place, token in enumerate(tokens)
-        if place
+        and tokens[position - 1].is_name
+        and (tokens[position - 1].name not in given or tokens[position + 2 : position + 3] == (token,))
+        for position, token in enumerate(tokens)
+        if position
     )
 
 
 def _is_volatile(tokens: Tokens) -> bool:
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token.kind != "word":
             continue
-        is_called = tokens[place + 1 : place + 2] == (Token("symbol", "("),)
+        is_called = tokens[position + 1 : position + 2] == (Token("symbol", "("),)
         if token.text in _MOMENTS or (token.name in _VOLATILE and is_called):
             return True
-        before = tokens[max(place - 2, 0) : place]
+        before = tokens[max(position - 2, 0) : position]
         is_cast = len(before) == 2 and before[1].text in {"::", "AS"} and token.text in _TIMES
         if is_cast and before[0].kind != "literal":
             return True
@@ -318,13 +324,13 @@ def _is_volatile(tokens: Tokens) -> bool:
 
 
 def _name_at(tokens: Tokens) -> int:
-    """Find the place of the name in CREATE TABLE or ALTER TABLE."""
-    place = 2
-    while tokens[place].kind == "word" and tokens[place].text in {"IF", "NOT", "EXISTS", "ONLY"}:
-        place += 1
-    while tokens[place + 1 : place + 2] == (Token("symbol", "."),):
-        place += 2
-    return place
+    """Find the position of the name in CREATE TABLE or ALTER TABLE."""
+    position = 2
+    while tokens[position].kind == "word" and tokens[position].text in {"IF", "NOT", "EXISTS", "ONLY"}:
+        position += 1
+    while tokens[position + 1 : position + 2] == (Token("symbol", "."),):
+        position += 2
+    return position
 
 
 def _items(tokens: Tokens) -> tuple[list[Tokens], Tokens]:
@@ -332,10 +338,10 @@ def _items(tokens: Tokens) -> tuple[list[Tokens], Tokens]:
     if not tokens or tokens[0].text != "(":
         return [], tokens
     depth = 0
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0:
-            return _split(tokens[1:place]), tokens[place + 1 :]
+            return _split(tokens[1:position]), tokens[position + 1 :]
     return [], tokens
 
 

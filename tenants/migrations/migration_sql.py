@@ -1,7 +1,7 @@
 """The SQL of the migrations: from nothing to the newest revision, or from any revision to any later one.
 
 A school's migrations are plain SQL, so their text is written once, without a database, and sent to each
-school as one message. `baseline.sql`, beside the migrations, holds the SQL of the newest revision for
+school as one statement batch. `baseline.sql`, beside the migrations, holds the SQL of the newest revision for
 creating schools. A history is known by its folder; unless another is named, it is the program's own.
 """
 
@@ -31,7 +31,7 @@ TENANT = history("tenant")
 
 
 class _SqlBuffer:
-    """Takes down what Alembic writes; one write is what one operation amounts to."""
+    """Collects what Alembic writes; one write is the SQL of one operation."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -40,7 +40,7 @@ class _SqlBuffer:
         self.found.append(text)
 
     def flush(self) -> None:
-        """Keep nothing back."""
+        """Do nothing: each write is complete."""
 
 
 def upgrade_statements(lower: str | None, upper: str = "head", folder: Path = TENANT) -> list[str]:

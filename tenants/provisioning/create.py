@@ -1,4 +1,4 @@
-"""Creating a school: one message, which PostgreSQL runs as one transaction."""
+"""Creating a school: one statement batch, which PostgreSQL runs as one transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def create_school(
 ) -> School:
     """Create a school, ready to use, with its first user.
 
-    Sends one message without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
+    Sends one statement batch without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
     schema, no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
     """
     school_id = school_id or uuid4()
@@ -70,10 +70,10 @@ def creation_statements(
 
 
 def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str, Any]) -> list[str]:
-    """Write the statements that make a school's place: its row as given, its role, its schema.
+    """Write the statements that make a school's row as given, its role and its schema.
 
-    They end as the school's role, in its schema: what follows makes and fills its tables, and then come
-    `opening_statements`.
+    They end in the school's role and schema: what follows makes and fills its tables, and then come
+    `grant_statements`.
     """
     driver: Any = connection.connection.dbapi_connection
     schema = schema_name(school["id"])
@@ -130,7 +130,7 @@ def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
 
 
 def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
-    """Translate what PostgreSQL refuses of a school's founding; None where the error is of another kind."""
+    """Translate what PostgreSQL refuses of a school's creation; None where it is another error."""
     state = sqlstate(error)
     violated = error.orig.diag.constraint_name if state == "23505" else None  # type: ignore[union-attr]
     if violated == "pk_schools":

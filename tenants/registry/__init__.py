@@ -1,1 +1,6 @@
-"""The registry: which schools there are, who may enter them, and how it is installed."""
+"""The registry.
+
+`schools`       its tables, and which schools there are
+`clients`       machine clients, their grants and secrets
+`installation`  its schema, and the logins that serve
+"""

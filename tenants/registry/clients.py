@@ -52,7 +52,7 @@ def create_client(
     permissions: Collection[str] = (),
     all_permissions: bool = False,
 ) -> str:
-    """Grant a client its schools and permissions; return its secret, which is kept nowhere.
+    """Grant a client its schools and permissions; return its secret, which is stored nowhere.
 
     The secret has 256 random bits, so one round of SHA-256 guards it as well as a slow hash would.
     Raises AlreadyExists, UnknownSchool.
@@ -114,11 +114,11 @@ def revoke_client(connection: Connection, client_id: str) -> None:
 
 def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
     """Tell whether a client of this id stands and this is its secret."""
-    kept = connection.execute(
+    stored = connection.execute(
         select(clients.c.secret_hash).where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
     ).scalar_one_or_none()
     # An unknown client costs the same comparison as a known one.
-    return compare_digest(kept or _hashed(""), _hashed(secret)) and kept is not None
+    return compare_digest(stored or _hashed(""), _hashed(secret)) and stored is not None
 
 
 def named_schools(connection: Connection, client_id: str) -> list[UUID]:

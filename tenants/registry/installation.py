@@ -21,7 +21,7 @@ from tenants.provisioning.create import check_distributed, login_grants
 from tenants.registry.schools import list_schools
 from tenants.tenancy import Tenancy
 
-# Any constant: two operators who install at the same moment take turns.
+# Any constant: two operators who install at the same moment do so one after the other.
 _INSTALLATION_LOCK = 7_203_114_225
 
 _ATTRIBUTES = {
@@ -65,7 +65,7 @@ def install(tenancy: Tenancy) -> None:
     are forbidden to all others: they would outlive a transaction.
 
     Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
-    powers that reach around the schools' roles, NotDistributed where Citus is asked for and missing.
+    powers that reach around the schools' roles, NotDistributed where Citus is to place the schools and is missing.
     """
     if tenancy.one_login and tenancy.placement.divided:
         raise UnfitLogin(

@@ -160,7 +160,7 @@ def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School
 def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
     """Find a school, and keep it from being changed, migrated or deleted until the transaction ends.
 
-    `shared`: others may hold it so, too. Raises UnknownSchool.
+    `shared`: FOR SHARE, which others may take as well; else FOR NO KEY UPDATE. Raises UnknownSchool.
     """
     # Grants that refer to the school go on: they need its key alone.
     return _find(connection, school_id, select(schools).with_for_update(read=shared, key_share=not shared))

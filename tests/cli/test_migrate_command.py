@@ -20,8 +20,8 @@ from tests.tenants.migrations.upgrades import (
     CHANGE,
     await_lock,
     break_school,
-    held,
     level,
+    locked,
     make_schools,
     mend_school,
     revision,
@@ -204,7 +204,7 @@ def test_killed_half_way_a_second_run_does_the_rest_and_nothing_twice(here, hist
     done, stuck, rest = ordered[:4], ordered[4:6], ordered[6:]
 
     locks = "; ".join(f'LOCK TABLE "{school.schema}".classrooms' for school in stuck)
-    with held(here, locks), migrating() as runner:
+    with locked(here, locks), migrating() as runner:
         await_lock(here, 2)
         assert [revision(here, school) for school in done] == [head(history)] * 4
         assert [revision(here, school) for school in (*stuck, *rest)] == [head()] * 8
@@ -235,7 +235,7 @@ def test_asked_to_stop_it_ends_what_is_under_way_and_reports(here, history, migr
     first, *_ = make_schools(here, 5)
 
     with (
-        held(here, f'LOCK TABLE "{first.schema}".classrooms') as request,
+        locked(here, f'LOCK TABLE "{first.schema}".classrooms') as request,
         migrating("--workers", "1", "--json") as runner,
     ):
         await_lock(here)

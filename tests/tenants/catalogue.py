@@ -27,7 +27,7 @@ FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oi
 LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 WHERE c.relnamespace = {schema} AND c.relkind IN ('r', 'p', 'f') AND a.attnum > 0 AND NOT a.attisdropped
 """
-# That a column is NOT NULL is said of the column; since PostgreSQL 18 it is a constraint, too, with a name
+# NOT NULL belongs to the description of a column; since PostgreSQL 18 it is a constraint, too, with a name
 # that PostgreSQL makes up.
 _CONSTRAINTS = """
 SELECT 'constraint ' || c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
@@ -63,7 +63,7 @@ def read_catalogue(connection: Connection, schema: str) -> Catalogue:
     """Read what a schema holds, each thing by kind and name; the schema's own name does not appear in it."""
     found: Catalogue = {}
     for query in (_TABLES, _COLUMNS, _CONSTRAINTS, _INDEXES, _OTHERS):
-        for name, description in _ask(connection, schema, query):
+        for name, description in _query(connection, schema, query):
             found[name.replace(f"{schema}.", "")] = description.replace(f"{schema}.", "")
     return found
 
@@ -114,7 +114,7 @@ WHERE c.relnamespace = {schema}
     AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.contype <> 'f')
 """
 _PREFIXES = {"p": "pk", "u": "uq", "f": "fk", "c": "ck", "x": "ex", "unique index": "uq", "index": "ix"}
-_LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a name
+_MAX_NAME_BYTES = 63
 
 
 def violations(connection: Connection, schema: str) -> list[str]:
@@ -139,13 +139,13 @@ _FORBIDDEN = {"sequence", "type", "view", "function", "trigger", "rule", "policy
 
 
 def _keys(connection: Connection, schema: str) -> Iterator[str]:
-    for row in _ask(connection, schema, _KEYS):
+    for row in _query(connection, schema, _KEYS):
         if set(row.types) != {"uuid"}:
             yield f"table {row.table}: its primary key is of {row.types or 'nothing'}, not of uuid"
 
 
 def _references(connection: Connection, schema: str) -> Iterator[str]:
-    for row in _ask(connection, schema, _REFERENCES):
+    for row in _query(connection, schema, _REFERENCES):
         if not row.inside:
             yield f"{row.name}: refers to a table outside of the schema"
         if not row.indexed:
@@ -153,13 +153,16 @@ def _references(connection: Connection, schema: str) -> Iterator[str]:
 
 
 def _names(connection: Connection, schema: str) -> Iterator[str]:
-    for row in _ask(connection, schema, _NAMES):
+    for row in _query(connection, schema, _NAMES):
         start = f"{_PREFIXES[row.kind]}_{row.table}"
         # The name says the columns, but a CHECK's or an expression's says what it is about.
         about = row.kind in {"c", "x"} or None in row.columns
-        wanted = start if row.kind == "p" else f"{start}_{'' if about else '_'.join(row.columns)}"
-        if not (row.name.startswith(wanted) if about else row.name == wanted) or len(wanted) > _LONGEST_NAME:
-            yield f"{row.kind} {row.table}.{row.name}: its name should be {wanted}"
+        expected = start if row.kind == "p" else f"{start}_{'' if about else '_'.join(row.columns)}"
+        if (
+            not (row.name.startswith(expected) if about else row.name == expected)
+            or len(expected) > _MAX_NAME_BYTES
+        ):
+            yield f"{row.kind} {row.table}.{row.name}: its name should be {expected}"
 
 
 _COLUMN_RULES: tuple[tuple[str, Callable[[str, str], Any]], ...] = (
@@ -175,6 +178,6 @@ def _columns(catalogue: Catalogue) -> Iterator[str]:
             yield from (f"{name}: {what}" for what, broken in _COLUMN_RULES if broken(name, kind))
 
 
-def _ask(connection: Connection, schema: str, query: str) -> list[Any]:
+def _query(connection: Connection, schema: str, query: str) -> list[Any]:
     found = connection.execute(text("SELECT oid FROM pg_namespace WHERE nspname = :name"), {"name": schema})
     return list(connection.exec_driver_sql(query.replace("{schema}", str(found.scalar_one()))))

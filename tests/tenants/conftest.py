@@ -56,7 +56,7 @@ def schools(tenancy: Tenancy) -> tuple[School, School]:
 
 @pytest.fixture(scope="session")
 def options(tenancy: Tenancy) -> BindingOptions:
-    """What holds for every entry."""
+    """What holds for every binding."""
     return binding_options(tenancy)
 
 
@@ -70,16 +70,16 @@ def connection(tenancy: Tenancy) -> Iterator[Connection]:
 
 @pytest.fixture
 def make_engine(tenancy: Tenancy) -> Iterator[Callable[..., Engine]]:
-    """Makes engines like the application's, of the first login, which count their messages; options override."""
+    """Makes engines like the application's, of the first login, which count their round trips; options override."""
     made = []
     first_login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
 
     def make(
         url: URL | None = None, pool_size: int = 1, schools_per_connection: int = 100, **options: Any
     ) -> Engine:
-        wanted = {**serving_options(pool_size, schools_per_connection=schools_per_connection), **options}
-        wanted["connect_args"]["cursor_factory"] = CountingCursor
-        made.append(create_engine(url or school_url(first_login), **wanted))
+        chosen = {**serving_options(pool_size, schools_per_connection=schools_per_connection), **options}
+        chosen["connect_args"]["cursor_factory"] = CountingCursor
+        made.append(create_engine(url or school_url(first_login), **chosen))
         return made[-1]
 
     yield make

@@ -133,10 +133,10 @@ def members(tenancy):
 
 def divided(tenancy):
     """Map each login to the schools that its placement gives it."""
-    placement, wanted = tenancy.placement, {}
+    placement, expected = tenancy.placement, {}
     for school_id in schools_of(tenancy):
-        wanted.setdefault(placement.login_of(school_id), set()).add(school_id)
-    return wanted
+        expected.setdefault(placement.login_of(school_id), set()).add(school_id)
+    return expected
 
 
 def works(tenancy, school_id, login=None):
@@ -205,7 +205,7 @@ def test_logins_of_others_are_left_alone(one, server):
     assert stranger in members(one)
 
 
-def test_many_schools_are_opened_and_withdrawn_in_pieces(one, monkeypatch):
+def test_many_schools_are_opened_and_withdrawn_in_batches(one, monkeypatch):
     monkeypatch.setattr(installing, "_BATCH_SIZE", 1)
     two = replace(one, logins=2)
 

@@ -47,7 +47,7 @@ def file(tmp_path):
 
 
 def contents(tenancy, school):
-    """Take the fingerprints of a school's tables."""
+    """Compute the checksums of a school's tables."""
     with tenancy.admin.begin() as connection:
         return table_checksums(connection, school.schema)
 
@@ -78,9 +78,9 @@ def manifest_of(file):
 def rewrite(file, **members):
     """Write a backup anew with other members; None leaves one out."""
     with zipfile.ZipFile(file) as archive:
-        kept = {name: archive.read(name) for name in archive.namelist()}
+        originals = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(file, "w") as archive:
-        for name, found in {**kept, **members}.items():
+        for name, found in {**originals, **members}.items():
             if found is not None:
                 archive.writestr(name, found)
 
@@ -199,11 +199,11 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
     for student, score in zip(taught.students, (0, 12.25, 20.5), strict=True):
         make.entry(assessment, student, taught.cohort["id"], score)
     sheet = f"/scoresheets/{taught.subject['id']}/scoresheet"
-    kept = api.ok(api.get(sheet))
+    before = api.ok(api.get(sheet))
     back_up(tenancy, api.school, file)
     copy = restore(tenancy, file, school_id=uuid4(), name="The copy")
 
-    # The token is of the original: it does not enter the copy.
+    # The token is of the original: it does not cover the copy.
     assert api.using(school=copy.id).get("/classrooms").status_code == 403
     ((admin,),) = execute(
         tenancy.admin_url, f"SELECT id FROM \"{copy.schema}\".users WHERE username = 'admin'"
@@ -214,7 +214,7 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
     signed_in = copied.ok(copied.post("/users/login", {"username": "admin", "password": PASSWORD}))
     assert signed_in["user"]["school"]["name"] == "The copy"
     own = copied.using(token=signed_in["access_token"]["access_token"])
-    assert own.ok(own.get(sheet)) == kept
+    assert own.ok(own.get(sheet)) == before
 
     # What is made in one is unknown in the other, and what is changed stays in the one.
     new, other = Factory(own).classroom(), make.classroom()
@@ -222,8 +222,8 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
     assert own.get(f"/classrooms/{other['id']}").status_code == 404
     entry = own.ok(own.get("/gradebooks?pageNumber=0&pageSize=50"))["data"][0]["id"]
     assert own.delete(f"/gradebooks/{entry}").status_code == 200
-    assert api.ok(api.get(sheet)) == kept
-    assert own.ok(own.get(sheet)) != kept
+    assert api.ok(api.get(sheet)) == before
+    assert own.ok(own.get(sheet)) != before
 
 
 # Elsewhere, and other kinds of installation.

@@ -1,4 +1,4 @@
-"""The door to a school: who is refused and why, at once after the operator changed something."""
+"""The binding to a school: who is refused and why, at once after the operator changed something."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def client(tenancy):
     return make
 
 
-def role_inside(sessions, entry):
-    with working(sessions, entry) as session:
+def role_inside(sessions, binding):
+    with working(sessions, binding) as session:
         return session.scalars(text("SELECT current_user")).one()
 
 
@@ -203,13 +203,13 @@ def test_a_refusal_leaves_no_transaction_open(sessions, engine, school, change):
 def test_entering_costs_one_message_whoever_enters(sessions, engine, school, client):
     engine.connect().close()
     everywhere = client(all_schools=True)
-    for entry in (
+    for binding in (
         SchoolBinding(school.id),
         SchoolBinding(school.id, state="SELECT %s AS one", state_parameters=("1",)),
         SchoolBinding(school.id, client=everywhere, client_state=everywhere),
     ):
         CountingCursor.messages = sent = []
-        with working(sessions, entry):
+        with working(sessions, binding):
             pass
 
         assert [message.split()[0].rstrip(";") for message in sent] == ["BEGIN", "COMMIT"]

@@ -40,7 +40,7 @@ TAGS = "SELECT name FROM classrooms WHERE level = 'tag' ORDER BY name"
 class Leak:
     """A row out of reach that was shown: where it was looked for, from which school, and whose it was."""
 
-    asked: str
+    query: str
     inside: UUID
     seen: UUID
 
@@ -57,16 +57,16 @@ def leaks(sessions, engine, schools):
             "a session without a school": tags(sessions, TAGS, None),
             "the connection given back": tags_by_hand(engine, TAGS),
         }
-        found += [Leak(asked, school.id, tag) for asked, seen in shown.items() for tag in seen]
+        found += [Leak(query, school.id, tag) for query, seen in shown.items() for tag in seen]
     return found
 
 
-def tags(sessions, sql, entry):
+def tags(sessions, sql, binding):
     """Read the tags in a transaction; what is refused shows none."""
     with sessions() as session:
         try:
-            if entry is not None:
-                begin_in_school(session, entry)
+            if binding is not None:
+                begin_in_school(session, binding)
             found = [tag_of(name) for name in session.scalars(text(sql))]
             session.commit()
         except (DBAPIError, NoSchool):
@@ -93,9 +93,9 @@ class WrongSchool(SchoolDialect):
     supports_statement_cache = True
     before = None
 
-    def binding_batch(self, entry, options):
-        meant, self.before = self.before or entry, entry
-        return super().binding_batch(meant, options)
+    def binding_batch(self, binding, options):
+        used, self.before = self.before or binding, binding
+        return super().binding_batch(used, options)
 
 
 class WithoutRole(SchoolDialect):
@@ -103,9 +103,9 @@ class WithoutRole(SchoolDialect):
 
     supports_statement_cache = True
 
-    def binding_batch(self, entry, options):
-        message, parameters = super().binding_batch(entry, options)
-        return "".join(line for line in message.splitlines(True) if "SET LOCAL ROLE" not in line), parameters
+    def binding_batch(self, binding, options):
+        batch, parameters = super().binding_batch(binding, options)
+        return "".join(line for line in batch.splitlines(True) if "SET LOCAL ROLE" not in line), parameters
 
 
 class WithoutPath(SchoolDialect):
@@ -113,9 +113,9 @@ class WithoutPath(SchoolDialect):
 
     supports_statement_cache = True
 
-    def binding_batch(self, entry, options):
-        message, parameters = super().binding_batch(entry, options)
-        return "".join(line for line in message.splitlines(True) if "search_path" not in line), parameters
+    def binding_batch(self, binding, options):
+        batch, parameters = super().binding_batch(binding, options)
+        return "".join(line for line in batch.splitlines(True) if "search_path" not in line), parameters
 
 
 class ForTheSession(SchoolDialect):
@@ -123,9 +123,9 @@ class ForTheSession(SchoolDialect):
 
     supports_statement_cache = True
 
-    def binding_batch(self, entry, options):
-        message, parameters = super().binding_batch(entry, options)
-        return message.replace("SET LOCAL", "SET"), parameters
+    def binding_batch(self, binding, options):
+        batch, parameters = super().binding_batch(binding, options)
+        return batch.replace("SET LOCAL", "SET"), parameters
 
 
 class Once(ForTheSession):
@@ -134,11 +134,11 @@ class Once(ForTheSession):
     supports_statement_cache = True
     bound = False
 
-    def binding_batch(self, entry, options):
+    def binding_batch(self, binding, options):
         if self.bound:
-            return self.begin_statement(entry.read_only), ()
+            return self.begin_statement(binding.read_only), ()
         self.bound = True
-        return super().binding_batch(entry, options)
+        return super().binding_batch(binding, options)
 
 
 class Trusting(ForTheSession):
@@ -198,7 +198,7 @@ def test_the_detector_sees_a_broken_binding(broken_engine, options, schools, dia
 
     found = leaks(bound_sessions(engine, options), engine, schools)
 
-    assert {leak.asked for leak in found} >= shown
+    assert {leak.query for leak in found} >= shown
     assert {leak.seen for leak in found} <= {school.id for school in schools}
 
 
@@ -209,7 +209,7 @@ def test_the_detector_sees_a_missing_role_of_a_login_that_may_do_everything(
 
     found = leaks(bound_sessions(engine, options), engine, schools)
 
-    assert {leak.asked for leak in found} >= {"the other's tables", "the registry"}
+    assert {leak.query for leak in found} >= {"the other's tables", "the registry"}
 
 
 def test_the_detector_sees_sessions_that_nobody_guards(broken_engine, options, schools):
@@ -533,7 +533,7 @@ def test_without_roles_the_path_alone_keeps_schools_apart(server):
         engine.dispose()
 
     # Whoever names another schema reaches it: what the roles are for.
-    assert {leak.asked for leak in found} == {"the other's tables", "the registry"}
+    assert {leak.query for leak in found} == {"the other's tables", "the registry"}
     assert seen == [[school.id] * 2 for school in schools]
 
 

@@ -114,14 +114,14 @@ def _names(client, school):
 
 def test_a_transaction_that_failed_leaves_nothing_to_the_next_client(clients, schools):
     one, other = clients
-    for stumble in (
+    for failure in (
         lambda session: session.execute(text("SELECT 1/0")),
         lambda session: session.execute(text("SET LOCAL work_mem TO '1MB'")) and 1 / 0,
         lambda session: session.begin_nested() and 1 / 0,
     ):
         with suppress(DBAPIError, ZeroDivisionError), working(one, SchoolBinding(schools[0].id)) as session:
             write(session)
-            stumble(session)
+            failure(session)
 
         with working(other, SchoolBinding(schools[1].id)) as session:
             assert {tag_of(name) for name in session.scalars(TAGS)} == {schools[1].id}

@@ -1,4 +1,4 @@
-"""Pooled connections: replaced when they died, given back clean, not in a transaction, not kept for ever."""
+"""Pooled connections: replaced when they died, given back clean, not in a transaction, and replaced in time."""
 
 from __future__ import annotations
 

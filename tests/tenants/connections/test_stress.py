@@ -49,7 +49,7 @@ def many(tenancy):
 
 
 class Crowd:
-    """Threads that each ask again and again, in a school drawn by lot; counts what was seen of whom."""
+    """Threads that each query again and again, in a school drawn by lot; counts what was seen of whom."""
 
     def __init__(self, schools, ways):
         self.schools = schools
@@ -99,7 +99,7 @@ def session_ways(sessions, schools):
             session.rollback()
         return names
 
-    def stumble(school, names, work):
+    def read_then(school, names, work):
         with working(sessions, SchoolBinding(school.id)) as session:
             names += session.scalars(TAGS)
             work(session)
@@ -107,13 +107,15 @@ def session_ways(sessions, schools):
     def fail(school, _lots):
         names = []
         with pytest.raises(ZeroDivisionError):
-            stumble(school, names, lambda session: 1 / 0)
+            read_then(school, names, lambda session: 1 / 0)
         return names
 
     def violate(school, _lots):
         names = []
         with pytest.raises(IntegrityError):
-            stumble(school, names, lambda session: session.execute(WRITE, {"id": uuid4(), "name": names[0]}))
+            read_then(
+                school, names, lambda session: session.execute(WRITE, {"id": uuid4(), "name": names[0]})
+            )
         return names
 
     def reach_out(school, lots):
@@ -127,28 +129,28 @@ def session_ways(sessions, schools):
 
 
 def http_ways(app, token):
-    """List the ways of a request that comes over HTTP: what it asks for, and what becomes of it."""
+    """List the ways of a request that comes over HTTP: what it requests, and what becomes of it."""
 
-    def ask(school, method, body=None):
+    def send(school, method, body=None):
         headers = {"Authorization": f"Bearer {token}", "X-SCHOOL-ID": str(school.id)}
         return app.test_client().open("/classrooms", method=method, headers=headers, json=body)
 
     def list_(school, _lots):
-        answer = ask(school, "GET").get_json()
+        answer = send(school, "GET").get_json()
         assert {room["school"] for room in answer} == {str(school.id)}
         return [room["name"] for room in answer]
 
     def create(school, _lots):
-        answer = ask(school, "POST", {"name": f"{school.id} {uuid4()}", "level": "tag"}).get_json()
+        answer = send(school, "POST", {"name": f"{school.id} {uuid4()}", "level": "tag"}).get_json()
         assert answer["school"] == str(school.id)
         return [answer["name"]]
 
     def collide(school, lots):
-        assert ask(school, "POST", {"name": f"{school.id} 0", "level": "tag"}).status_code == 409
+        assert send(school, "POST", {"name": f"{school.id} 0", "level": "tag"}).status_code == 409
         return list_(school, lots)
 
     def get_wrong(school, lots):
-        assert ask(school, "POST", {"name": "", "level": "tag"}).status_code == 422
+        assert send(school, "POST", {"name": "", "level": "tag"}).status_code == 422
         return list_(school, lots)
 
     return [list_, create, collide, get_wrong]
@@ -210,9 +212,9 @@ class NowAndThenWrong(SchoolDialect):
     before = None
     bindings = count(1)
 
-    def binding_batch(self, entry, options):
-        meant, self.before = (self.before or entry) if next(self.bindings) % 100 == 0 else entry, entry
-        return super().binding_batch(meant, options)
+    def binding_batch(self, binding, options):
+        used, self.before = (self.before or binding) if next(self.bindings) % 100 == 0 else binding, binding
+        return super().binding_batch(used, options)
 
 
 dialects.register("postgresql.nowandthenwrong", __name__, "NowAndThenWrong")

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
-from school_service.seed import defaults as usual
+from school_service.seed import defaults
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.provisioning.create import create_school
@@ -62,14 +62,14 @@ def test_an_upgraded_school_has_what_a_new_one_has(tenancy, connection):
         assert rows(connection, old, table) == rows(connection, new, table), table
 
 
-def test_the_rows_are_as_many_as_are_usual(tenancy, connection):
+def test_the_rows_are_as_many_as_the_defaults(tenancy, connection):
     old = old_school(connection)
     execute_script(connection, ";\n".join(upgrade_statements("t0002")))
 
     assert {table: len(rows(connection, old, table)) for table in SEEDED[1:]} == {
-        "departments": len(usual.DEPARTMENTS),
-        "employee_categories": len(usual.EMPLOYEE_CATEGORIES),
-        "positions": len(usual.POSITIONS),
-        "grade_configurations": len(usual.GRADE_BANDS),
-        "metric_definitions": sum(map(len, usual.TRAITS.values())),
+        "departments": len(defaults.DEPARTMENTS),
+        "employee_categories": len(defaults.EMPLOYEE_CATEGORIES),
+        "positions": len(defaults.POSITIONS),
+        "grade_configurations": len(defaults.GRADE_BANDS),
+        "metric_definitions": sum(map(len, defaults.TRAITS.values())),
     }

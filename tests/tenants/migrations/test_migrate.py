@@ -1,4 +1,4 @@
-"""Migrating every school: a broken one alone, runs side by side, locks that others hold, what is newer."""
+"""Migrating every school: a broken one alone, runs side by side, locks of other transactions, what is newer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.tenants.migrations.upgrades import (
     CHANGE,
     await_lock,
     break_school,
-    held,
     level,
+    locked,
     make_schools,
     mend_school,
     revision,
@@ -293,7 +293,7 @@ def test_two_runs_at_once_share_the_schools(here, later):
 def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes):
     taken, free = make_schools(here, 2)
 
-    with held(
+    with locked(
         here, "SELECT FROM registry.schools WHERE id = %s FOR NO KEY UPDATE", (str(taken.id),)
     ) as another_run:
 
@@ -322,7 +322,7 @@ def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes)
 def test_a_school_deleted_meanwhile_is_no_failure(here, later):
     gone, stays = make_schools(here, 2)
 
-    with held(here, "DELETE FROM registry.schools WHERE id = %s", (str(gone.id),)) as deletion:
+    with locked(here, "DELETE FROM registry.schools WHERE id = %s", (str(gone.id),)) as deletion:
 
         def run(number):
             if number == 0:
@@ -354,7 +354,7 @@ def test_a_school_that_is_half_deleted_is_left_alone(here, later):
 
 def test_a_school_created_meanwhile_is_no_failure(here, later):
     (school,) = make_schools(here, 1)
-    with held(here, f'LOCK TABLE "{school.schema}".classrooms') as request:
+    with locked(here, f'LOCK TABLE "{school.schema}".classrooms') as request:
 
         def run(number):
             if number == 0:
@@ -382,7 +382,7 @@ def test_a_request_that_holds_the_table_delays_its_school_alone(here, later):
         assert context.original_exception.pgcode == "55P03"
         tries.set()
 
-    with held(here, f'SELECT FROM "{busy.schema}".classrooms') as request:
+    with locked(here, f'SELECT FROM "{busy.schema}".classrooms') as request:
 
         def run(number):
             if number == 0:
@@ -401,7 +401,7 @@ def test_a_request_that_holds_the_table_delays_its_school_alone(here, later):
 def test_a_table_that_is_never_free_is_a_failure_in_the_end(here, later):
     busy, free = make_schools(here, 2)
 
-    with held(here, f'SELECT FROM "{busy.schema}".classrooms'):
+    with locked(here, f'SELECT FROM "{busy.schema}".classrooms'):
         report = migrate_schools(later, retry=IMPATIENT)
 
     assert ids(report.migrated) == {free.id}
@@ -414,12 +414,14 @@ def test_a_table_that_is_never_free_is_a_failure_in_the_end(here, later):
 def test_a_school_that_nobody_lets_go_of_is_a_failure_that_can_not_be_kept(here, later):
     (school,) = make_schools(here, 1)
 
-    with held(here, "SELECT FROM registry.schools FOR UPDATE"):
+    with locked(here, "SELECT FROM registry.schools FOR UPDATE"):
         report = migrate_schools(later, retry=IMPATIENT)
 
     ((named, error),) = report.failed
     assert named.id == school.id
-    assert error.startswith("55P03: canceling statement due to lock timeout (not kept in the registry: 55P03")
+    assert error.startswith(
+        "55P03: canceling statement due to lock timeout (not stored in the registry: 55P03"
+    )
     assert standings(later)[school.id].state == "behind"
 
 
@@ -427,7 +429,7 @@ def test_a_grant_for_a_school_that_is_being_migrated_is_not_held_up(here, later)
     (school,) = make_schools(here, 1)
     execute(here.admin_url, "INSERT INTO registry.clients VALUES ('c', null, false, false, '{}', now())")
 
-    with held(here, f'LOCK TABLE "{school.schema}".classrooms') as request:
+    with locked(here, f'LOCK TABLE "{school.schema}".classrooms') as request:
 
         def run(number):
             if number == 0:
@@ -451,7 +453,7 @@ def test_once_stopped_what_is_under_way_is_finished_and_nothing_begun(here, late
     schools = make_schools(here, 4)
     stop = Event()
 
-    with held(here, f'LOCK TABLE "{schools[0].schema}".classrooms') as request:
+    with locked(here, f'LOCK TABLE "{schools[0].schema}".classrooms') as request:
 
         def run(number):
             if number == 0:
@@ -473,7 +475,7 @@ def test_a_pause_ends_when_the_run_is_stopped(here, later):
     stop = Event()
     event.listen(later.admin, "handle_error", lambda _: stop.set())
 
-    with held(here, f'LOCK TABLE "{school.schema}".classrooms'):
+    with locked(here, f'LOCK TABLE "{school.schema}".classrooms'):
         report = migrate_schools(later, stop=stop, retry=LockRetry(lock_timeout=0.05, pauses=(3600.0,)))
 
     assert (report.migrated, report.failed, report.remaining) == ([], [], 1)
@@ -481,7 +483,7 @@ def test_a_pause_ends_when_the_run_is_stopped(here, later):
 
 def test_a_connection_that_is_lost_fails_one_school_alone(here, later):
     first, second = make_schools(here, 2)
-    with held(here, f'LOCK TABLE "{first.schema}".classrooms'):
+    with locked(here, f'LOCK TABLE "{first.schema}".classrooms'):
 
         def run(number):
             if number == 0:
@@ -499,7 +501,7 @@ def test_a_connection_that_is_lost_fails_one_school_alone(here, later):
 
 def test_once_the_database_has_gone_nothing_more_is_begun(here, later):
     first, _ = make_schools(here, 2)
-    with held(here, f'LOCK TABLE "{first.schema}".classrooms'):
+    with locked(here, f'LOCK TABLE "{first.schema}".classrooms'):
 
         def run(number):
             if number == 0:
@@ -513,7 +515,7 @@ def test_once_the_database_has_gone_nothing_more_is_begun(here, later):
 
     ((named, error),) = report.failed
     assert named.id == first.id
-    assert error.endswith("(not kept in the registry: nobody is at home)")
+    assert error.endswith("(not stored in the registry: nobody is at home)")
     assert (report.migrated, report.remaining, report.complete) == ([], 1, False)
 
 

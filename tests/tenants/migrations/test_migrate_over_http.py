@@ -1,4 +1,4 @@
-"""Rolling upgrades as requests see them: 503 or an answer, never 500, and nobody else is held up."""
+"""Rolling upgrades as requests see them: 503 or an answer, never 500, and no other school waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tenants.migrations.migrate import LockRetry, migrate_schools
 from tenants.migrations.migration_sql import head, revisions, served_revisions
 from tests.conftest import make_place
 from tests.tenants.migrations.histories import later_history
-from tests.tenants.migrations.upgrades import await_lock, held, revision
+from tests.tenants.migrations.upgrades import await_lock, locked, revision
 from tests.threads import run_concurrently
 
 ADDED = ["ALTER TABLE classrooms ADD COLUMN motto text", "ALTER TABLE subjects ADD COLUMN motto text"]
@@ -75,13 +75,13 @@ def both(settings, added):
             engine.dispose()
 
 
-def ask(app, school, method="GET", **options):
+def request_classrooms(app, school, method="GET", **options):
     headers = {"Authorization": f"Bearer {school.admin_token}", "X-SCHOOL-ID": str(school.id)}
     return app.test_client().open("/classrooms", method=method, headers=headers, **options)
 
 
 def add_classroom(app, school):
-    return ask(app, school, "POST", json={"name": f"JSS {uuid4().hex[:8]}", "level": "Junior"})
+    return request_classrooms(app, school, "POST", json={"name": f"JSS {uuid4().hex[:8]}", "level": "Junior"})
 
 
 def test_what_is_served_is_of_the_history():
@@ -93,15 +93,15 @@ def test_what_is_served_is_of_the_history():
 def test_a_school_that_is_newer_than_the_code_is_closed_for_a_while_and_others_go_on(
     app, school, other_school, migrate, added
 ):
-    assert ask(app, school).status_code == 200
+    assert request_classrooms(app, school).status_code == 200
 
     assert migrate(school, added).complete
 
-    for answer in (ask(app, school), add_classroom(app, school)):
+    for answer in (request_classrooms(app, school), add_classroom(app, school)):
         assert answer.status_code == 503
         assert int(answer.headers["Retry-After"]) > 0
         assert answer.get_json()["message"] == "This school is being upgraded. Try again shortly."
-    assert ask(app, other_school).status_code == 200
+    assert request_classrooms(app, other_school).status_code == 200
 
 
 def test_a_school_that_is_older_than_the_code_is_closed_until_it_is_migrated(
@@ -111,30 +111,30 @@ def test_a_school_that_is_older_than_the_code_is_closed_until_it_is_migrated(
     state = later.extensions["school-service"]
     state.binding_options = replace(state.binding_options, serves=(head(added),))
 
-    assert ask(later, school).status_code == 503
+    assert request_classrooms(later, school).status_code == 503
     assert migrate(school, added).complete
-    assert ask(later, school).status_code == 200
+    assert request_classrooms(later, school).status_code == 200
 
 
 def test_code_that_serves_both_goes_on_over_the_migration_on_the_same_connection(
     both, school, migrate, added
 ):
     add_classroom(both, school)
-    before = ask(both, school)
+    before = request_classrooms(both, school)
     assert before.status_code == 200
 
     assert migrate(school, added).complete
 
     # The statements were prepared for the table as it was, if anything had been prepared.
-    assert ask(both, school).get_json() == before.get_json()
+    assert request_classrooms(both, school).get_json() == before.get_json()
     assert add_classroom(both, school).status_code == 200
-    assert len(ask(both, school).get_json()) == 2
+    assert len(request_classrooms(both, school).get_json()) == 2
 
 
 @contextmanager
 def migrating(tenancy, school):
     """Keep a migration of a school from its end: it has changed classrooms, and waits for subjects."""
-    with held(tenancy, f'SELECT FROM "school_{school.id.hex}".subjects') as reader:
+    with locked(tenancy, f'SELECT FROM "school_{school.id.hex}".subjects') as reader:
         yield reader
 
 
@@ -152,10 +152,10 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
                 return migrate(school, history, retry=LockRetry(lock_timeout=30))
             await_lock(tenancy)
             if number == 1:
-                return ask(app, school)
+                return request_classrooms(app, school)
             # The request has come in at the old revision, and waits for its table.
             await_lock(tenancy, 2)
-            other = ask(request.getfixturevalue("app"), other_school)
+            other = request_classrooms(request.getfixturevalue("app"), other_school)
             reader.rollback()
             return other
 
@@ -175,7 +175,7 @@ def test_a_migration_that_gives_up_lets_the_requests_pass_that_waited_behind_it(
             if number == 0:
                 return migrate(school, taken_away, retry=LockRetry(lock_timeout=1, pauses=()))
             await_lock(tenancy)
-            return ask(app, school)
+            return request_classrooms(app, school)
 
         report, answer = run_concurrently(2, work)
 
@@ -190,4 +190,4 @@ def test_a_statement_that_fails_in_a_school_that_is_served_is_no_upgrade(app, te
             f'ALTER TABLE "school_{school.id.hex}".classrooms RENAME COLUMN name TO title'
         )
 
-    assert ask(app, school).status_code == 500
+    assert request_classrooms(app, school).status_code == 500

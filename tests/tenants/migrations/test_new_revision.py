@@ -34,6 +34,8 @@ from tests.cli.program import ROOT, run
 from tests.tenants.catalogue import drift
 from tests.tenants.migrations.histories import later_history
 
+pytestmark = pytest.mark.program
+
 
 @pytest.fixture
 def models():

@@ -62,8 +62,8 @@ def mend_school(tenancy: Tenancy, school: School) -> None:
 
 
 @contextmanager
-def held(tenancy: Tenancy, sql: str, parameters: Sequence[Any] | None = None) -> Iterator[Any]:
-    """Hold what a statement locks, until the block ends or the connection is closed."""
+def locked(tenancy: Tenancy, sql: str, parameters: Sequence[Any] | None = None) -> Iterator[Any]:
+    """Lock what a statement locks, until the block ends or the connection is closed."""
     url = tenancy.admin_url.set(drivername="postgresql")
     connection = psycopg2.connect(url.render_as_string(hide_password=False))
     try:

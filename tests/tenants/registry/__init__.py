@@ -1,1 +1,1 @@
-"""Tests of registry."""
+"""Tests of the registry."""

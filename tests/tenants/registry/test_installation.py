@@ -64,8 +64,8 @@ def login(server, bare):
     """Names logins for the test; they are gone after it."""
     named = []
 
-    def name(wanted):
-        named.append(f"{wanted} {uuid4().hex[:8]}")
+    def name(start):
+        named.append(f"{start} {uuid4().hex[:8]}")
         return replace(bare, serving_url=bare.serving_url.set(username=named[-1]))
 
     yield name
@@ -84,10 +84,10 @@ def role_of(tenancy):
 
 def password_fits(tenancy, password):
     """Compute what PostgreSQL keeps of a password (RFC 5803), and compare."""
-    ((kept,),) = execute(
+    ((verifier,),) = execute(
         tenancy.admin_url, "SELECT rolpassword FROM pg_authid WHERE rolname = %s", (tenancy.serving_login,)
     )
-    rounds, salt, keys = kept.removeprefix("SCRAM-SHA-256$").replace("$", ":").split(":", 2)
+    rounds, salt, keys = verifier.removeprefix("SCRAM-SHA-256$").replace("$", ":").split(":", 2)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(salt), int(rounds))
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     return base64.b64decode(keys.split(":")[0]) == hashlib.sha256(client_key).digest()
