@@ -52,7 +52,8 @@ def test_the_baseline_is_what_the_migrations_write():
 def test_the_baseline_is_what_the_models_say(connection, fill, from_baseline):
     from_models = fill(lambda: db.metadata.create_all(connection, checkfirst=False))
 
-    assert drift(from_baseline, from_models) == []
+    differences = drift(from_baseline, from_models)
+    assert differences == [], 'run: school-service tenants revision "what changes"'
 
 
 def test_the_baseline_is_where_the_migrations_lead_one_after_the_other(connection, fill, from_baseline):
