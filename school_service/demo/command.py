@@ -21,7 +21,7 @@ from school_service.auth.tokens import LIFETIME, issue_client_token, issue_user_
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.data_folder import DataFolderError, data_folder, lock
-from school_service.demo import demo_file as demo_file
+from school_service.demo import demo_file
 from school_service.demo.context import CLIENT_ID
 from school_service.demo.demo_file import DemoFile, DemoSchool, Login
 from school_service.demo.fill_school import fill_school
@@ -40,25 +40,25 @@ from tenants.registry.schools import School, change_school, clients, find_school
 from tenants.tenancy import Administrator, Tenancy
 
 ADMIN = "admin"
-# What the printed curl line asks for.
+# The path of the printed curl line.
 TRY = "/students?pageNumber=0&pageSize=3"
 
 
 def run(path: Path, host: str, port: int) -> None:
     """Serve the demo of a data folder until stopped; makes what is not there yet.
 
-    Raises ConfigError, EmbeddedError, ServingError.
+    Raises ConfigError, DataFolderError, ServingError.
     """
     with listen(host, port) as listener, data_folder(path, create=True) as folder, _only_demo_of(folder.path):
         settings = folder.settings(_with_quiet_logs(os.environ))
         configure_logging(settings.log_level)
         app, tenancy = create_app(settings), tenancy_of(settings)
         with app.app_context():
-            kept = _prepare(tenancy, settings, folder.path, base_address(listener))
-            token = _token(settings, kept)
+            demo = _prepare(tenancy, settings, folder.path, base_address(listener))
+            token = _token(settings, demo)
 
         def announce() -> None:
-            _show(settings, kept, demo_file.write(folder.path, kept), *token)
+            _show(settings, demo, demo_file.write(folder.path, demo), *token)
 
         serve(app, settings, listener, announce=announce)
         click.echo(f"\nStopped. The data stays in {folder.path}.")
@@ -66,9 +66,9 @@ def run(path: Path, host: str, port: int) -> None:
 
 @contextmanager
 def _only_demo_of(folder: Path) -> Iterator[None]:
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(lock(folder / "demo.lock", wait=False))
+            stack.enter_context(lock(folder / "demo.lock", wait=False))
         except BlockingIOError:
             address = demo_file.read(folder).base_url
             raise DataFolderError(
@@ -80,13 +80,13 @@ def _only_demo_of(folder: Path) -> Iterator[None]:
 
 
 def _with_quiet_logs(environment: Mapping[str, str]) -> dict[str, str]:
-    """A line for each request would bury what the demo prints, unless it is asked for."""
+    """Log warnings alone unless LOG_LEVEL is set: a line for each request would bury what the demo prints."""
     level = environment.get("LOG_LEVEL", "").strip() or "WARNING"
     return {**environment, "LOG_LEVEL": level}
 
 
 def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) -> DemoFile:
-    """Make what is missing, and what an earlier start could not finish; returns what is to be kept of it."""
+    """Make what is missing, and what an earlier start could not finish; returns the content of demo.json."""
     known = demo_file.read(folder)
     with click.progressbar(
         length=2 + len(SCHOOLS),
@@ -102,7 +102,7 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         with tenancy.admin.begin() as connection:
             secret = _client(connection, known.client_secret) if settings.auth_url is None else None
             if secret is None:
-                # The provider has clients of its own, one of which may bear the name of ours.
+                # The provider has clients of its own, one of which may have the id of ours.
                 _remove_client(connection)
         schools = []
         for sample in SCHOOLS:
@@ -130,7 +130,7 @@ def _upgrade(tenancy: Tenancy) -> None:
 
 
 def _client(connection: Connection, secret: str | None) -> str:
-    """See that the demo's client stands and this is its secret; else make it anew, with a new secret."""
+    """Keep the demo's client if this is its secret; else create it again, with a new secret."""
     if secret is not None and check_secret(connection, CLIENT_ID, secret):
         return secret
     _remove_client(connection)
@@ -142,7 +142,7 @@ def _remove_client(connection: Connection) -> None:
 
 
 def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> DemoSchool:
-    """See that a sample school is there and filled.
+    """Create a sample school and fill it, unless that is done.
 
     Where the password of its administrator is not known (demo.json was lost, or never written), they get a
     new one.
@@ -179,7 +179,7 @@ def _administrator(login: Login) -> User:
     return db.session.scalars(select(User).where(User.username == login.username)).one()
 
 
-def _token(settings: Settings, kept: DemoFile) -> tuple[str, str]:
+def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
     """Issue a token to try the service with; returns what it is for, and the token.
 
     With an outside provider, which knows no client of ours, it is the first school's administrator's.
@@ -187,7 +187,7 @@ def _token(settings: Settings, kept: DemoFile) -> tuple[str, str]:
     key = app_state().verifier.key
     if settings.auth_url is None:
         return "every school, every permission", issue_client_token(key, CLIENT_ID, [])["access_token"]
-    first = kept.schools[0]
+    first = demo.schools[0]
     with in_transaction(SchoolBinding(UUID(first.id), read_only=True)):
         user_id = _administrator(first.admin).id
     return f"the administrator of {first.name}", issue_user_token(key, user_id, UUID(first.id))[
@@ -195,24 +195,24 @@ def _token(settings: Settings, kept: DemoFile) -> tuple[str, str]:
     ]
 
 
-def _show(settings: Settings, kept: DemoFile, path: Path, purpose: str, token: str) -> None:
+def _show(settings: Settings, demo: DemoFile, path: Path, purpose: str, token: str) -> None:
     """Print what a person needs to try the service."""
-    headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {kept.schools[0].id}")
+    headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {demo.schools[0].id}")
     options = " ".join(f"-H {shlex.quote(header)}" for header in headers)
     say = click.echo
-    say(f"\n{_bold(f'School Service {__version__}')} is running at {_bold(kept.base_url)}\n")
+    say(f"\n{_bold(f'School Service {__version__}')} is running at {_bold(demo.base_url)}\n")
     if settings.docs:
-        say(f"  Docs page   {kept.base_url}/docs")
+        say(f"  Docs page   {demo.base_url}/docs")
     if settings.auth_url is not None:
         say(f"  Provider    {settings.auth_url}  (let its clients in with `school-service clients create`)")
     say(f"  Details     {path}\n")
-    for school in kept.schools:
+    for school in demo.schools:
         say(f"  {_bold(school.name)}")
         say(f"    X-SCHOOL-ID     {school.id}")
         say(f"    Administrator   {school.admin.username}")
         say(f"    Password        {school.admin.password}\n")
     say(f"{_bold('Token')}  for {purpose}, for {LIFETIME // 3600} hours\n\n{token}\n")
-    say(f"{_bold('Try it')}\n\ncurl {options} {shlex.quote(f'{kept.base_url}{TRY}')}\n")
+    say(f"{_bold('Try it')}\n\ncurl {options} {shlex.quote(f'{demo.base_url}{TRY}')}\n")
     say("Ctrl-C stops the service and its PostgreSQL; the next start finds everything again.")
 
 

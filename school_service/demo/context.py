@@ -1,4 +1,4 @@
-"""What the steps of filling a school share."""
+"""The context of the steps that fill a school."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from school_service.auth.principal import Principal, VerifiedToken
 from school_service.demo.people import Population
 from school_service.demo.sample_schools import SampleSchool
 
-# Who did it, in the records that keep it.
+# The actor in audit entries.
 CLIENT_ID = "demo"
 # The year in which the current session began.
 THIS_YEAR = 2025
@@ -20,14 +20,14 @@ LAST_SESSION = f"{THIS_YEAR - 1}/{THIS_YEAR}"
 
 
 def everything_allowed() -> Principal:
-    """The demo itself, which may do everything."""
-    caller = VerifiedToken(None, CLIENT_ID, own=True, schools=None, granted=True, permissions=None)
-    return Principal(caller, frozenset(), all_permissions=True)
+    """The principal of the demo itself, which may do everything."""
+    token = VerifiedToken(None, CLIENT_ID, own=True, schools=None, granted=True, permissions=None)
+    return Principal(token, frozenset(), all_permissions=True)
 
 
 @dataclass
 class DemoContext:
-    """A sample school while it is being filled: its people, and the ids of what has been made.
+    """A sample school while it is filled: its people, and the ids of the records made so far.
 
     Those of `terms` are by session and term, of `students`, `cohorts` and `arms` by classroom, of
     `cohort_subjects` by classroom and subject; `teachers` are in order of employment, the others by their own

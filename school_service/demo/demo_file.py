@@ -31,7 +31,7 @@ class DemoSchool:
 
 @dataclass
 class DemoFile:
-    """What demo.json holds, member for member (decisions.md, "What an operator types")."""
+    """The content of demo.json, member for member (decisions.md, "What an operator types")."""
 
     base_url: str | None = None
     auth_url: str | None = None
@@ -58,8 +58,8 @@ def read(folder: Path) -> DemoFile:
         return DemoFile()
 
 
-def write(folder: Path, kept: DemoFile) -> Path:
+def write(folder: Path, demo: DemoFile) -> Path:
     """Write the file, for its owner's eyes alone."""
     path = folder / FILE
-    write_private(path, json.dumps(asdict(kept), ensure_ascii=False, indent=2) + "\n")
+    write_private(path, json.dumps(asdict(demo), ensure_ascii=False, indent=2) + "\n")
     return path

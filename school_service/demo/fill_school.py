@@ -1,4 +1,4 @@
-"""Filling a sample school: all of it in one transaction, so that it is there as a whole or not at all."""
+"""Filling a sample school with records, in one transaction: all of them are there, or none."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def fill_school(school: SampleSchool) -> None:
     with in_transaction(SchoolBinding(school.id)):
         if db.session.scalars(select(AcademicSession.id).limit(1)).first() is not None:
             return
-        filling = DemoContext.of(school)
+        context = DemoContext.of(school)
         for step in STEPS:
-            step(filling)
+            step(context)

@@ -12,12 +12,12 @@ LAST_CLASS = "SSS 3"
 _YEARS_AT_SCHOOL = 6
 
 
-def make_graduates(filling: DemoContext) -> None:
+def make_graduates(context: DemoContext) -> None:
     """Make the students who were in the last class a year ago, and let them graduate."""
-    cohort_id = create_cohort(classroom=filling.classrooms[LAST_CLASS], session_id=LAST_SESSION).id
-    count = filling.population.random.randint(*IN_A_CLASS)
+    cohort_id = create_cohort(classroom=context.classrooms[LAST_CLASS], session_id=LAST_SESSION).id
+    count = context.population.random.randint(*IN_A_CLASS)
     admitted = THIS_YEAR - _YEARS_AT_SCHOOL
-    alumni = [make_student(filling, admitted=admitted, place=place) for place in range(1, count + 1)]
-    enroll(cohort_id=cohort_id, batch=cohort_id, students=alumni)
-    for student_id in alumni:
+    leavers = [make_student(context, admitted=admitted, number=number) for number in range(1, count + 1)]
+    enroll(cohort_id=cohort_id, batch=cohort_id, students=leavers)
+    for student_id in leavers:
         create_graduate(student=student_id)

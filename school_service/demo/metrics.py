@@ -23,7 +23,7 @@ from school_service.features.sessions.models import TERMS
 from tenants.clock import now
 
 
-def make_metrics(filling: DemoContext) -> None:
+def make_metrics(context: DemoContext) -> None:
     """Score every student for every trait in every term.
 
     Inserted a class at a time, not sheet by sheet through the service, like the scores.
@@ -31,28 +31,28 @@ def make_metrics(filling: DemoContext) -> None:
     traits: dict[str, list[tuple[UUID, str]]] = {metric_type: [] for metric_type in METRIC_TYPES}
     for trait in db.session.scalars(select(MetricDefinition).order_by(MetricDefinition.position)):
         traits[trait.metric_type].append((trait.id, trait.name))
-    for classroom in filling.cohorts:
+    for classroom in context.cohorts:
         for term in TERMS:
             for metric_type in METRIC_TYPES:
-                _make_class(filling, classroom, term, metric_type, traits[metric_type])
+                _make_class(context, classroom, term, metric_type, traits[metric_type])
 
 
 def _make_class(
-    filling: DemoContext, classroom: str, term: str, metric_type: str, traits: list[tuple[UUID, str]]
+    context: DemoContext, classroom: str, term: str, metric_type: str, traits: list[tuple[UUID, str]]
 ) -> None:
-    random, moment = filling.population.random, now()
+    random, moment = context.population.random, now()
     sheet = f"{classroom} {term.title()} Term {metric_type.lower()}.xlsx"
     common = {
-        "cohort_id": filling.cohorts[classroom],
-        "session_id": filling.sessions[THIS_SESSION],
-        "term_id": filling.terms[THIS_SESSION, term],
+        "cohort_id": context.cohorts[classroom],
+        "session_id": context.sessions[THIS_SESSION],
+        "term_id": context.terms[THIS_SESSION, term],
         "metric_type": metric_type,
         "sheet": sheet,
         "created_at": moment,
         "updated_at": moment,
     }
     records, scores, changes = [], [], []
-    for student_id, batch_id in _students(filling, classroom):
+    for student_id, batch_id in _students(context, classroom):
         metric_id = uuid4()
         records.append({"id": metric_id, "student_id": student_id, "batch_id": batch_id, **common})
         given = {name: min(BEST, max(POOREST, round(random.gauss(3.7, 0.9)))) for _, name in traits}
@@ -66,11 +66,11 @@ def _make_class(
     audit_changes(ENTITY, changes)
 
 
-def _students(filling: DemoContext, classroom: str) -> list[tuple[UUID, UUID]]:
+def _students(context: DemoContext, classroom: str) -> list[tuple[UUID, UUID]]:
     """Find who is in a class, each with their arm."""
     found = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id).where(
-            Enrollment.cohort_id == filling.cohorts[classroom], CURRENT
+            Enrollment.cohort_id == context.cohorts[classroom], CURRENT
         )
     )
     return [(row.student_id, row.batch_id) for row in found]

@@ -172,7 +172,7 @@ EDO = Names(
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a name and a gender; `names` are those of their people, for their kin."""
+    """A person with a name and a gender; `names` are those of their people, for their kin."""
 
     first_name: str
     middle_name: str
@@ -194,12 +194,12 @@ class Person:
 class Population:
     """Makes up people, the same ones for the same seed and no name twice.
 
-    `peoples` says how common each people is.
+    `peoples` has the weight of each people.
     """
 
     def __init__(self, random: Random, peoples: Sequence[tuple[Names, int]]) -> None:
         self.random = random
-        self._peoples = [names for names, share in peoples for _ in range(share)]
+        self._peoples = [names for names, weight in peoples for _ in range(weight)]
         self._known: set[str] = set()
 
     def person(self, gender: str | None = None) -> Person:

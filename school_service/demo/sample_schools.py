@@ -13,7 +13,7 @@ class SampleSchool:
     """A sample school; its id is made of its code, so that every start finds it again.
 
     `state`: where it is. `language`: the Nigerian language it teaches, name and code. `peoples`: whose
-    children come to it, and in which shares.
+    children come to it, and their weights.
     """
 
     code: str

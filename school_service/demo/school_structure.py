@@ -29,26 +29,26 @@ SUBJECTS = (
 _YEAR = timedelta(weeks=46) - timedelta(days=3)  # from a Monday in September to a Friday in July
 
 
-def make_sessions(filling: DemoContext) -> None:
+def make_sessions(context: DemoContext) -> None:
     """Make last year's session and the current one, each with its three terms."""
     for year in (THIS_YEAR - 1, THIS_YEAR):
         name, begin = f"{year}/{year + 1}", first_day(year)
         made = create_session(name=name, start_date=begin, end_date=begin + _YEAR, current=year == THIS_YEAR)
-        filling.sessions[name] = made.id
+        context.sessions[name] = made.id
         for term in TERMS:
             display_name = f"{term.title()} Term {name}"
-            filling.terms[name, term] = create_term(
+            context.terms[name, term] = create_term(
                 session_id=made.id, term=term, display_name=display_name
             ).id
 
 
-def make_classrooms(filling: DemoContext) -> None:
+def make_classrooms(context: DemoContext) -> None:
     """Make the six classes of a secondary school."""
     for name, level in CLASSROOMS:
-        filling.classrooms[name] = create_classroom(name=name, level=level).id
+        context.classrooms[name] = create_classroom(name=name, level=level).id
 
 
-def make_subjects(filling: DemoContext) -> None:
-    """Make the subjects, the language of the place among them."""
-    for name, code in (*SUBJECTS, filling.school.language):
-        filling.subjects[name] = create_subject(name=name, code=code).id
+def make_subjects(context: DemoContext) -> None:
+    """Make the subjects, the language of the school's region among them."""
+    for name, code in (*SUBJECTS, context.school.language):
+        context.subjects[name] = create_subject(name=name, code=code).id

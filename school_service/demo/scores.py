@@ -39,23 +39,23 @@ ASSESSMENT_PLANS = (
     AssessmentPlan("EXAM", "Examination", 60, 12),
 )
 _TERM = timedelta(weeks=15)
-_ABSENT = 0.03  # share of students who miss an assessment: no entry, which is not a score of 0
+_ABSENT = 0.03  # fraction of students who miss an assessment: no entry, which is not a score of 0
 
 
-def make_scores(filling: DemoContext) -> None:
+def make_scores(context: DemoContext) -> None:
     """Make three continuous assessments and an examination of every subject and term, with scores.
 
     Inserted a subject at a time, not one by one through the services: a school has thousands of scores.
     """
     abilities = {
-        student: min(0.97, max(0.2, filling.population.random.gauss(0.62, 0.14)))
-        for students in filling.students.values()
+        student: min(0.97, max(0.2, context.population.random.gauss(0.62, 0.14)))
+        for students in context.students.values()
         for student in students
     }
-    for (classroom, subject), cohort_subject_id in filling.cohort_subjects.items():
-        assessments = _assessments(filling, classroom, subject, cohort_subject_id)
+    for (classroom, subject), cohort_subject_id in context.cohort_subjects.items():
+        assessments = _assessments(context, classroom, subject, cohort_subject_id)
         db.session.execute(insert(Assessment), assessments)
-        entries = _entries(filling, assessments, _takers(cohort_subject_id), abilities)
+        entries = _entries(context, assessments, _takers(cohort_subject_id), abilities)
         db.session.execute(insert(GradebookEntry), entries)
         audit_changes(
             ENTITY,
@@ -64,29 +64,29 @@ def make_scores(filling: DemoContext) -> None:
 
 
 def _assessments(
-    filling: DemoContext, classroom: str, subject: str, cohort_subject_id: UUID
+    context: DemoContext, classroom: str, subject: str, cohort_subject_id: UUID
 ) -> list[dict[str, Any]]:
     begin, moment = first_day(THIS_YEAR), now()
     return [
         {
             "id": uuid4(),
             "cohort_subject_id": cohort_subject_id,
-            "cohort_id": filling.cohorts[classroom],
-            "session_id": filling.sessions[THIS_SESSION],
-            "term_id": filling.terms[THIS_SESSION, term],
-            "category": kind.category,
-            "name": f"{kind.name}, {subject}",
-            "abbreviation": kind.category,
-            "due_date": begin + number * _TERM + timedelta(weeks=kind.week, days=4),
-            "total_points": Decimal(kind.points),
-            "description": f"{kind.name} in {subject} for {classroom}",
-            "file_name": f"{classroom} {subject} {kind.category}.xlsx",
+            "cohort_id": context.cohorts[classroom],
+            "session_id": context.sessions[THIS_SESSION],
+            "term_id": context.terms[THIS_SESSION, term],
+            "category": plan.category,
+            "name": f"{plan.name}, {subject}",
+            "abbreviation": plan.category,
+            "due_date": begin + number * _TERM + timedelta(weeks=plan.week, days=4),
+            "total_points": Decimal(plan.points),
+            "description": f"{plan.name} in {subject} for {classroom}",
+            "file_name": f"{classroom} {subject} {plan.category}.xlsx",
             "include_in_final": True,
             "publish_scores": True,
             "created_at": moment,
         }
         for number, term in enumerate(TERMS)
-        for kind in ASSESSMENT_PLANS
+        for plan in ASSESSMENT_PLANS
     ]
 
 
@@ -101,12 +101,12 @@ def _takers(cohort_subject_id: UUID) -> list[tuple[UUID, UUID]]:
 
 
 def _entries(
-    filling: DemoContext,
+    context: DemoContext,
     assessments: list[dict[str, Any]],
     takers: list[tuple[UUID, UUID]],
     abilities: dict[UUID, float],
 ) -> list[dict[str, Any]]:
-    random, moment = filling.population.random, now()
+    random, moment = context.population.random, now()
     difficulty = random.uniform(-0.08, 0.08)
     entries = []
     for assessment in assessments:
@@ -114,7 +114,7 @@ def _entries(
         for student_id, batch_id in takers:
             if random.random() < _ABSENT:
                 continue
-            share = min(1.0, max(0.0, random.gauss(abilities[student_id] - difficulty, 0.09)))
+            fraction = min(1.0, max(0.0, random.gauss(abilities[student_id] - difficulty, 0.09)))
             entries.append(
                 {
                     "id": uuid4(),
@@ -122,7 +122,7 @@ def _entries(
                     "student_id": student_id,
                     "batch_id": batch_id,
                     # Teachers give half points.
-                    "score": (points * 2 * Decimal(share)).quantize(Decimal(1)) / 2,
+                    "score": (points * 2 * Decimal(fraction)).quantize(Decimal(1)) / 2,
                     "created_at": moment,
                     "updated_at": moment,
                 }

@@ -44,31 +44,31 @@ _BANKS = (("First Bank", "011"), ("Zenith Bank", "057"), ("Access Bank", "044"),
 _BLOOD_GROUPS = ("O+", "O+", "O+", "A+", "A+", "B+", "AB+", "O-", "A-")
 
 
-def make_staff(filling: DemoContext) -> None:
+def make_staff(context: DemoContext) -> None:
     """Make the staff, and give each their role."""
     roles, settings = _by_name(Role), _Settings()
-    places = _Places(filling.school.state)
+    origins = _Origins(context.school.state)
     for number, post in enumerate(POSTS, 1):
-        person = filling.population.person()
+        person = context.population.person()
         employee = create_employee(
             **_named(person, post),
             **settings.ids(post),
-            **places.one(filling),
-            **_papers(filling, person, number),
+            **origins.choose(context),
+            **_personal_records(context, person, number),
         )
-        give_role(user_id=employee.user_id, role=roles[post.role], principal=filling.principal)
+        give_role(user_id=employee.user_id, role=roles[post.role], principal=context.principal)
         if post in TEACHING:
-            filling.teachers.append(employee.id)
+            context.teachers.append(employee.id)
 
 
-def make_form_teachers(filling: DemoContext) -> None:
+def make_form_teachers(context: DemoContext) -> None:
     """Give each arm of every cohort a form teacher."""
-    arms = [arm for arms in filling.arms.values() for arm in arms]
-    for arm, teacher_id in zip(arms, filling.teachers, strict=True):
+    arms = [arm for arms in context.arms.values() for arm in arms]
+    for arm, teacher_id in zip(arms, context.teachers, strict=True):
         add_form_teacher(batch_id=arm, teacher_id=teacher_id)
 
 
-class _Places:
+class _Origins:
     """Where the staff come from: the local government areas of the school's state."""
 
     def __init__(self, state: str) -> None:
@@ -76,9 +76,9 @@ class _Places:
         self._state = next(found["id"] for found in list_states() if found["name"] == state)
         self._lgas = [lga["id"] for lga in list_lgas(state=self._state)]
 
-    def one(self, filling: DemoContext) -> dict[str, Any]:
-        """Choose one."""
-        lga = filling.population.random.choice(self._lgas)
+    def choose(self, context: DemoContext) -> dict[str, Any]:
+        """Choose a local government area, with its state and nationality."""
+        lga = context.population.random.choice(self._lgas)
         return {"lga": lga, "state": self._state, "nationality": self._nigeria}
 
 
@@ -87,7 +87,7 @@ def _by_name(model: Any) -> dict[str, UUID]:
 
 
 class _Settings:
-    """What the school has to employ people as."""
+    """The departments, categories and positions of the school, by name."""
 
     def __init__(self) -> None:
         self._departments = _by_name(Department)
@@ -95,7 +95,7 @@ class _Settings:
         self._positions = _by_name(Position)
 
     def ids(self, post: Post) -> dict[str, Any]:
-        """Find those of a post."""
+        """Find the ids of those of a post."""
         return {
             "department": self._departments[post.department],
             "category": self._categories[post.category],
@@ -114,10 +114,10 @@ def _named(person: Person, post: Post) -> dict[str, Any]:
     }
 
 
-def _papers(filling: DemoContext, person: Person, number: int) -> dict[str, Any]:
-    """Make up what is in the files about an employee."""
-    people = filling.population
-    random, address = people.random, filling.school.address
+def _personal_records(context: DemoContext, person: Person, number: int) -> dict[str, Any]:
+    """Make up dates, bank details, next of kin and contact of an employee."""
+    people = context.population
+    random, address = people.random, context.school.address
     born = people.birthday(random.randint(THIS_YEAR - 58, THIS_YEAR - 28))
     joined: date = first_day(random.randint(born.year + 24, THIS_YEAR))
     bank, code = random.choice(_BANKS)
@@ -135,7 +135,7 @@ def _papers(filling: DemoContext, person: Person, number: int) -> dict[str, Any]
             "account_number": f"{random.randrange(10**10):010d}",
             "bank_sort_code": f"{code}{random.randrange(10**6):06d}",
             "account_type": "Savings",
-            "employee_no": f"{filling.school.code}/S{number:03}",
+            "employee_no": f"{context.school.code}/S{number:03}",
             "employee_ref": number,
         },
         "next_of_kin": {

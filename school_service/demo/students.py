@@ -12,17 +12,17 @@ IN_A_CLASS = (10, 13)  # the fewest and the most
 AGE_OF_ADMISSION = 11  # years, in the first class
 
 
-def make_students(filling: DemoContext) -> None:
+def make_students(context: DemoContext) -> None:
     """Make the students of each class: admitted as many years ago as it takes to come to it."""
-    for years, classroom in enumerate(filling.classrooms):
-        for place in range(1, filling.population.random.randint(*IN_A_CLASS) + 1):
-            student = make_student(filling, admitted=THIS_YEAR - years, place=place)
-            filling.students.setdefault(classroom, []).append(student)
+    for years, classroom in enumerate(context.classrooms):
+        for number in range(1, context.population.random.randint(*IN_A_CLASS) + 1):
+            student = make_student(context, admitted=THIS_YEAR - years, number=number)
+            context.students.setdefault(classroom, []).append(student)
 
 
-def make_student(filling: DemoContext, *, admitted: int, place: int) -> UUID:
-    """Make a student and a guardian; `place` counts those admitted in the same year."""
-    people = filling.population
+def make_student(context: DemoContext, *, admitted: int, number: int) -> UUID:
+    """Make a student and a guardian; `number` counts those admitted in the same year."""
+    people = context.population
     child = people.person()
     parent = people.parent(child)
     made = create_student(
@@ -30,7 +30,7 @@ def make_student(filling: DemoContext, *, admitted: int, place: int) -> UUID:
         middle_name=child.middle_name,
         last_name=child.last_name,
         gender=child.gender,
-        admission_number=f"{filling.school.code}/{admitted}/{place:03}",
+        admission_number=f"{context.school.code}/{admitted}/{number:03}",
         dob=people.birthday(admitted - AGE_OF_ADMISSION),
         guardian={
             "full_name": parent.full_name,
