@@ -1,4 +1,4 @@
-"""The registry: schools, clients and their grants, geography, and the door to a school."""
+"""The registry: schools, clients and their grants, geography, and the check of who may enter a school."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ $$
 
 
 def upgrade() -> None:
-    """Add the columns, and close the door of a school that is being deleted."""
+    """Add the columns, and close a school that is being deleted."""
     op.add_column("schools", sa.Column("deletion", sa.String(20)), schema="registry")
     op.add_column("schools", sa.Column("backup", sa.Text), schema="registry")
     op.create_check_constraint(

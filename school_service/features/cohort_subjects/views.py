@@ -68,5 +68,5 @@ class StudentOfCohortSubject(MethodView):
     @blp.requires(Permission.COHORT_SUBJECTS_DELETE)
     @blp.returns_deleted()
     def delete(self, id: UUID, student_id: UUID) -> Any:
-        """Let a student drop an elective; scores are kept."""
+        """Let a student drop an elective; scores stay."""
         return service.drop_subject(cohort_subject_id=id, student_id=student_id)

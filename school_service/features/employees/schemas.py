@@ -64,7 +64,7 @@ class NextOfKinSchema(RecordSchema):
 
 def employee_ref() -> StrictInteger:
     """The number of an employee in the client's own system."""
-    meaning = "A number of the caller's own; kept as it is, and links nothing."
+    meaning = "A number of the caller's own; stored as it is, and links nothing."
     return StrictInteger(attribute="employee_ref", metadata={"description": meaning})
 
 

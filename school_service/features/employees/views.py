@@ -63,7 +63,7 @@ class OneEmployee(MethodView):
     @blp.requires(Permission.EMPLOYEES_DELETE)
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
-        """Delete an employee and their user account; the records are kept, and they teach no batch any more."""
+        """Delete an employee and their user account; the records stay, and they teach no batch any more."""
         return service.delete_employee(employee_id=id)
 
 

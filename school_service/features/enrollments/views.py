@@ -52,7 +52,7 @@ class Removal(MethodView):
     @blp.arguments(RemovalSchema)
     @blp.returns_list(StudentSchema)
     def patch(self, removal: dict[str, Any], cohortId: UUID) -> Any:  # noqa: N803
-        """Take students out of the cohort and its subjects, all or none; their scores are kept.
+        """Take students out of the cohort and its subjects, all or none; their scores stay.
 
         Answers the students who remain.
         """

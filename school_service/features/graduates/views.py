@@ -31,6 +31,6 @@ class Graduates(MethodView):
         """Let a student graduate, which can't be taken back.
 
         The student's status becomes GRADUATED, and they leave the cohorts that they are in; their history and
-        scores are kept.
+        scores stay.
         """
         return reads.graduate(service.create_graduate(**graduate).id)

@@ -88,7 +88,7 @@ class DeletedUser(MethodView):
     @blp.requires(Permission.USERS_DELETE)
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
-        """Delete a user; the record is kept, the user's tokens stop working at once."""
+        """Delete a user; the record stays, the user's tokens stop working at once."""
         return service.delete_user(user_id=id)
 
 
