@@ -42,6 +42,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
 from tenants.tenancy import Administrator
 
+START_TIMEOUT = 60  # seconds for a server to come up, on a busy machine too
 PATHS = ("/classrooms", "/users?pageNumber=0&pageSize=50")
 
 CLASSROOMS = """
@@ -219,7 +220,8 @@ def fetch(port: int, path: str, token: str, school: str) -> Any:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {token}", "X-SCHOOL-ID": school}
     )
-    for _ in range(200):
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
         try:
             with closing(urllib.request.urlopen(request)) as response:
                 return json.load(response)
