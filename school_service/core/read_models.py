@@ -121,12 +121,15 @@ class ReadModel(Generic[Filters]):
         self.query = make
         """The plain function: the select() with values in it, for use within another statement."""
         self._names = tuple(inspect.signature(make).parameters)
+        self._filters = frozenset(self._names)
         self._types: dict[str, Any] | None = None
         self._templates: dict[frozenset[str], QueryTemplate] = {}
 
     def __call__(self, *arguments: Filters.args, **named: Filters.kwargs) -> BoundQuery:
         """Give the filters their values; None leaves a filter out."""
         values: dict[str, Any] = {**dict(zip(self._names, arguments, strict=False)), **named}
+        if len(arguments) > len(self._names) or not values.keys() <= self._filters:
+            raise TypeError(f"{self.query.__name__}() takes the filters {', '.join(self._names) or 'none'}.")
         given = frozenset(name for name, value in values.items() if value is not None)
         template = self._templates.get(given)
         if template is None:

@@ -79,3 +79,9 @@ def test_a_list_of_values_is_refused_before_it_is_sent():
 
     with pytest.raises(TypeError, match="any_"):
         some([uuid4()]).template.statement(one_way)
+
+
+@pytest.mark.parametrize(("arguments", "named"), [((1, 2, 3), {}), ((), {"level": "x"})])
+def test_a_filter_that_it_has_not_is_refused(model, arguments, named):
+    with pytest.raises(TypeError, match="takes the filters classroom_id, name"):
+        model(*arguments, **named)
