@@ -17,6 +17,7 @@ import argon2
 import pytest
 from flask import Flask
 from sqlalchemy import URL, make_url
+from sqlalchemy.engine import Engine
 
 from school_service.app import create_app, tenancy_of
 from school_service.auth import passwords
@@ -35,7 +36,7 @@ from tests.client import ApiClient, Document
 from tests.factories import Factory
 from tests.pgbouncer import pgbouncer
 from tests.postgres import NoServer, test_database, test_server
-from tests.savepoint_engine import CountingCursor, savepoint_engine
+from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
 
 PASSWORD = "correct horse battery staple"
 
@@ -54,7 +55,7 @@ class Place:
 
 
 # More than processors: for much of their time tests wait for servers and programs.
-WORKERS = 4
+WORKERS = 3
 SERVER = pytest.StashKey[URL]()
 
 
@@ -80,26 +81,23 @@ def server_of(config: pytest.Config) -> URL:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Let a run of whole folders take WORKERS processes; `-n 0` and `-p no:xdist` say otherwise.
 
-    This is no option of setup.cfg's, which a run without pytest-xdist would refuse.
+    These are no options of setup.cfg's, which a run without pytest-xdist would refuse.
     """
     option = config.option
-    if hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput") or not hasattr(option, "numprocesses"):
         return
     by_folder = all(Path(argument).is_dir() for argument in config.args)
-    if getattr(option, "numprocesses", 0) is None and by_folder and not (option.usepdb or option.collectonly):
+    if option.numprocesses is None and by_folder and not (option.usepdb or option.collectonly):
         option.numprocesses = WORKERS
-        option.dist = "loadgroup"
-    # In the order of pytest_collection_modifyitems, and not by the number of a group's tests.
+    if option.numprocesses and option.dist == "no":
+        option.dist = "loadfile"
+    # Modules in the order of pytest_collection_modifyitems, and not by the number of their tests.
     option.loadscopereorder = False
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a module's tests together, on one worker; those that wait for programs come first, as they take longest."""
+    """Let the tests that start programs come first: their modules take longest."""
     items.sort(key=lambda item: item.get_closest_marker("program") is None)
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -148,7 +146,7 @@ class Way:
 
 @pytest.fixture(scope="session")
 def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """Settings of an installation with a database and a serving login of its own; a test may ask for a Way."""
+    """Settings of an installation with a database and a serving login of its own; a test may name a Way."""
     way = getattr(request, "param", None) or Way()
     with test_database(server) as (admin, serving), way.reach(serving) as address:
         yield Settings.load(
@@ -214,17 +212,25 @@ def other_place(app: Flask, tenancy: Tenancy) -> Place:
     return make_place(app, tenancy, "Government College, Umuahia")
 
 
+@pytest.fixture(scope="session")
+def uncommitted_engine(settings: Settings) -> Iterator[Engine]:
+    """The engine whose work is undone after each test."""
+    with savepoint_engine(settings.database_url) as engine:
+        yield engine
+
+
 @pytest.fixture
-def rehearsed(app: Flask, settings: Settings, place: Place, other_place: Place) -> Iterator[Flask]:
+def rehearsed(app: Flask, uncommitted_engine: Engine, place: Place, other_place: Place) -> Iterator[Flask]:
     """The application, whose requests are all undone after the test."""
-    with app.app_context(), savepoint_engine(settings.database_url) as engine:
+    with app.app_context(), uncommitted(uncommitted_engine):
         limiter.limiter.storage.reset()
         engines: Any = db.engines
-        real, engines[None] = engines[None], engine
+        real, engines[None] = engines[None], uncommitted_engine
         db.session.remove()
         try:
             yield app
         finally:
+            db.session.remove()
             engines[None] = real
 
 
@@ -254,7 +260,7 @@ def make_other(other_api: ApiClient) -> Factory:
 
 @pytest.fixture
 def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]]:
-    """Counts the messages to the database within a block: each is a round trip."""
+    """Counts the statement batches sent to the database within a block: each is a round trip."""
 
     @contextmanager
     def counting() -> Iterator[list[str]]:

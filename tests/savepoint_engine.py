@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg2
 import psycopg2.extensions
 from sqlalchemy import URL, create_engine
 from sqlalchemy.dialects import registry as dialects
@@ -16,7 +17,7 @@ from tenants.connections.engines import SchoolDialect, serving_options
 
 
 class CountingCursor(psycopg2.extensions.cursor):
-    """Counts messages to the server: each is a round trip."""
+    """Counts the statement batches sent to the server: each is a round trip."""
 
     messages: list[str] = []
 
@@ -35,26 +36,21 @@ class SavepointDialect(SchoolDialect):
 
     def begin_statement(self, read_only: bool) -> str:
         self._open, self._read_only = True, read_only
-        words = "SAVEPOINT request"
-        return f"{words}; SET LOCAL transaction_read_only TO on" if read_only else words
+        begin = "SAVEPOINT request"
+        return f"{begin}; SET LOCAL transaction_read_only TO on" if read_only else begin
 
     def do_commit(self, dbapi_connection: Any) -> None:
         if self._open and not self._read_only:
             self._open = False
             # The released savepoint hands its settings on: the role has to go.
-            self._say(dbapi_connection, "RELEASE SAVEPOINT request; SET LOCAL ROLE NONE")
+            _execute(dbapi_connection, "RELEASE SAVEPOINT request; SET LOCAL ROLE NONE")
         else:
             self.do_rollback(dbapi_connection)
 
     def do_rollback(self, dbapi_connection: Any) -> None:
         if self._open:
             self._open = False
-            self._say(dbapi_connection, "ROLLBACK TO SAVEPOINT request; RELEASE SAVEPOINT request")
-
-    @staticmethod
-    def _say(dbapi_connection: Any, words: str) -> None:
-        with dbapi_connection.cursor() as cursor:
-            cursor.execute(words)
+            _execute(dbapi_connection, "ROLLBACK TO SAVEPOINT request; RELEASE SAVEPOINT request")
 
 
 dialects.register("postgresql.savepoint", __name__, "SavepointDialect")
@@ -62,19 +58,41 @@ dialects.register("postgresql.savepoint", __name__, "SavepointDialect")
 
 @contextmanager
 def savepoint_engine(url: URL) -> Iterator[Engine]:
-    """Yield an engine whose every transaction is undone in the end."""
+    """Yield an engine of one connection, to be used within `uncommitted`.
+
+    One engine serves many tests: it compiles each statement once, and its backend knows the tables.
+    """
     options = serving_options(1)
-    for name in ("poolclass", "pool_size", "max_overflow", "pool_timeout"):
+    for name in ("poolclass", "pool_size", "max_overflow", "pool_timeout", "pool_events"):
         del options[name]
     options["connect_args"]["cursor_factory"] = CountingCursor
     engine = create_engine(url.set(drivername="postgresql+savepoint"), poolclass=StaticPool, **options)
-    connection = engine.raw_connection()
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
     try:
         yield engine
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute("ROLLBACK")
-        connection.close()
         engine.dispose()
+
+
+@contextmanager
+def uncommitted(engine: Engine) -> Iterator[None]:
+    """Undo all that the engine does in the block."""
+    connection = engine.raw_connection()
+    try:
+        _execute(connection, "BEGIN")
+    except psycopg2.Error:
+        # An earlier test ended the connection, or its backend.
+        connection.invalidate()
+        engine.dispose()
+        connection = engine.raw_connection()
+        _execute(connection, "BEGIN")
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            _execute(connection, "ROLLBACK")
+        connection.close()
+
+
+def _execute(connection: Any, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
