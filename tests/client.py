@@ -1,4 +1,4 @@
-"""A client of the API that holds every answer against the OpenAPI document."""
+"""A client of the API that checks every answer against the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PASSWORD = "a password"
 PORT = 6432
 PATIENCE = 10.0  # seconds that it may take to start, or to stop
 
-# What docs/scaling.md recommends, but for sizes and places.
+# What docs/scaling.md recommends, but for sizes and paths.
 CONFIGURATION = """
 [databases]
 {database} = host={host} port={port} dbname={database}
@@ -75,8 +75,8 @@ def pgbouncer(database: URL, logins: Sequence[str], pool_size: int) -> Iterator[
         (folder / "userlist.txt").write_text("".join(f'"{user}" "{PASSWORD}"\n' for user in users))
         account = _account(host)
         if account is not None:
-            for place in (folder, *folder.iterdir()):
-                os.chown(place, account.pw_uid, account.pw_gid)
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, account.pw_uid, account.pw_gid)
         identity = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid}
         process = subprocess.Popen(
             [command, "--quiet", str(configuration)],

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def run_concurrently(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Do a work in so many threads, all of which begin together; answers what each returned, by number."""
+    """Run `work(number)` in `count` threads, which all begin together; answers what each returned, by number."""
     barrier = Barrier(count)
 
     def begin(number: int) -> Any:

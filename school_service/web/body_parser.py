@@ -16,7 +16,7 @@ NESTING_LIMIT = 32  # arrays and objects within each other
 
 
 class BodyParser(FlaskParser):
-    """webargs' parser with the house's own reading of JSON and forms."""
+    """webargs' parser that reads JSON and forms as the API documents them."""
 
     def load_json(self, req: Request, schema: Any) -> Any:
         """Read the body as JSON, its decimals exactly; 415, 413 or 400 where it is something else."""

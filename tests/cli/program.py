@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from tempfile import TemporaryFile
+from typing import IO, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import psutil
 import urllib3
 
+from tests.cli import preloaded
+from tests.cli.preloaded import STATUS_SIZE
 from tests.client import Document
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "school_service")
-DEADLINE = 60  # seconds
+DEADLINE = 180  # seconds, on a machine with much else to do
 
 Found = TypeVar("Found")
 
@@ -33,17 +39,128 @@ def environment(**settings: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **settings}
 
 
+class Process(Protocol):
+    """What tests use of a process, whether it has an interpreter of its own or not."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class Forked:
+    """A process that an interpreter with the program imported has forked."""
+
+    def __init__(self, pid: int, end: int) -> None:
+        self.pid = pid
+        self._end = end  # the pipe on which its end is reported
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Tell the exit status, or minus the signal that killed it; None while it runs."""
+        return self._wait(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the exit status."""
+        status = self._wait(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return status
+
+    def _wait(self, timeout: float | None) -> int | None:
+        if self._status is None and select.select([self._end], [], [], timeout)[0]:
+            reported = os.read(self._end, STATUS_SIZE)
+            os.close(self._end)
+            assert reported, "the interpreter that forked it is gone"
+            self._status = os.waitstatus_to_exitcode(int.from_bytes(reported, "little"))
+        return self._status
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def kill(self) -> None:
+        """Kill it, if it still runs."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Preloaded:
+    """An interpreter with the program imported, which forks."""
+
+    def __init__(self, path: str) -> None:
+        """Start it with a PYTHONPATH."""
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._interpreter = subprocess.Popen(
+                [sys.executable, preloaded.__file__, str(theirs.fileno())],
+                env=environment(PYTHONPATH=path),
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def start(
+        self, arguments: Sequence[str], cwd: Path, settings: Mapping[str, str], *standard: IO[bytes]
+    ) -> Forked:
+        """Start the program with its standard input, output and error."""
+        ours, theirs = os.pipe()
+        request = {"arguments": arguments, "cwd": str(cwd), "environment": environment(**settings)}
+        try:
+            descriptors = [*(file.fileno() for file in standard), theirs]
+            socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
+        finally:
+            os.close(theirs)
+        answer = self._requests.recv(100)
+        assert answer, "the interpreter with the program imported has ended"
+        return Forked(json.loads(answer), ours)
+
+    def end(self) -> None:
+        """End the interpreter."""
+        self._requests.close()
+        self._interpreter.wait(DEADLINE)
+
+
+@cache
+def _preloaded(path: str) -> Preloaded:
+    interpreter = Preloaded(path)
+    atexit.register(interpreter.end)
+    return interpreter
+
+
 def run(
     *arguments: str,
     cwd: Path,
     settings: Mapping[str, str] | None = None,
-    command: tuple[str, ...] = PROGRAM,
+    command: tuple[str, ...] | None = None,
     stdin: str = "",
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program to its end."""
+    """Run the program to its end; with a `command` or options, as `subprocess` starts them."""
+    if command is None and not options:
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin.encode())
+            given.seek(0)
+            settings = settings or {}
+            process = _preloaded(environment(**settings)["PYTHONPATH"]).start(
+                arguments, cwd, settings, given, out, err
+            )
+            try:
+                process.wait(DEADLINE)
+            finally:
+                process.kill()
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(
+                arguments, process.wait(), out.read().decode(), err.read().decode()
+            )
     return subprocess.run(
-        [*command, *arguments],
+        [*(command or PROGRAM), *arguments],
         cwd=cwd,
         env=environment(**settings or {}),
         input=stdin,
@@ -70,7 +187,7 @@ def wait_for(find: Callable[[], Found | None], what: str) -> Found:
 class Running:
     """A program that runs on, and what it prints."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     out: Path
     err: Path
     base_url: str = ""
@@ -111,7 +228,7 @@ class Running:
         return self.send(method, path, headers=headers, json=body)
 
     def send(self, method: str, path: str, **options: Any) -> Any:
-        """Send a request, and hold its answer against the document that the service gives out."""
+        """Send a request, and check its answer against the document that the service gives out."""
         response = urllib3.request(method, self.base_url + path, timeout=DEADLINE, **options)
         if document := self.document:
             address = urlsplit(path).path
@@ -132,13 +249,13 @@ class Running:
         return response.json()
 
     def client_token(self, client_id: str, secret: str) -> str:
-        asked = {
+        credentials = {
             "client_id": client_id,
             "client_secret": secret,
             "audience": "school-service",
             "grant_type": "client_credentials",
         }
-        return self.ok("POST", "/auth/oauth/token", body=asked)["access_token"]
+        return self.ok("POST", "/auth/oauth/token", body=credentials)["access_token"]
 
 
 @contextmanager
@@ -146,22 +263,28 @@ def running(
     *arguments: str,
     cwd: Path,
     settings: Mapping[str, str] | None = None,
-    command: tuple[str, ...] = PROGRAM,
+    command: tuple[str, ...] | None = None,
     **options: Any,
 ) -> Iterator[Running]:
-    """Start the program; whatever happens, nothing of it is left at the end."""
+    """Start the program as `run` does; whatever happens, nothing of it is left at the end."""
     number = len(list(cwd.glob("*.out")))
     out, err = cwd / f"{number}.out", cwd / f"{number}.err"
-    with out.open("wb") as stdout, err.open("wb") as stderr:
-        process = subprocess.Popen(
-            [*command, *arguments],
-            cwd=cwd,
-            env=environment(**settings or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            **options,
-        )
+    settings = settings or {}
+    process: Process
+    with out.open("wb") as stdout, err.open("wb") as stderr, open(os.devnull, "rb") as stdin:
+        if command is None and not options:
+            interpreter = _preloaded(environment(**settings)["PYTHONPATH"])
+            process = interpreter.start(arguments, cwd, settings, stdin, stdout, stderr)
+        else:
+            process = subprocess.Popen(
+                [*(command or PROGRAM), *arguments],
+                cwd=cwd,
+                env=environment(**settings),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                **options,
+            )
     try:
         yield Running(process, out, err)
     finally:

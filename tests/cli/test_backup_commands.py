@@ -24,23 +24,23 @@ def school(cli):
 
 
 @pytest.fixture
-def ask(installed):
-    """Ask the database, as the operator; answers the rows."""
+def query(installed):
+    """Query the database, as the operator; answers the rows."""
     with closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as connection:
         connection.autocommit = True
 
-        def ask(sql, *parameters):
+        def query(sql, *parameters):
             with connection.cursor() as cursor:
                 cursor.execute(sql, parameters)
                 return cursor.fetchall()
 
-        yield ask
+        yield query
 
 
-def traces(ask, school_id):
+def traces(query, school_id):
     """List what there is of a school."""
     schema = f"school_{school_id.replace('-', '')}"
-    return ask(
+    return query(
         "SELECT 'role' FROM pg_roles WHERE rolname = %s UNION ALL SELECT 'schema' FROM pg_namespace "
         "WHERE nspname = %s UNION ALL SELECT 'row' FROM registry.schools WHERE id = %s",
         schema,
@@ -63,11 +63,11 @@ def test_a_school_is_backed_up_restored_beside_itself_and_deleted(cli, school, f
     assert made["rows"] > made["tables"] > 0
     assert (copy["name"], copy["status"], copy["revision"]) == ("Copy", "active", made["revision"])
 
-    (folder / "kept").mkdir()
+    (folder / "backups").mkdir()
     deleted = json.loads(
-        cli("tenants", "delete", school["id"], "--yes", "--backup-dir", "kept", "--json").stdout
+        cli("tenants", "delete", school["id"], "--yes", "--backup-dir", "backups", "--json").stdout
     )
-    (file,) = (folder / "kept").iterdir()
+    (file,) = (folder / "backups").iterdir()
     assert deleted == {"id": school["id"], "name": "Moving College", "deleted": True, "backup": str(file)}
     assert failed(cli("tenants", "show", school["id"])) == f"Error: No school has the id {school['id']}."
     assert cli("tenants", "restore", str(file)).exit_code == 0
@@ -116,8 +116,8 @@ def test_progress_is_shown_on_a_terminal_alone(installed, folder, school):
     shown = b""
     # At its end, Linux makes an error of reading a terminal.
     with suppress(OSError):
-        while piece := os.read(terminal, 1024):
-            shown += piece
+        while chunk := os.read(terminal, 1024):
+            shown += chunk
     os.close(terminal)
     printed, _ = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0
@@ -143,7 +143,7 @@ HALF = """
 [ "$1" = --version ] && exec "$REAL" --version
 "$REAL" "$@" > "{whole}"
 head -c $(($(wc -c < "{whole}") / 2)) "{whole}"
-echo $$ > "{told}.new" && mv "{told}.new" "{told}"
+echo $$ > "{begun}.new" && mv "{begun}.new" "{begun}"
 exec sleep 600
 """
 
@@ -154,86 +154,88 @@ def half(folder):
     made = []
 
     def half(program):
-        told, whole = folder / f"told {uuid4()}", folder / f"whole {uuid4()}"
-        made.append(told)
-        return {"PATH": in_front(folder, program, HALF.format(whole=whole, told=told))}, told
+        begun, whole = folder / f"begun {uuid4()}", folder / f"whole {uuid4()}"
+        made.append(begun)
+        return {"PATH": in_front(folder, program, HALF.format(whole=whole, begun=begun))}, begun
 
     yield half
-    for told in made:
+    for begun in made:
         # Where its parent was killed, it sleeps on.
         with suppress(ProcessLookupError):
-            os.kill(int(told.read_text()), signal.SIGKILL)
+            os.kill(int(begun.read_text()), signal.SIGKILL)
 
 
-def working(ask):
+def working(query):
     """Count the operator's transactions under way in this database."""
-    return ask(
+    return query(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'school-service admin' "
         "AND datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
     )
 
 
-def test_a_restore_killed_half_way_leaves_nothing(installed, folder, school, cli, ask, half):
+def test_a_restore_killed_half_way_leaves_nothing(installed, folder, school, cli, query, half):
     file, copy = f"{uuid4()}.zip", str(uuid4())
     assert cli("tenants", "backup", school["id"], file).exit_code == 0
-    settings, told = half("pg_restore")
+    settings, begun = half("pg_restore")
 
     with running(
         "tenants", "restore", file, "--id", copy, cwd=folder, settings={**installed, **settings}
     ) as restoring:
-        restoring.wait_for(told.exists, "half of the script")
+        restoring.wait_for(begun.exists, "half of the script")
         restoring.wait_for(
-            lambda: ask("SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'"),
+            lambda: query(
+                "SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'"
+            ),
             "tables",
         )
         assert restoring.end(signal.SIGKILL) == -signal.SIGKILL
 
-    wait_for(lambda: not working(ask), "the end of its transaction")
-    assert traces(ask, copy) == []
+    wait_for(lambda: not working(query), "the end of its transaction")
+    assert traces(query, copy) == []
     assert cli("tenants", "restore", file, "--id", copy).exit_code == 0
-    assert len(traces(ask, copy)) == 3
+    assert len(traces(query, copy)) == 3
 
 
-def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, school, cli, ask, half):
+def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, school, cli, query, half):
     file, copy = f"{uuid4()}.zip", str(uuid4())
     assert cli("tenants", "backup", school["id"], file).exit_code == 0
-    settings, told = half("pg_restore")
+    settings, begun = half("pg_restore")
 
     with running(
         "tenants", "restore", file, "--id", copy, cwd=folder, settings={**installed, **settings}
     ) as restoring:
-        restoring.wait_for(told.exists, "half of the script")
+        restoring.wait_for(begun.exists, "half of the script")
         assert restoring.end(signal.SIGTERM) == 128 + signal.SIGTERM
 
-    wait_for(lambda: not working(ask), "the end of its transaction")
-    assert traces(ask, copy) == []
+    wait_for(lambda: not working(query), "the end of its transaction")
+    assert traces(query, copy) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(installed, folder, school, ask, half, number):
-    place = folder / f"backups {uuid4()}"
-    place.mkdir()
-    settings, told = half("pg_dump")
+def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(installed, folder, school, query, half, number):
+    backups = folder / f"backups {uuid4()}"
+    backups.mkdir()
+    settings, begun = half("pg_dump")
 
     with running(
         "tenants",
         "backup",
         school["id"],
-        str(place / "one.zip"),
+        str(backups / "one.zip"),
         cwd=folder,
         settings={**installed, **settings},
     ) as backing_up:
-        backing_up.wait_for(told.exists, "half of the dump")
+        backing_up.wait_for(begun.exists, "half of the dump")
         backing_up.end(number)
 
-    left = [path.name for path in place.iterdir()]
+    left = [path.name for path in backups.iterdir()]
     assert left == [] if number == signal.SIGTERM else [name[:15] for name in left] == [".school-backup-"]
 
 
-def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, folder, school, cli, ask):
-    place = folder / f"backups {uuid4()}"
-    place.mkdir()
-    arguments = ("tenants", "delete", school["id"], "--yes", "--backup-dir", str(place))
+def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, folder, school, cli, query):
+    backups = folder / f"backups {uuid4()}"
+    backups.mkdir()
+    arguments = ("tenants", "delete", school["id"], "--yes", "--backup-dir", str(backups))
     schema = f"school_{school['id'].replace('-', '')}"
     waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)"
 
@@ -241,11 +243,11 @@ def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, fold
         with reader.cursor() as cursor:
             cursor.execute(f'SELECT FROM "{schema}".users')
         with running(*arguments, cwd=folder, settings=installed) as deleting:
-            deleting.wait_for(lambda: ask(waiting, f"{schema}.users"), "the table that is read")
+            deleting.wait_for(lambda: query(waiting, f"{schema}.users"), "the table that is read")
             deleting.end(signal.SIGKILL)
-    wait_for(lambda: not working(ask), "the end of its transaction")
+    wait_for(lambda: not working(query), "the end of its transaction")
     shown = json.loads(cli("tenants", "show", school["id"], "--json").stdout)
-    (file,) = place.iterdir()
+    (file,) = backups.iterdir()
     assert (shown["status"], shown["backup"]) == ("deleting", str(file))
     assert "parts of it are gone" in failed(cli("tenants", "resume", school["id"]))
 
@@ -253,6 +255,6 @@ def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, fold
 
     assert json.loads(again.stdout)["backup"] == str(file)
     assert "an earlier run had begun the deletion, and made the backup" in again.stderr
-    assert traces(ask, school["id"]) == []
-    assert list(place.iterdir()) == [file]
+    assert traces(query, school["id"]) == []
+    assert list(backups.iterdir()) == [file]
     assert cli("tenants", "restore", str(file)).exit_code == 0

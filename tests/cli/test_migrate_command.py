@@ -98,7 +98,7 @@ def test_the_report_names_everything(here, history, migrate):
         }
     ]
     assert (report["newer"], report["skipped"], report["remaining"]) == ([], 0, 0)
-    assert 0 < report["seconds"] < DEADLINE
+    assert 0 < report["seconds"] < 60
     assert done.stderr == f"Failed: {broken.id} {broken.name}: {report['failed'][0]['error']}\n"
 
     mend_school(here, broken)
@@ -267,8 +267,8 @@ def on_a_terminal(settings, folder, *arguments):
     os.close(theirs)
     written = b""
     try:
-        while piece := read(ours):
-            written += piece
+        while chunk := read(ours):
+            written += chunk
         assert process.wait(DEADLINE) == 0
     finally:
         os.close(ours)

@@ -142,11 +142,11 @@ def test_a_body_beyond_our_limit_gets_our_own_answer(service):
 
 
 def test_every_request_is_a_line_of_json_in_the_log(service):
-    asked = service.request("GET", "/health")
+    answer = service.request("GET", "/health")
 
     line = service.wait_for(
         lambda: next(
-            (line for line in service.log if line.get("request_id") == asked.headers["X-Request-ID"]), None
+            (line for line in service.log if line.get("request_id") == answer.headers["X-Request-ID"]), None
         ),
         "the line of the request",
     )

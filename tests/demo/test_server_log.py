@@ -8,14 +8,14 @@ import psycopg2
 import pytest
 
 from school_service.data_folder import data_folder
-from tests.demo.test_demo import folder_to_stand_in
+from tests.demo.test_demo import working_directory
 
 pytestmark = pytest.mark.program
 
 
 def test_it_holds_no_values_of_statements_that_failed():
-    with folder_to_stand_in() as place:
-        path = place / "school-data"
+    with working_directory() as cwd:
+        path = cwd / "school-data"
         with data_folder(path, create=True) as folder:
             with closing(psycopg2.connect(folder.admin_database_url)) as connection:
                 connection.autocommit = True

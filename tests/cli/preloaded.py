@@ -1,0 +1,83 @@
+"""Runs the program again and again without importing it anew, which costs more than most of its verbs do.
+
+An interpreter that has imported the program, and has done nothing else, waits on a socket. For each request it
+forks: the child gets the request's arguments, working directory, environment, standard input, output and error, and
+runs the program as `python -m school_service` does. Tests of starting itself, of other users and of terminals start
+an interpreter of their own.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+STATUS_SIZE = 4  # bytes: what waitpid says, as a number
+MODULES = ("school_service.cli", "school_service.app", "school_service.server", "school_service.demo.command")
+
+
+def serve(requests: socket.socket) -> list[str] | None:
+    """Fork for each request; returns the arguments in each child, None in the parent when nobody will ask again."""
+    wake, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    running: dict[int, int] = {}  # the pipe on which each child's end is reported
+    while True:
+        ready, _, _ = select.select([requests, wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            report_ends(running)
+        if requests not in ready:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(requests, 2**20, 4)
+        if not message:
+            return None
+        request = json.loads(message)
+        child = os.fork()
+        if child == 0:
+            requests.close()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return become(request, descriptors)
+        *standard, running[child] = descriptors
+        for descriptor in standard:
+            os.close(descriptor)
+        requests.send(json.dumps(child).encode())
+
+
+def report_ends(running: dict[int, int]) -> None:
+    """Say how children ended."""
+    for child, pipe in list(running.items()):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            del running[child]
+            # It may be that nobody waits for it any more.
+            with suppress(BrokenPipeError):
+                os.write(pipe, status.to_bytes(STATUS_SIZE, "little"))
+            os.close(pipe)
+
+
+def become(request: dict, descriptors: list[int]) -> list[str]:
+    """Take a request's place in the system, and nothing of ours along; returns its arguments."""
+    for number, descriptor in enumerate(descriptors[:3]):
+        os.dup2(descriptor, number)
+    os.closerange(3, 256)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    return request["arguments"]
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder; the program is on the PYTHONPATH
+    for module in MODULES:
+        importlib.import_module(module)
+    gc.freeze()
+    given = serve(socket.socket(fileno=int(sys.argv[1])))
+    if given is not None:
+        sys.modules["school_service.cli"].main(given)
