@@ -85,12 +85,12 @@ class DataFolder:
         return Settings.load({**environment, **ours})
 
     def _signing_key(self) -> str:
-        kept = self.path / "signing-key.pem"
+        key_file = self.path / "signing-key.pem"
         with _readable_errors(self.path):
             with lock(self.path / "starting.lock"):
-                if not kept.exists():
-                    write_private(kept, SigningKey.generate().to_pem())
-            return kept.read_text(encoding="ascii")
+                if not key_file.exists():
+                    write_private(key_file, SigningKey.generate().to_pem())
+            return key_file.read_text(encoding="ascii")
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
     if fcntl is None:
         raise DataFolderError("The built-in PostgreSQL runs on Linux and macOS. Elsewhere set DATABASE_URL.")
     path = path.expanduser().resolve()
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         with _readable_errors(path):
             server = _Server(path / "postgres", _installed_versions())
             if create:
@@ -112,8 +112,8 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
                     f"There is no database in the data folder {path}. Make one with `school-service demo` or "
                     "`school-service tenants init`, name another folder with --data-dir, or set DATABASE_URL."
                 )
-            kept.enter_context(_in_use(path, server))
-            host = kept.enter_context(_host(server.cluster))
+            stack.enter_context(_in_use(path, server))
+            host = stack.enter_context(_host(server.cluster))
         yield DataFolder(path, _address(host, SERVING_LOGIN), _address(host, ADMIN_LOGIN))
 
 
@@ -418,6 +418,6 @@ def _let_read(installation: Path) -> None:
     _let_pass(installation)
     for place in (installation, *installation.rglob("*")):
         mode = place.stat().st_mode
-        wanted = mode | 0o004 | (0o001 if mode & 0o100 else 0)
-        if wanted != mode:
-            place.chmod(wanted & 0o7777)
+        opened = mode | 0o004 | (0o001 if mode & 0o100 else 0)
+        if opened != mode:
+            place.chmod(opened & 0o7777)

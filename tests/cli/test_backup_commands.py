@@ -165,6 +165,10 @@ def half(folder):
             os.kill(int(begun.read_text()), signal.SIGKILL)
 
 
+# Of pg_locks, which tells those of all databases of the server.
+HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+
+
 def working(query):
     """Count the operator's transactions under way in this database."""
     return query(
@@ -184,7 +188,7 @@ def test_a_restore_killed_half_way_leaves_nothing(installed, folder, school, cli
         restoring.wait_for(begun.exists, "half of the script")
         restoring.wait_for(
             lambda: query(
-                "SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'"
+                f"SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation' AND {HERE}"
             ),
             "tables",
         )
@@ -237,7 +241,7 @@ def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, fold
     backups.mkdir()
     arguments = ("tenants", "delete", school["id"], "--yes", "--backup-dir", str(backups))
     schema = f"school_{school['id'].replace('-', '')}"
-    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)"
+    waiting = f"SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s) AND {HERE}"
 
     with closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as reader:
         with reader.cursor() as cursor:

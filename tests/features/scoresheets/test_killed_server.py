@@ -14,6 +14,7 @@ from tests.features.scoresheets.sheets import counts, scores, sheet_of, upload
 WAITING = text(
     "SELECT pid FROM pg_locks"
     " WHERE NOT granted AND relation = CAST(:log AS regclass) AND mode = 'RowExclusiveLock'"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 GONE = text("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = :pid")
 
