@@ -21,6 +21,8 @@ SETTINGS = {
     "full_page_writes": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
+    "max_wal_size": "'8GB'",
+    "checkpoint_timeout": "'1h'",
     # Nor are there so many rows that it must be tidied up, which costs a process for each database.
     "autovacuum": "off",
     # Each worker has an application, and tests of many requests at once.
