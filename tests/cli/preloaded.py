@@ -78,6 +78,7 @@ if __name__ == "__main__":
     for module in MODULES:
         importlib.import_module(module)
     gc.freeze()
-    given = serve(socket.socket(fileno=int(sys.argv[1])))
+    with socket.socket(fileno=int(sys.argv[1])) as requests_to_us:
+        given = serve(requests_to_us)
     if given is not None:
         sys.modules["school_service.cli"].main(given)
