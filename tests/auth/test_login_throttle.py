@@ -50,6 +50,7 @@ def redis_address(tmp_path, free_port):
             server.terminate()
 
 
+@pytest.mark.program
 def test_processes_that_share_a_redis_count_together(start, own_place, redis_address):
     apps = [start(RATE_LIMIT_STORAGE=redis_address) for _ in range(2)]
     apis = [ApiClient(app, Document(app), own_place.admin_token, own_place.id) for app in apps]

@@ -26,9 +26,10 @@ PATIENCE = 30  # seconds
 chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 driver = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(
-    not (chromium and driver), reason="Chromium or chromedriver is not installed."
-)
+pytestmark = [
+    pytest.mark.program,
+    pytest.mark.skipif(not (chromium and driver), reason="Chromium or chromedriver is not installed."),
+]
 
 
 @pytest.fixture

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from io import BytesIO
 
+import pytest
 from openpyxl import load_workbook
 
 from tests.features.metrics.sheets import AFFECTIVE, STUDENT, Observed, fill
 from tests.features.scoresheets.sheets import counts
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 
-pytestmark = needs_libreoffice
+pytestmark = [pytest.mark.program, needs_libreoffice]
 
 
 def test_scores_come_back_and_the_rest_is_as_it_was(api, make, tmp_path):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import urllib3
 from sqlalchemy import text
 
 from tests.cli.program import serving, wait_for
 from tests.features.scoresheets.sheets import counts, scores, sheet_of, upload
+
+pytestmark = pytest.mark.program
 
 # What the database does for one school, seen from outside.
 WAITING = text(

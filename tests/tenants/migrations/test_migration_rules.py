@@ -260,6 +260,7 @@ def run_check(*arguments):
     )
 
 
+@pytest.mark.program
 def test_the_verb_needs_no_database_and_no_settings():
     done = run_check()
 
@@ -268,6 +269,7 @@ def test_the_verb_needs_no_database_and_no_settings():
     assert json.loads(run_check("--json").stdout) == []
 
 
+@pytest.mark.program
 def test_the_verb_prints_what_it_found_and_fails(tmp_path):
     folder = later_history(tmp_path / "bad", "CREATE SEQUENCE numbers")
     as_text, as_json = run_check("--history", str(folder)), run_check("--history", str(folder), "--json")
