@@ -71,6 +71,21 @@ class Factory:
         caller.user = made["user"]
         return caller
 
+    def check_permission(
+        self, method: str, path: str, permission: str, *, others: set[str], json: Any
+    ) -> None:
+        """See that an operation refuses who has all others of these permissions, and lets in who has it alone.
+
+        `json` is a body that is no valid one, so that nothing is made.
+        """
+        body = {} if method == "GET" else {"json": json}
+
+        refused = self.caller(*others - {permission}).request(method, path, **body)
+        let_in = self.caller(permission).request(method, path, **body)
+
+        assert (refused.status_code, permission in refused.get_json()["message"]) == (403, True)
+        assert let_in.status_code in {200, 404, 415, 422}
+
     def classroom(self, **fields: Any) -> dict[str, Any]:
         """Make a classroom."""
         return self._post(

@@ -17,6 +17,7 @@ from tenants.clock import now
 
 NAME_LENGTH = 120
 TEXT_LENGTH = 2000
+EMAIL_LENGTH = 254
 MIN_POINTS = Decimal(0)
 MAX_POINTS = Decimal("99999.99")
 POINTS = Numeric(7, 2)

@@ -11,7 +11,14 @@ from typing import Any
 from marshmallow import fields, validate
 
 from school_service.auth.principal import CANONICAL_UUID
-from school_service.core.columns import MAX_POINTS, NAME_LENGTH, TEXT_LENGTH, more_than_two_places
+from school_service.core.columns import (
+    EMAIL_LENGTH,
+    MAX_POINTS,
+    MIN_POINTS,
+    NAME_LENGTH,
+    TEXT_LENGTH,
+    more_than_two_places,
+)
 
 MAX_IDS = 1000  # of one list in a request
 MAX_FILE_NAME_LENGTH = 150  # characters
@@ -64,11 +71,11 @@ def free_text(**options: Any) -> Text:
 
 
 class Email(Text):
-    """An e-mail address of at most 254 characters."""
+    """An e-mail address of at most EMAIL_LENGTH characters."""
 
     def __init__(self, **options: Any) -> None:
         metadata = {"format": "email", **options.pop("metadata", {})}
-        super().__init__(254, metadata=metadata, **options)
+        super().__init__(EMAIL_LENGTH, metadata=metadata, **options)
         self.validators.append(validate.Email())
 
 
@@ -165,7 +172,7 @@ class Points(Input, fields.Decimal):
     }
 
     def __init__(self, most: Decimal = MAX_POINTS, *, zero: bool = True, **options: Any) -> None:
-        within = validate.Range(min=Decimal(0), max=most, min_inclusive=zero)
+        within = validate.Range(min=MIN_POINTS, max=most, min_inclusive=zero)
         if not zero:
             options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
         super().__init__(validate=[within], **options)

@@ -8,10 +8,8 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
+from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
 from school_service.core.database import db
-
-EMAIL_LENGTH = 254
 
 
 class Contact(db.Model):

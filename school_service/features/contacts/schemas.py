@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.features.contacts.models import EMAIL_LENGTH
+from school_service.core.columns import EMAIL_LENGTH
 from school_service.web.fields import Email, Id, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Date, ForeignKey, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, created_at, primary_key
+from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
 
 ACTIVE, GRADUATED, WITHDRAWN = STATUSES = ("ACTIVE", "GRADUATED", "WITHDRAWN")
@@ -30,7 +30,7 @@ class Student(db.Model):
     guardian_full_name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
     guardian_relationship: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
     guardian_phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    guardian_email_address: Mapped[str | None] = mapped_column(String(254))
+    guardian_email_address: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH))
     created_at: Mapped[datetime] = created_at()
 
     def __str__(self) -> str:

@@ -125,14 +125,14 @@ class ImportedSchema(RecordSchema):
     )
 
 
-def judge_student(record: dict[str, Any]) -> dict[str, Any]:
-    """Judge a record as `POST /students` judges its body; raises Invalid, which names the fields."""
+def validate_student(record: dict[str, Any]) -> dict[str, Any]:
+    """Validate a record as `POST /students` validates its body; raises Invalid, which names the fields."""
     try:
-        judged: dict[str, Any] = _new_student.load(record)
+        validated: dict[str, Any] = _new_student.load(record)
     except ma.ValidationError as error:
         messages: Any = error.messages
         raise Invalid("The record is not valid.", messages) from None
-    return judged
+    return validated
 
 
 _new_student = NewStudentSchema()

@@ -17,7 +17,7 @@ from school_service.features.students.schemas import (
     StudentChangesSchema,
     StudentFilterSchema,
     StudentSchema,
-    judge_student,
+    validate_student,
 )
 from school_service.web.blueprint import Blueprint
 
@@ -87,4 +87,4 @@ class ImportSheet(MethodView):
         sheet, `taken` in the school) and message, of at most 200 rows. A sheet has at most 20,000 rows.
         Passwords make an import slower: each costs some 40 ms of computing.
         """
-        return sheet.upload(file=file.stream, validate=judge_student, **options)
+        return sheet.upload(file=file.stream, validate=validate_student, **options)
