@@ -37,6 +37,9 @@ class Settings:
     `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
     `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
     `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
+    `auth_client_claim` AUTH_CLIENT_CLAIM: what marks an outside token as a client's own, beside its
+                        `sub`: `claim=value`, or a claim that has the client's id; default: none
+    `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519); `signing_key_setting` names the one that it came from
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
@@ -58,6 +61,8 @@ class Settings:
     auth_issuers: tuple[str, ...]
     auth_audience: str
     auth_school_claim: str
+    auth_client_claim: str | None
+    auth_user_claim: str | None
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
     tenant_roles: bool
@@ -97,6 +102,8 @@ class Settings:
             auth_issuers=issuers,
             auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
+            auth_client_claim=read.text("AUTH_CLIENT_CLAIM"),
+            auth_user_claim=read.text("AUTH_USER_CLAIM"),
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             tenant_roles=tenant_roles,

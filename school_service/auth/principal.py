@@ -25,7 +25,8 @@ class VerifiedToken:
     """What a verified token says of its bearer.
 
     `user_id`: a user of the service; the token works in one school, the permissions are those of the roles.
-    `client_id`: a machine client, or whoever an outside token names (`azp`, `client_id` or `sub`).
+    `client_id`: a machine client, or whoever an outside token names (`azp`, `client_id` or `sub`). Whatever the token
+    says, it is refused where the registry has this client as revoked.
     `own`: the service issued the token itself.
     `schools`: the schools that the token names; None where it names none and the grant of the client decides.
     `granted`: the client's grant in the registry must cover the school.
@@ -68,13 +69,18 @@ class VerifiedToken:
         """Make the binding of a transaction; `user_state` is the SELECT of a user's state, a row or none."""
         if self.user_id is not None:
             return SchoolBinding(
-                school_id, read_only, state=user_state, state_parameters=(str(self.user_id),)
+                school_id,
+                read_only,
+                unrevoked_client=self.client_id,
+                state=user_state,
+                state_parameters=(str(self.user_id),),
             )
         client_id = self.client_id or ""
         return SchoolBinding(
             school_id,
             read_only,
             client=client_id if self.granted else None,
+            unrevoked_client=None if self.granted else self.client_id,
             client_state=client_id if self.permissions is None else None,
         )
 
@@ -159,6 +165,48 @@ def client_claim(claims: dict[str, Any]) -> str | None:
     if not isinstance(name, str) or not name.isprintable():
         return None
     return name if 0 < len(name) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def user_claim(value: Any) -> UUID:
+    """Read the user of a school that the claim of AUTH_USER_CLAIM names by id; raises ValueError for anything else."""
+    if not isinstance(value, str) or not CANONICAL_UUID.fullmatch(value):
+        raise ValueError("the claim names no user by id")
+    return UUID(value)
+
+
+def is_clients_own(claims: Mapping[str, Any], client_id: str | None, client_claim: str | None) -> bool:
+    """Tell whether an outside token was issued to a client for itself (RFC 6749, section 4.4), not to an end user.
+
+    So it is where `sub` is the client's id or `<id>@clients`, or where the claim of AUTH_CLIENT_CLAIM says so:
+    `name=value` has that value, `name` alone has the client's id.
+    """
+    if client_id is None:
+        return False
+    if claims.get("sub") in (client_id, f"{client_id}@clients"):
+        return True
+    if client_claim is None:
+        return False
+    name, _, value = client_claim.partition("=")
+    return bool(claims.get(name) == (value or client_id))
+
+
+def is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> bool:
+    """Tell whether an outside token is an access token, as far as it says what it is.
+
+    ID tokens have a nonce or a hash of an access token or code (OpenID Connect Core, section 2), logout tokens have
+    events (OpenID Connect Back-Channel Logout, section 2.4). Types: `typ` in the header (RFC 9068: `at+jwt`), `typ`
+    and `token_use` as claims.
+    """
+    if not _ID_OR_LOGOUT_CLAIMS.isdisjoint(claims):
+        return False
+    return (
+        str(header.get("typ", "JWT")).lower() in {"jwt", "at+jwt", "application/at+jwt"}
+        and str(claims.get("typ", "Bearer")).lower() in {"bearer", "at+jwt"}
+        and claims.get("token_use", "access") == "access"
+    )
+
+
+_ID_OR_LOGOUT_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "events"})
 
 
 def permissions_claim(claims: dict[str, Any]) -> frozenset[str] | None:

@@ -17,7 +17,15 @@ from flask_jwt_extended import JWTManager, create_access_token, decode_token
 from flask_jwt_extended.exceptions import JWTExtendedException
 
 from school_service.auth.jwks import KeySet
-from school_service.auth.principal import VerifiedToken, client_claim, permissions_claim, schools_claim
+from school_service.auth.principal import (
+    VerifiedToken,
+    client_claim,
+    is_access_token,
+    is_clients_own,
+    permissions_claim,
+    schools_claim,
+    user_claim,
+)
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
 from school_service.core.errors import NotAuthenticated
@@ -138,17 +146,35 @@ class TokenVerifier:
             leeway=LEEWAY,
             options={"require": ["exp", "aud", "iss"], "verify_sub": False},
         )
+        if not is_access_token(header, claims):
+            raise jwt.InvalidTokenError
         return _CachedToken(self._outside_token(claims), claims["exp"] + LEEWAY, key)
 
     def _outside_token(self, claims: dict[str, Any]) -> VerifiedToken:
-        schools = schools_claim(claims.get(self._settings.auth_school_claim))
+        settings = self._settings
+        schools = schools_claim(claims.get(settings.auth_school_claim))
+        client_id = client_claim(claims)
+        if settings.auth_user_claim and settings.auth_user_claim in claims:
+            # An end user who is a user of the school: what their roles allow, and nothing that the token says.
+            return VerifiedToken(
+                user_id=user_claim(claims[settings.auth_user_claim]),
+                client_id=client_id,
+                own=False,
+                schools=schools or frozenset(),
+                granted=False,
+                permissions=None,
+            )
+        permissions = permissions_claim(claims)
+        if not is_clients_own(claims, client_id, settings.auth_client_claim):
+            # Issued to somebody else by way of the client: the client's grant is none of theirs.
+            schools, permissions = schools or frozenset(), permissions or frozenset()
         return VerifiedToken(
             user_id=None,
-            client_id=client_claim(claims),
+            client_id=client_id,
             own=False,
             schools=schools,
             granted=schools is None,
-            permissions=permissions_claim(claims),
+            permissions=permissions,
         )
 
 

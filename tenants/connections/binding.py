@@ -67,7 +67,8 @@ FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoke
 class SchoolBinding:
     """What a transaction is bound to: a school, read-only or not, and which state of the principal to read with it.
 
-    `client` names the machine client whose grant must cover the school; with `client_state` its permissions are read
+    `client` names the machine client whose grant must cover the school, `unrevoked_client` one whose grant is not asked
+    for, but which must not be revoked; with `client_state` its permissions are read
     from the registry (none where there is no such client). `state` is a SELECT run inside the school, with
     `state_parameters`; its row is the user's state. Neither is needed where a token carries the permissions.
     """
@@ -75,6 +76,7 @@ class SchoolBinding:
     school_id: UUID
     read_only: bool = False
     client: str | None = None
+    unrevoked_client: str | None = None
     client_state: str | None = None
     state: str | None = None
     state_parameters: tuple[Any, ...] = ()
@@ -104,6 +106,9 @@ def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -
         f'SET LOCAL search_path TO "{schema}", pg_temp',
     ]
     parameters: tuple[Any, ...] = (str(binding.school_id), list(options.serves), binding.client)
+    if binding.unrevoked_client is not None:
+        statements.insert(2, "SELECT registry.refuse_revoked(%s)")
+        parameters = (binding.unrevoked_client, *parameters)
     if binding.client_state is not None:
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.
         switch = f", set_config('role', '{schema}', true)" if options.roles else ""

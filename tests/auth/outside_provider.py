@@ -95,12 +95,21 @@ class OutsideProvider:
         self.answer = lambda: (status, headers, [body])
 
     def claims(self, **claims: Any) -> dict[str, Any]:
-        """What a sound token says, without what is given as None."""
+        """What a sound token says, without what is given as None; one that names a client is that client's own."""
         now = int(time.time())
-        defaults = {"iss": self.url, "aud": AUDIENCE, "iat": now, "exp": now + 3600, "sub": "someone"}
+        subject = claims.get("azp") or claims.get("client_id") or "someone"
+        defaults = {"iss": self.url, "aud": AUDIENCE, "iat": now, "exp": now + 3600, "sub": subject}
         return {name: value for name, value in {**defaults, **claims}.items() if value is not None}
 
-    def token(self, algorithm: str = "ES256", *, name: str = "", kid: Any = ..., **claims: Any) -> str:
+    def token(
+        self,
+        algorithm: str = "ES256",
+        *,
+        name: str = "",
+        kid: Any = ...,
+        header_typ: str = "JWT",
+        **claims: Any,
+    ) -> str:
         """Sign a token with one of the provider's keys, or with another of the same kind by name."""
-        headers = {} if kid is None else {"kid": algorithm if kid is ... else kid}
+        headers = {"typ": header_typ} | ({} if kid is None else {"kid": algorithm if kid is ... else kid})
         return jwt.encode(self.claims(**claims), private_key(algorithm, name), algorithm, headers=headers)

@@ -255,14 +255,14 @@ class TestSchools:
     def test_the_grant_is_that_of_azp_client_id_or_sub(self, outside, provider, grant, place, claim):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
 
-        assert status_of(outside, provider.token(**{"sub": None, claim: client_id})) == 200
+        assert status_of(outside, provider.token(**{"sub": client_id, claim: client_id})) == 200
 
     def test_the_first_of_azp_client_id_and_sub_counts(self, outside, provider, grant, place):
         granted, _ = grant(school_ids=[place.id], permissions=["read:roles"])
 
-        assert status_of(outside, provider.token(azp=granted, client_id="unknown", sub="unknown")) == 200
+        assert status_of(outside, provider.token(azp=granted, client_id="unknown", sub=granted)) == 200
         assert status_of(outside, provider.token(azp="unknown", client_id=granted, sub=granted)) == 403
-        assert status_of(outside, provider.token(client_id=granted, sub="unknown")) == 200
+        assert status_of(outside, provider.token(client_id=granted, sub=granted)) == 200
         assert status_of(outside, provider.token(client_id="unknown", sub=granted)) == 403
         assert status_of(outside, provider.token(azp="", sub=granted)) == 403
         assert status_of(outside, provider.token(client_id=5, sub=granted)) == 403
@@ -293,6 +293,154 @@ class TestSchools:
             revoke_client(connection, client_id)
 
         assert status_of(outside, token) == 403
+
+
+class TestWhoseTokenItIs:
+    """A client's grant is for the client's own tokens; a token that it had for somebody else has none of it."""
+
+    @pytest.fixture
+    def client_id(self, grant, place):
+        return grant(school_ids=[place.id], permissions=["read:roles"])[0]
+
+    @pytest.mark.parametrize("subject", ["{}", "{}@clients"])
+    def test_the_clients_own_has_the_grant(self, outside, provider, client_id, subject):
+        assert status_of(outside, provider.token(azp=client_id, sub=subject.format(client_id))) == 200
+
+    @pytest.mark.parametrize("subject", ["someone", "auth0|{}", "{}@client", " {}", None, "", ["{}"], 5])
+    def test_an_end_users_has_not(self, outside, provider, client_id, subject):
+        subject = subject.format(client_id) if isinstance(subject, str) else subject
+
+        assert status_of(outside, provider.token(azp=client_id, sub=subject)) in {401, 403}
+
+    def test_an_end_users_has_what_it_carries_itself(self, outside, provider, client_id, place):
+        carried = {"azp": client_id, "sub": "someone", "school_id": str(place.id)}
+
+        assert status_of(outside, provider.token(**carried, permissions=["read:roles"])) == 200
+        assert status_of(outside, provider.token(**carried)) == 403
+        assert status_of(outside, provider.token(azp=client_id, sub="someone", scope="read:roles")) == 403
+
+    @pytest.mark.parametrize(
+        ("setting", "claims", "status"),
+        [
+            ("gty=client-credentials", {"gty": "client-credentials"}, 200),
+            ("gty=client-credentials", {"gty": "password"}, 403),
+            ("gty=client-credentials", {}, 403),
+            ("client_id", {"client_id": "{}"}, 200),
+            ("client_id", {"client_id": "another"}, 403),
+            ("client_id", {}, 403),
+        ],
+    )
+    def test_a_claim_may_mark_it(self, start, provider, place, client_id, setting, claims, status):
+        app = start(AUTH_URL=provider.url, AUTH_CLIENT_CLAIM=setting)
+        api = ApiClient(app, Document(app), None, place.id)
+        claims = {name: value.format(client_id) for name, value in claims.items()}
+
+        assert status_of(api, provider.token(azp=client_id, sub="service-account", **claims)) == status
+
+    def test_a_revoked_client_is_refused_whatever_its_token_says(
+        self, outside, provider, grant, place, tenancy
+    ):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        carried = {"school_id": str(place.id), "permissions": ["read:roles"], "azp": client_id}
+        tokens = [provider.token(**carried), provider.token(**carried, sub="someone")]
+        assert [status_of(outside, token) for token in tokens] == [200, 200]
+
+        with tenancy.admin.begin() as connection:
+            revoke_client(connection, client_id)
+
+        assert [status_of(outside, token) for token in tokens] == [403, 403]
+
+    def test_a_client_that_the_registry_does_not_know_is_not_revoked(self, outside, provider, allowed):
+        assert status_of(outside, provider.token(azp="a stranger", **allowed)) == 200
+
+
+class TestKindsOfTokens:
+    """Only access tokens are accepted, as far as a token says what it is."""
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"nonce": "x"},
+            {"at_hash": "x"},
+            {"c_hash": "x"},
+            {"events": {"http://schemas.openid.net/event/backchannel-logout": {}}},
+            {"token_use": "id"},
+            {"typ": "ID"},
+            {"typ": "Refresh"},
+            {"typ": "Logout"},
+            {"header_typ": "logout+jwt"},
+            {"header_typ": "dpop+jwt"},
+        ],
+        ids=str,
+    )
+    def test_others_are_refused(self, outside, provider, allowed, claims):
+        assert status_of(outside, provider.token(**allowed, **claims)) == 401
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"token_use": "access"},
+            {"typ": "Bearer"},
+            {"header_typ": "at+jwt"},
+            {"header_typ": "application/at+JWT"},
+            {"header_typ": "jwt"},
+        ],
+        ids=str,
+    )
+    def test_access_tokens_are_accepted(self, outside, provider, allowed, claims):
+        assert status_of(outside, provider.token(**allowed, **claims)) == 200
+
+
+class TestUsers:
+    """An end user's token stands for a user of the school where the claim of AUTH_USER_CLAIM names one."""
+
+    @pytest.fixture
+    def mapped(self, start, provider, place):
+        app = start(AUTH_URL=provider.url, AUTH_USER_CLAIM="school_user")
+        return ApiClient(app, Document(app), None, place.id)
+
+    def test_it_may_do_what_the_users_roles_allow(self, mapped, provider, place):
+        token = provider.token(
+            azp="a portal", sub="someone", school_id=str(place.id), school_user=str(place.admin_id)
+        )
+
+        assert status_of(mapped, token) == 200
+        made = mapped.using(token=token).post("/roles", {"name": f"Mapped {time.time()}", "avatar": 1})
+        assert made.status_code == 200
+
+    def test_the_permissions_that_it_carries_are_none_of_the_users(self, mapped, provider, place, make):
+        nobody = make.user()["user"]["id"]
+        claims = {"school_id": str(place.id), "school_user": nobody, "permissions": ["read:roles"]}
+
+        assert status_of(mapped, provider.token(**claims)) in {401, 403}
+
+    def test_a_user_of_the_other_school_or_nobody_is_refused(self, mapped, provider, place, other_place):
+        for user in (other_place.admin_id, uuid4()):
+            token = provider.token(school_id=str(place.id), school_user=str(user))
+            assert status_of(mapped, token) == 401
+
+    @pytest.mark.parametrize("value", ["admin", "", 5, [], None, {}])
+    def test_a_claim_that_is_no_id_is_refused(self, mapped, provider, allowed, value):
+        token = provider.token(**allowed)
+        assert status_of(mapped, token) == 200  # the control: without the claim
+        named = mapped.using(
+            token=jwt.encode(
+                {**jwt.decode(token, options={"verify_signature": False}), "school_user": value},
+                private_key("ES256"),
+                "ES256",
+                headers={"kid": "ES256"},
+            )
+        )
+
+        assert named.get("/roles").status_code == 401
+
+    def test_without_the_setting_the_claim_means_nothing(self, outside, provider, place):
+        token = provider.token(school_id=str(place.id), school_user=str(place.admin_id))
+
+        assert status_of(outside, token) == 403
+
+    def test_without_a_school_it_enters_none(self, mapped, provider, place):
+        assert status_of(mapped, provider.token(school_user=str(place.admin_id))) == 403
 
 
 class TestPermissions:
