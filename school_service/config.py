@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
@@ -20,6 +21,9 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 _DATABASE = "postgresql://user:password@host/database"
+
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
 
 
 class ConfigError(Exception):
@@ -49,6 +53,8 @@ class Settings:
     `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools after which a connection is replaced, 1 to 100,000;
                         default: 150
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
+    `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
+                        X-Forwarded-For is believed; default: none
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
@@ -71,6 +77,7 @@ class Settings:
     pool_size: int
     schools_per_connection: int
     max_upload_bytes: int
+    trusted_proxies: Networks
     rate_limit_storage: str = field(repr=False)
     docs: bool
     log_level: str
@@ -114,6 +121,7 @@ class Settings:
                 "SCHOOLS_PER_CONNECTION", default=SCHOOLS_PER_CONNECTION, least=1, most=100_000
             ),
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
+            trusted_proxies=read.networks("TRUSTED_PROXIES"),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
@@ -166,6 +174,15 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
             raise ConfigError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
         return int(value)
+
+    def networks(self, name: str) -> Networks:
+        value = self.text(name)
+        try:
+            return tuple(ip_network(part.strip()) for part in value.split(",")) if value else ()
+        except ValueError:
+            raise ConfigError(
+                f"{name} must be addresses or networks separated by commas, such as 10.0.0.0/8, not {value!r}."
+            ) from None
 
     def switch(self, name: str, *, default: bool) -> bool:
         value = (self.text(name) or ("on" if default else "off")).lower()

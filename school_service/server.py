@@ -171,7 +171,8 @@ def serve(
         channel_timeout=IDLE_TIMEOUT,
         connection_limit=CONNECTION_LIMIT,
         asyncore_use_poll=True,
-        clear_untrusted_proxy_headers=True,
+        # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
+        clear_untrusted_proxy_headers=not settings.trusted_proxies,
         expose_tracebacks=False,
         ident=None,
     )

@@ -422,3 +422,16 @@ def test_a_bad_place_to_count_tries(value, reason):
 def test_every_setting_is_documented():
     for setting in fields(Settings):
         assert f"`{setting.name}`" in Settings.__doc__
+
+
+def test_trusted_proxies_are_addresses_and_networks():
+    loaded = load(TRUSTED_PROXIES="10.0.0.0/8, 192.0.2.1,fd00::/8")
+
+    assert [str(network) for network in loaded.trusted_proxies] == ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8"]
+    assert load().trusted_proxies == ()
+
+
+@pytest.mark.parametrize("value", ["proxy.example", "10.0.0.0/8,", "10.0.0.1/8", "10.0.0.0/33"])
+def test_what_is_no_network_is_refused(value):
+    with pytest.raises(ConfigError, match="TRUSTED_PROXIES must be addresses or networks"):
+        load(TRUSTED_PROXIES=value)

@@ -1,4 +1,10 @@
-"""The throttle of logins: wrong passwords within a school are counted by username and by network address."""
+"""The throttle of logins: wrong passwords are counted by account and address, and slowed down ever more.
+
+Counted for an account (a school and a username, or a client of the token endpoint) and an address together: whoever
+guesses at an account locks themselves out, and never its owner, who comes from another address. Guesses from many
+addresses at one account are slowed down too: beyond a bound each address has a single one. An address has a bound of
+its own, far above a school's morning behind one address.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from flask import Flask, current_app
-from limits import RateLimitItemPerMinute
+from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
@@ -17,9 +23,19 @@ from school_service.core.errors import TooManyAttempts
 
 STORAGE_TIMEOUT = 2.0  # seconds that counting an attempt may take
 
-USERNAME_LIMIT = RateLimitItemPerMinute(10, namespace="password-of-username")
-# Against trying one password on many names. A school often stands behind one address, so it is generous.
-ADDRESS_LIMIT = RateLimitItemPerMinute(600, namespace="password-from-address")
+# Of one address at one account: ten in a minute, and fewer and fewer of those who go on.
+ACCOUNT_LIMITS = (
+    RateLimitItemPerMinute(10, namespace="password-of-account"),
+    RateLimitItemPerMinute(30, 10, namespace="password-of-account"),
+    RateLimitItemPerHour(60, 1, namespace="password-of-account"),
+)
+# Wrong ones at an account from wherever they come; beyond it an address has LONE_LIMIT.
+EVERYWHERE_LIMIT = RateLimitItemPerMinute(10, namespace="password-everywhere")
+LONE_LIMIT = RateLimitItemPerMinute(1, namespace="password-of-account")
+# Against trying one password on many names. A school, or a town, often stands behind one address.
+ADDRESS_LIMIT = RateLimitItemPerMinute(6000, namespace="password-from-address")
+# Right ones too cost the service a hash.
+SUCCESS_LIMIT = RateLimitItemPerMinute(120, namespace="sign-in-of-account")
 
 
 class Limiter:
@@ -51,33 +67,46 @@ limiter = Limiter()
 
 @dataclass(frozen=True, slots=True)
 class LoginThrottle:
-    """The attempts to sign in to a school from one address."""
+    """The attempts to sign in from one address to the accounts of a realm: a school's id, or the token endpoint."""
 
-    school: str
+    realm: str
     address: str
 
-    def check(self, username: str) -> None:
-        """Refuse where there were too many for this username or from this address; raises TooManyAttempts."""
-        for limit, key in self._counted(username):
+    def check(self, account: str) -> None:
+        """Refuse an attempt where there were too many wrong ones; raises TooManyAttempts."""
+        for limit, key in self._limits(account):
             if not limiter.limiter.test(limit, *key):
-                raise self._refusal(username)
+                raise self._refusal(account)
 
-    def record_failure(self, username: str) -> None:
-        """Count a wrong password; raises TooManyAttempts where others at this moment have used the limit up."""
-        # Each is counted, whatever becomes of the other.
-        within = [limiter.limiter.hit(limit, *key) for limit, key in self._counted(username)]
+    def record_failure(self, account: str) -> None:
+        """Count a wrong password; raises TooManyAttempts where others at this moment have used a limit up."""
+        # Each is counted, whatever becomes of the others.
+        within = [limiter.limiter.hit(limit, *key) for limit, key in self._limits(account)]
+        limiter.limiter.hit(EVERYWHERE_LIMIT, self.realm, account)
         if not all(within):
-            raise self._refusal(username)
+            raise self._refusal(account)
 
-    def _counted(self, username: str) -> list[tuple[RateLimitItemPerMinute, tuple[str, ...]]]:
-        return [(USERNAME_LIMIT, (self.school, username)), (ADDRESS_LIMIT, (self.school, self.address))]
+    def record_success(self, account: str) -> None:
+        """Count a right password; raises TooManyAttempts for an account that is signed in to without end."""
+        if not limiter.limiter.hit(SUCCESS_LIMIT, self.realm, account, self.address):
+            raise TooManyAttempts(self._seconds(SUCCESS_LIMIT, self.realm, account, self.address))
 
-    def _refusal(self, username: str) -> TooManyAttempts:
-        ends = [
-            stats.reset_time
-            for stats in (
-                limiter.limiter.get_window_stats(limit, *key) for limit, key in self._counted(username)
-            )
-            if stats.remaining <= 0
+    def _limits(self, account: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
+        here = (self.realm, account, self.address)
+        limits: list[tuple[RateLimitItem, tuple[str, ...]]] = [(limit, here) for limit in ACCOUNT_LIMITS]
+        if not limiter.limiter.test(EVERYWHERE_LIMIT, self.realm, account):
+            limits.append((LONE_LIMIT, here))
+        return [*limits, (ADDRESS_LIMIT, (self.realm, self.address))]
+
+    def _refusal(self, account: str) -> TooManyAttempts:
+        exhausted = [
+            self._seconds(limit, *key)
+            for limit, key in self._limits(account)
+            if limiter.limiter.get_window_stats(limit, *key).remaining <= 0
         ]
-        return TooManyAttempts(max(1, math.ceil(max(ends, default=time.time()) - time.time())))
+        return TooManyAttempts(max(exhausted, default=1))
+
+    @staticmethod
+    def _seconds(limit: RateLimitItem, *key: str) -> int:
+        """Seconds until a limit has room again."""
+        return max(1, math.ceil(limiter.limiter.get_window_stats(limit, *key).reset_time - time.time()))

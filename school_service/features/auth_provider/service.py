@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import db
@@ -18,14 +19,18 @@ def issue_token(
     client_secret: str,
     audience: str,
     expected_audience: str,
+    throttle: LoginThrottle,
 ) -> dict[str, Any]:
     """Issue a token to a client that knows its secret (OAuth 2.0 client credentials, RFC 6749 section 4.4).
 
-    Raises WrongPassword for a wrong client or secret, Forbidden for another audience.
+    Raises WrongPassword for a wrong client or secret, Forbidden for another audience, TooManyAttempts.
     """
+    throttle.check(client_id)
     with db.engines["registry"].connect() as connection:
         if not check_secret(connection, client_id, client_secret):
+            throttle.record_failure(client_id)
             raise WrongPassword("The client or its secret is wrong.")
+        throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
         return issue_client_token(key, client_id, named_schools(connection, client_id))

@@ -6,9 +6,11 @@ from typing import Any
 
 from flask.views import MethodView
 
+from school_service.auth.login_throttle import LoginThrottle
 from school_service.features.auth_provider import service
 from school_service.features.auth_provider.schemas import KeySetSchema, TokenRequestSchema, TokenSchema
 from school_service.web.blueprint import Blueprint
+from school_service.web.client_address import client_address
 from school_service.web.request_scope import app_state
 
 blp = Blueprint("auth", __name__, url_prefix="/auth", description="The built-in identity provider.")
@@ -19,7 +21,7 @@ class Tokens(MethodView):
     """Tokens for machine clients."""
 
     @blp.public
-    @blp.answers(401, 403)
+    @blp.answers(401, 403, 429)
     @blp.arguments(TokenRequestSchema)
     @blp.returns(TokenSchema, no_store=True)  # RFC 6749, section 5.1
     def post(self, credentials: dict[str, Any]) -> Any:
@@ -30,6 +32,7 @@ class Tokens(MethodView):
             client_secret=credentials["client_secret"],
             audience=credentials["audience"],
             expected_audience=app_state().settings.auth_audience,
+            throttle=LoginThrottle("token endpoint", client_address()),
         )
 
 

@@ -73,6 +73,7 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle) -> User:
     if not check_password(user.password_hash if user else None, password) or user is None:
         throttle.record_failure(username)
         raise WrongPassword("The username or the password is wrong.")
+    throttle.record_success(username)
     _renew_hash(user, password)
     return user
 

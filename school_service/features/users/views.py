@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flask import request
 from flask.views import MethodView
 
 from school_service.auth.login_throttle import LoginThrottle
@@ -22,13 +21,14 @@ from school_service.features.users.schemas import (
     UserSearchSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.client_address import client_address
 from school_service.web.request_scope import app_state, current_principal, current_school_id
 
 blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
 
 
 def _throttle() -> LoginThrottle:
-    return LoginThrottle(str(current_school_id()), request.remote_addr or "")
+    return LoginThrottle(str(current_school_id()), client_address())
 
 
 def _auth_user(user_id: UUID) -> Any:

@@ -250,11 +250,52 @@ class TestTooManyWrongOnes:
 
         assert sign_in(api, " admin ").status_code == 429
 
-    def test_another_address_or_token_is_no_way_out(self, api, make):
+    def test_another_token_is_no_way_out(self, api, make):
         another = make.caller()
         assert self.wrong(api, 10) == [401] * 10
 
-        assert sign_in(another, environ_base={"REMOTE_ADDR": "10.0.0.9"}).status_code == 429
+        assert sign_in(another).status_code == 429
+
+    def test_a_strangers_wrong_ones_keep_nobody_else_out(self, api):
+        assert self.wrong(api, 11)[-1] == 429
+
+        assert sign_in(api, environ_base={"REMOTE_ADDR": "10.0.0.9"}).status_code == 200
+
+    def test_six_hundred_through_one_address_keep_the_right_password_in(self, api):
+        proxy = {"REMOTE_ADDR": "10.0.0.1"}
+        for number in range(600):
+            assert sign_in(api, f"pupil{number}", "x", environ_base=proxy).status_code == 401
+
+        assert sign_in(api, environ_base=proxy).status_code == 200
+
+    def test_a_thousand_guesses_at_one_account_are_slowed_to_ten(self, api):
+        answers = Counter(sign_in(api, password=f"guess {number}").status_code for number in range(1000))
+
+        assert answers == {401: 10, 429: 990}
+
+    def test_beyond_ten_from_wherever_an_address_has_one(self, api):
+        def guess(address):
+            return sign_in(api, password="x", environ_base={"REMOTE_ADDR": address}).status_code
+
+        assert [guess(f"10.0.1.{number}") for number in range(10)] == [401] * 10
+
+        assert [guess("10.0.2.1") for _ in range(3)] == [401, 429, 429]
+        assert sign_in(api, environ_base={"REMOTE_ADDR": "10.0.2.2"}).status_code == 200
+
+    def test_who_goes_on_waits_longer(self, api, monkeypatch):
+        answers, start = [], time.time()
+        for minute in range(12):
+            monkeypatch.setattr(time, "time", lambda now=start + 61 * minute: now)
+            answers.append(self.wrong(api, 10).count(401))
+
+        assert answers[:3] == [10, 10, 10]
+        assert sum(answers[:9]) == 30
+        assert sum(answers) == 50
+
+    def test_signing_in_without_end_is_bounded(self, api, monkeypatch):
+        monkeypatch.setattr(tries, "SUCCESS_LIMIT", RateLimitItemPerMinute(3, namespace="test"))
+
+        assert [sign_in(api).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
 
     def test_it_works_again_after_a_minute(self, api, monkeypatch):
         assert self.wrong(api, 11)[-1] == 429

@@ -1,0 +1,39 @@
+"""The network address that a request comes from, behind trusted proxies too."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from flask import request
+
+from school_service.config import Networks
+from school_service.web.request_scope import app_state
+
+
+def client_address() -> str:
+    """The address of the client: the peer's, or what trusted proxies say of it in X-Forwarded-For.
+
+    The header is read from its end: each proxy adds whom it heard from. What stands before the first address that is
+    no trusted proxy's may have been made up by the client.
+    """
+    trusted = app_state().settings.trusted_proxies
+    address = request.remote_addr or ""
+    hops = request.headers.get("X-Forwarded-For", "").split(",")
+    while hops and _is_trusted(address, trusted):
+        hop = hops.pop().strip()
+        if not _is_address(hop):
+            break
+        address = hop
+    return address
+
+
+def _is_trusted(address: str, networks: Networks) -> bool:
+    return _is_address(address) and any(ip_address(address) in network for network in networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
