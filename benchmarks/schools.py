@@ -57,7 +57,7 @@ class School:
         self._id, self._schema = made.id, made.schema
         with tenancy.admin.connect() as connection:
             admin = connection.exec_driver_sql(f"SELECT id FROM {made.schema}.users").scalar_one()
-        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, made.id)
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, made.id, 1)
         self._headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": str(made.id)}
         self._client: FlaskClient = app.test_client()
         with in_transaction(SchoolBinding(self._id)):

@@ -191,7 +191,7 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
                 f"SELECT id FROM \"{school.schema}\".users WHERE username = 'admin'"
             ).scalar_one()
             connection.commit()
-        token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id)
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id, 1)
         for engine in db.engines.values():
             engine.dispose()
     columns = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")

@@ -196,7 +196,7 @@ def administrator_of(app: Flask, tenancy: Tenancy, school: School) -> tuple[UUID
     with tenancy.admin.connect() as connection:
         found = connection.exec_driver_sql(f'SELECT id FROM "{school.schema}".users').scalar_one()
     with app.app_context():
-        token = issue_user_token(app.extensions["school-service"].verifier.key, found, school.id)
+        token = issue_user_token(app.extensions["school-service"].verifier.key, found, school.id, 1)
     return found, token["access_token"]
 
 

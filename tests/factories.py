@@ -28,6 +28,9 @@ class Taught:
     students: list[str]
 
 
+PASSWORD = "a password"
+"""Of the users that are made."""
+
 UNKNOWN_ID = "00000000-0000-4000-8000-000000000000"
 """The id of no record, the same in every process: for the names of parametrized tests."""
 
@@ -46,7 +49,7 @@ class Factory:
         number = next(_numbers)
         body = {
             "username": f"user{number}",
-            "password": "a password",
+            "password": PASSWORD,
             "first_name": "Adaeze",
             "last_name": "Okàfor",
         }
@@ -62,14 +65,20 @@ class Factory:
         return self.api.ok(self.api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": ids}))
 
     def caller(self, *permissions: str) -> ApiClient:
-        """Make a user with exactly these permissions; answers a client with their token."""
-        made = self.user()
+        """Make a user with exactly these permissions, who signs in; answers a client with their token."""
+        user = self.user()["user"]
         if permissions:
             role = self.role(*permissions)
-            self.api.ok(self.api.put(f"/users/{made['user']['id']}/roles", {"role": role["id"]}))
-        caller = self.api.using(token=made["access_token"]["access_token"])
-        caller.user = made["user"]
-        return caller
+            self.api.ok(self.api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+        return self.signed_in(user)
+
+    def signed_in(self, user: dict[str, Any], password: str = PASSWORD) -> ApiClient:
+        """Sign a user in; answers a client with their token."""
+        credentials = {"username": user["username"], "password": password}
+        signed_in = self.api.ok(self.api.post("/users/login", credentials))
+        client = self.api.using(token=signed_in["access_token"]["access_token"])
+        client.user = user
+        return client
 
     def check_permission(
         self, method: str, path: str, permission: str, *, others: set[str], json: Any

@@ -31,6 +31,7 @@ class VerifiedToken:
     `schools`: the schools that the token names; None where it names none and the grant of the client decides.
     `granted`: the client's grant in the registry must cover the school.
     `permissions`: those that the token carries; None where roles or the grant decide.
+    `session_number`: that of the user when the service issued the token; a user's other tokens have ended.
     """
 
     user_id: UUID | None
@@ -39,6 +40,7 @@ class VerifiedToken:
     schools: frozenset[UUID] | None
     granted: bool
     permissions: frozenset[str] | None
+    session_number: int | None = None
 
     @property
     def actor(self) -> str:
@@ -87,11 +89,13 @@ class VerifiedToken:
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that `begin_in_school` returned.
 
-        Raises NotAuthenticated where the user is deleted.
+        Raises NotAuthenticated where the user is deleted, or has ended the session that the token is of.
         """
         if self.user_id is not None:
             if state is None:
                 raise NotAuthenticated("The token's user does not exist any more.")
+            if self.own and state["session_number"] != self.session_number:
+                raise NotAuthenticated("The token's session has ended.")
             return Principal(
                 self, frozenset(state["permissions"]), all_permissions=False, user_name=state["name"]
             )

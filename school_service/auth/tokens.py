@@ -200,13 +200,22 @@ def _own_token(claims: dict[str, Any]) -> VerifiedToken:
             None, claims["client_id"], own=True, schools=schools, granted=True, permissions=None
         )
     return VerifiedToken(
-        UUID(claims["sub"]), None, own=True, schools=schools or frozenset(), granted=False, permissions=None
+        UUID(claims["sub"]),
+        None,
+        own=True,
+        schools=schools or frozenset(),
+        granted=False,
+        permissions=None,
+        session_number=claims.get("session"),
     )
 
 
-def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID) -> dict[str, Any]:
-    """Issue a token for a user of a school, for the member `access_token` of AuthUser."""
-    return _issue(key, str(user_id), {"school_id": str(school_id)})
+def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID, session_number: int) -> dict[str, Any]:
+    """Issue a token for a user of a school, for the member `access_token` of AuthUser.
+
+    It is valid as long as the user's session number is this one.
+    """
+    return _issue(key, str(user_id), {"school_id": str(school_id), "session": session_number})
 
 
 def issue_client_token(key: SigningKey, client_id: str, schools: list[UUID]) -> dict[str, Any]:

@@ -189,10 +189,9 @@ def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
         return "every school, every permission", issue_client_token(key, CLIENT_ID, [])["access_token"]
     first = demo.schools[0]
     with in_transaction(SchoolBinding(UUID(first.id), read_only=True)):
-        user_id = _administrator(first.admin).id
-    return f"the administrator of {first.name}", issue_user_token(key, user_id, UUID(first.id))[
-        "access_token"
-    ]
+        user = _administrator(first.admin)
+    token = issue_user_token(key, user.id, UUID(first.id), user.session_number)
+    return f"the administrator of {first.name}", token["access_token"]
 
 
 def _show(settings: Settings, demo: DemoFile, path: Path, purpose: str, token: str) -> None:

@@ -11,6 +11,7 @@ from school_service.core.counters import COUNTERS
 from school_service.core.counters import TRAITS as TRAIT_COUNTERS
 from school_service.core.permissions import Permission
 from school_service.features.roles.models import ADMINISTRATOR
+from school_service.features.users.models import CREATED
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.clock import now
 from tenants.tenancy import Administrator, SeedRows
@@ -83,6 +84,8 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
                 "first_name": "School",
                 "last_name": "Administrator",
                 "gender": "",
+                # Nobody was given a token with the account, so it begins as if signed in to.
+                "session_number": CREATED + 1,
                 "created_at": moment,
             }
         ],

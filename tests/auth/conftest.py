@@ -54,6 +54,7 @@ def own_claims(place: Place) -> dict[str, Any]:
         "iat": now,
         "exp": now + 3600,
         "school_id": str(place.id),
+        "session": 1,
     }
 
 

@@ -290,7 +290,7 @@ def test_any_kind_of_signing_key_serves(start, place, private, algorithm):
     key = SigningKey(private, algorithm)
     app = start(SIGNING_KEY=key.to_pem())
     with app.app_context():
-        token = issue_user_token(app.extensions["school-service"].verifier.key, place.admin_id, place.id)
+        token = issue_user_token(app.extensions["school-service"].verifier.key, place.admin_id, place.id, 1)
     api = ApiClient(app, Document(app), token["access_token"], place.id)
 
     assert api.get("/roles").status_code == 200

@@ -78,7 +78,7 @@ def lost(settings):
         school = uuid4()
         with app.app_context():
             key = SigningKey.from_pem(settings.signing_key)
-            token = issue_user_token(key, uuid4(), school)["access_token"]
+            token = issue_user_token(key, uuid4(), school, 1)["access_token"]
         yield ApiClient(app, Document(app), token, school)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import delete
 from sqlalchemy.dialects.postgresql import insert
 
+from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.records import add, find, get, get_referenced, not_found
@@ -85,15 +86,19 @@ def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: boo
     return None if employee is None or employee.deleted_at is not None else employee
 
 
-def delete_employee(*, employee_id: UUID) -> UUID:
-    """Delete an employee softly, and the user account with them; they teach no batch any more. Raises NotFound."""
+def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
+    """Delete an employee softly, and the user account with them; they teach no batch any more.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
+    would be left who has every permission.
+    """
     employee = find_employee(employee_id, for_update=True)
     if employee is None:
         raise not_found(Employee)
     user = get(User, employee.user_id, for_update=True)
     employee.deleted_at = now()
     if user.deleted_at is None:
-        delete_user(user_id=user.id)
+        delete_user(user_id=user.id, principal=principal)
     db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
     audit_change(ENTITY, employee.id, old=_audited(employee, user))
     return employee.id

@@ -18,6 +18,7 @@ from school_service.features.employees.schemas import (
     TeacherOfBatchSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
 
 blp = Blueprint(
     "employees",
@@ -64,7 +65,7 @@ class OneEmployee(MethodView):
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """Delete an employee and their user account; the records stay, and they teach no batch any more."""
-        return service.delete_employee(employee_id=id)
+        return service.delete_employee(employee_id=id, principal=current_principal())
 
 
 @blp.route("/employees/<uuid:id>/bank-account")

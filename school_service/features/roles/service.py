@@ -1,18 +1,20 @@
-"""Roles and permissions: nobody gives away what they lack."""
+"""Roles and permissions: nobody gives away, or takes away, what they lack."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.records import add, get
 from school_service.features.audit.service import audit_change
+from school_service.features.roles.administrators import keeping_an_administrator
 from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
+from school_service.features.users.models import CREATED, User, UserRole
 
 ENTITY = "role"
 
@@ -27,6 +29,7 @@ def create_permission(*, section: str, access: str) -> StoredPermission:
     administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
     if administrator is not None:
         add(RolePermission(role_id=administrator.id, permission_id=permission.id))
+        end_creation_tokens(administrator.id)
     return permission
 
 
@@ -40,28 +43,47 @@ def create_role(*, name: str, avatar: int) -> Role:
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
     """Set a role's permissions to exactly these; returns the role's id.
 
-    Whoever adds to a role must have every permission in it. Raises NotFound, Invalid for an unknown
-    permission, Forbidden.
+    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had.
+    Raises NotFound, Invalid for an unknown permission, Forbidden, and Conflict where nobody would be left who has
+    every permission.
     """
     role = get(Role, role_id, for_update=True)
     new = _find_permissions(permission_ids)
     old = _permissions_of(role.id)
-    added = new.keys() - old.keys()
+    added, removed = new.keys() - old.keys(), old.keys() - new.keys()
+    if removed:
+        principal.require(old.values(), f"Taking permissions from the role {role.name}")
     if added:
         principal.require(new.values(), f"Giving permissions to the role {role.name}")
         db.session.execute(
             insert(RolePermission),
             [{"role_id": role.id, "permission_id": permission} for permission in added],
         )
-    db.session.execute(
-        delete(RolePermission).where(
-            RolePermission.role_id == role.id, RolePermission.permission_id.in_(old.keys() - new.keys())
-        )
-    )
+        end_creation_tokens(role.id)
+    if removed:
+        with keeping_an_administrator(f"Taking permissions from the role {role.name}"):
+            db.session.execute(
+                delete(RolePermission).where(
+                    RolePermission.role_id == role.id, RolePermission.permission_id.in_(removed)
+                )
+            )
     if old.keys() != new.keys():
         before, after = ({"permissions": sorted(names.values())} for names in (old, new))
         audit_change(ENTITY, role.id, old=before, new=after)
     return role.id
+
+
+def end_creation_tokens(role_id: UUID) -> None:
+    """End the tokens that the creation of the role's users returned: who created them must not become them."""
+    db.session.execute(
+        update(User)
+        .where(
+            User.id.in_(select(UserRole.user_id).where(UserRole.role_id == role_id)),
+            User.session_number == CREATED,
+        )
+        .values(session_number=CREATED + 1)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def permissions_of_role(role_id: UUID) -> set[str]:

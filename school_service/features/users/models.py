@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import DateTime, ForeignKey, String, Text
+from sqlalchemy import DateTime, ForeignKey, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
+
+CREATED = 0
+"""The session number of an account that nobody has signed in to, and that has been given no permission."""
 
 
 class User(db.Model):
@@ -24,6 +27,7 @@ class User(db.Model):
     last_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     gender: Mapped[str] = mapped_column(String(NAME_LENGTH))
     photo: Mapped[str | None] = mapped_column(Text)
+    session_number: Mapped[int] = mapped_column(Integer, default=CREATED)
     created_at: Mapped[datetime] = created_at()
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 

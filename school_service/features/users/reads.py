@@ -24,7 +24,7 @@ SELECT ARRAY(
     JOIN role_permissions rp ON rp.role_id = ur.role_id
     JOIN permissions p ON p.id = rp.permission_id
     WHERE ur.user_id = u.id
-) AS permissions, u.first_name || ' ' || u.last_name AS name
+) AS permissions, u.first_name || ' ' || u.last_name AS name, u.session_number
 FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
 """
 

@@ -14,9 +14,10 @@ from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound, WrongPassword
 from school_service.core.records import add, get, get_referenced, not_found
 from school_service.features.audit.service import audit_change
+from school_service.features.roles.administrators import keeping_an_administrator
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
 from school_service.features.roles.service import permissions_of_role
-from school_service.features.users.models import User, UserRole
+from school_service.features.users.models import CREATED, User, UserRole
 from school_service.features.users.usernames import first_free, stem_of
 from tenants.clock import now
 
@@ -75,22 +76,38 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle) -> User:
         raise WrongPassword("The username or the password is wrong.")
     throttle.record_success(username)
     _renew_hash(user, password)
+    if user.session_number == CREATED:
+        # From now on the account is its user's: the token that its creator was given has ended.
+        user.session_number += 1
+        db.session.flush()
     return user
 
 
-def delete_user(*, user_id: UUID) -> UUID:
-    """Delete an account softly: its tokens stop working at once, its name stays taken. Raises NotFound."""
+def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
+    """Delete an account softly: its tokens stop working for good, its name stays taken.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
+    would be left who has every permission.
+    """
     user = _get_user(user_id)
-    user.deleted_at = now()
+    principal.require(permissions_of_user(user.id), "Deleting this user")
+    with keeping_an_administrator("Deleting this user"):
+        user.deleted_at = now()
+        user.session_number += 1
     audit_change(ENTITY, user.id, old=_audited(user))
     return user.id
 
 
-def restore_user(*, user_id: UUID) -> UUID:
-    """Bring a deleted account back; one that is not deleted stays as it is. Raises NotFound."""
+def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
+    """Bring a deleted account back, without its tokens; one that is not deleted stays as it is.
+
+    Raises NotFound, and Forbidden where the principal lacks a permission that the user has.
+    """
     user = get(User, user_id, for_update=True)
+    principal.require(permissions_of_user(user.id), "Restoring this user")
     if user.deleted_at is not None:
         user.deleted_at = None
+        user.session_number += 1
         db.session.flush()
         audit_change(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
     return user.id
@@ -107,20 +124,29 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
     principal.require(permissions_of_role(role), f"Giving the role {found.name}")
     row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
     if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
+        if user.session_number == CREATED:
+            user.session_number += 1
+            db.session.flush()
         audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
     return user.id
 
 
-def take_role(*, user_id: UUID, role_id: UUID) -> UUID:
-    """Take a role from a user; raises NotFound where they do not have it."""
+def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
+    """Take a role from a user.
+
+    Raises NotFound where they do not have it, Forbidden where the principal lacks a permission that the user has, and
+    Conflict where nobody would be left who has every permission.
+    """
     user = _get_user(user_id)
-    taken = db.session.execute(
-        delete(UserRole)
-        .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
-        .returning(UserRole.role_id)
-    )
-    if taken.one_or_none() is None:
-        raise NotFound("The user does not have this role.")
+    principal.require(permissions_of_user(user.id), "Taking a role from this user")
+    with keeping_an_administrator("Taking this role"):
+        taken = db.session.execute(
+            delete(UserRole)
+            .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
+            .returning(UserRole.role_id)
+        )
+        if taken.one_or_none() is None:
+            raise NotFound("The user does not have this role.")
     audit_change(ENTITY, user.id, old={"role": get(Role, role_id).name}, new={"role": None})
     return user.id
 
@@ -143,9 +169,24 @@ def set_password(
     else:
         principal.require(permissions_of_user(user.id), "Setting this user's password")
     user.password_hash = hash_password(password)
+    user.session_number += 1
     db.session.flush()
     # The audit log says that it was set, never what it was.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
+    return user.id
+
+
+def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
+    """End a user's sessions: every token that they were issued is refused from now on.
+
+    One's own, or those of a user whose every permission the principal has. Raises NotFound, Forbidden.
+    """
+    user = _get_user(user_id)
+    if principal.user_id != user.id:
+        principal.require(permissions_of_user(user.id), "Ending this user's sessions")
+    user.session_number += 1
+    db.session.flush()
+    audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
     return user.id
 
 

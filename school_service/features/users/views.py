@@ -11,6 +11,7 @@ from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.features.users import reads, service
+from school_service.features.users.models import User
 from school_service.features.users.schemas import (
     AuthUserSchema,
     LoginSchema,
@@ -31,8 +32,9 @@ def _throttle() -> LoginThrottle:
     return LoginThrottle(str(current_school_id()), client_address())
 
 
-def _auth_user(user_id: UUID) -> Any:
-    return reads.auth_user(user_id, issue_user_token(app_state().verifier.key, user_id, current_school_id()))
+def _auth_user(user: User) -> Any:
+    token = issue_user_token(app_state().verifier.key, user.id, current_school_id(), user.session_number)
+    return reads.auth_user(user.id, token)
 
 
 @blp.route("/users")
@@ -51,7 +53,7 @@ class Users(MethodView):
     @blp.returns(AuthUserSchema)
     def post(self, user: dict[str, Any]) -> Any:
         """Create a user, without roles; answers a token of theirs."""
-        return _auth_user(service.create_user(**user).id)
+        return _auth_user(service.create_user(**user))
 
 
 @blp.route("/users/login")
@@ -67,7 +69,7 @@ class Login(MethodView):
 
         Ten wrong passwords for a username within a minute, and it is refused for a while.
         """
-        return _auth_user(service.sign_in(**credentials, throttle=_throttle()).id)
+        return _auth_user(service.sign_in(**credentials, throttle=_throttle()))
 
 
 @blp.route("/users/<uuid:id>")
@@ -89,7 +91,7 @@ class DeletedUser(MethodView):
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """Delete a user; the record stays, the user's tokens stop working at once."""
-        return service.delete_user(user_id=id)
+        return service.delete_user(user_id=id, principal=current_principal())
 
 
 @blp.route("/users/<uuid:id>/restore")
@@ -100,7 +102,7 @@ class RestoredUser(MethodView):
     @blp.returns(UserSchema)
     def put(self, id: UUID) -> Any:
         """Bring a deleted user back."""
-        return reads.user(service.restore_user(user_id=id))
+        return reads.user(service.restore_user(user_id=id, principal=current_principal()))
 
 
 @blp.route("/users/<uuid:id>/roles")
@@ -123,7 +125,18 @@ class RoleOfUser(MethodView):
     @blp.returns(UserSchema)
     def delete(self, id: UUID, roleId: UUID) -> Any:  # noqa: N803
         """Take a role from a user."""
-        return reads.user(service.take_role(user_id=id, role_id=roleId))
+        return reads.user(service.take_role(user_id=id, role_id=roleId, principal=current_principal()))
+
+
+@blp.route("/users/<uuid:id>/sessions")
+class SessionsOfUser(MethodView):
+    """The sessions of a user."""
+
+    @blp.requires(Permission.USERS_WRITE, own="id")
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """End a user's sessions: all of their tokens stop working. One's own, or by having every permission they have."""
+        return service.end_sessions(user_id=id, principal=current_principal())
 
 
 @blp.route("/users/<uuid:id>/password")

@@ -209,7 +209,7 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
         tenancy.admin_url, f"SELECT id FROM \"{copy.schema}\".users WHERE username = 'admin'"
     )
     with app.app_context():
-        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, copy.id)
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, copy.id, 1)
     copied = ApiClient(app, document, token["access_token"], copy.id)
     signed_in = copied.ok(copied.post("/users/login", {"username": "admin", "password": PASSWORD}))
     assert signed_in["user"]["school"]["name"] == "The copy"
