@@ -56,7 +56,7 @@ def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_upda
     """
     record = find(model, record_id, for_update=for_update)
     if record is None:
-        raise Invalid.field(field, f"no such {_name_of(model)}")
+        raise unknown_reference(model, field)
     return record
 
 
@@ -87,6 +87,11 @@ def lock_table(model: type[Any]) -> None:
 def not_found(model: type[Any]) -> NotFound:
     """Make the error that says that a record is not there: `No such classroom.`"""
     return NotFound(f"No such {_name_of(model)}.")
+
+
+def unknown_reference(model: type[Any], field: str) -> Invalid:
+    """Make the error that says that a field of the input refers to no record."""
+    return Invalid.field(field, f"no such {_name_of(model)}")
 
 
 def unnest_rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:

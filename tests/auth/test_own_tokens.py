@@ -333,7 +333,7 @@ def test_a_users_token_without_a_school_enters_none(api, sign, own_claims, schoo
 
 def test_a_user_may_do_what_its_roles_say_whatever_its_token_says(api, make, sign, own_claims, grant):
     client_id, _ = grant(all_schools=True, all_permissions=True)
-    user = make.user()["user"]
+    user = make.caller().user
     claims = {**own_claims, "sub": user["id"], "azp": client_id}
 
     for carried in ({"permissions": ["read:roles"]}, {"scope": "read:roles"}, {}):
@@ -344,7 +344,7 @@ def test_the_token_of_an_unknown_user_is_refused(api, sign, own_claims):
     assert status_of(api, sign({**own_claims, "sub": str(uuid4())})) == 401
 
 
-def test_a_deleted_users_token_stops_at_once_and_starts_again_on_restore(api, make):
+def test_a_deleted_users_token_stops_at_once_and_for_good(api, make):
     caller = make.caller("read:roles")
     assert caller.get("/roles").status_code == 200
 
@@ -354,19 +354,19 @@ def test_a_deleted_users_token_stops_at_once_and_starts_again_on_restore(api, ma
     assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
     api.ok(api.put(f"/users/{caller.user['id']}/restore"))
-    assert caller.get("/roles").status_code == 200
+    assert caller.get("/roles").status_code == 401
+    assert make.signed_in(caller.user).get("/roles").status_code == 200
 
 
 def test_a_role_taken_away_works_at_once(api, make):
-    made = make.user()
+    caller = make.caller()
     role = make.role("read:roles")
-    caller = api.using(token=made["access_token"]["access_token"])
     assert caller.get("/roles").status_code == 403
 
-    api.ok(api.put(f"/users/{made['user']['id']}/roles", {"role": role["id"]}))
+    api.ok(api.put(f"/users/{caller.user['id']}/roles", {"role": role["id"]}))
     assert caller.get("/roles").status_code == 200
 
-    api.ok(api.delete(f"/users/{made['user']['id']}/roles/{role['id']}"))
+    api.ok(api.delete(f"/users/{caller.user['id']}/roles/{role['id']}"))
     answer = caller.get("/roles")
     assert (answer.status_code, answer.get_json()["message"]) == (
         403,
@@ -375,10 +375,9 @@ def test_a_role_taken_away_works_at_once(api, make):
 
 
 def test_a_permission_taken_from_a_role_works_at_once(api, make):
-    made = make.user()
+    caller = make.caller()
     role = make.role("read:roles")
-    api.ok(api.put(f"/users/{made['user']['id']}/roles", {"role": role["id"]}))
-    caller = api.using(token=made["access_token"]["access_token"])
+    api.ok(api.put(f"/users/{caller.user['id']}/roles", {"role": role["id"]}))
     assert caller.get("/roles").status_code == 200
 
     api.ok(api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": []}))

@@ -148,10 +148,10 @@ def test_passwords_and_tokens_never_appear_in_the_log(api, make, logs):
     passwords = ["first pass-word", "second pass-word", "wrong pass-word"]
     user = make.user(password=passwords[0])
     username, token = user["user"]["username"], user["access_token"]["access_token"]
-    own = api.using(token=token)
     api.post("/users/login", {"username": username, "password": passwords[2]})
     login = api.ok(api.post("/users/login", {"username": username, "password": passwords[0]}))
     change = {"password": passwords[1], "current_password": passwords[0]}
+    own = api.using(token=login["access_token"]["access_token"])
     own.ok(own.put(f"/users/{user['user']['id']}/password", change))
     api.post("/users", {"username": username, "password": passwords[0], "first_name": "A"})
     api.post("/users", {"username": username, "password": passwords[0], "first_name": 1, "x": passwords[1]})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict
@@ -13,8 +12,8 @@ from school_service.features.roles.models import RolePermission, StoredPermissio
 from school_service.features.users.models import User, UserRole
 
 
-def full_administrators() -> Select[tuple[User]]:
-    """Select the users, not deleted, whose roles have every permission of the school."""
+def full_administrators() -> Select[UUID]:
+    """Select the ids of the users, not deleted, whose roles have every permission of the school."""
     missing = (
         select(StoredPermission.id)
         .where(
@@ -27,23 +26,22 @@ def full_administrators() -> Select[tuple[User]]:
         .correlate(User)
         .exists()
     )
-    return select(User).where(User.deleted_at.is_(None), ~missing)
+    return select(User.id).where(User.deleted_at.is_(None), ~missing)
 
 
-@contextmanager
-def keeping_an_administrator(what: str) -> Iterator[None]:
-    """Do something that takes permissions away; raises Conflict where nobody would be left who has them all.
+def has_administrator() -> bool:
+    """Tell whether somebody has every permission of the school."""
+    return db.session.scalars(full_administrators().limit(1)).first() is not None
 
-    `what` names it for the message. The administrators are locked FOR NO KEY UPDATE from before to after, so that two
-    requests can't each take away what the other relies on.
+
+def require_administrator(what: str) -> None:
+    """See that somebody has every permission after a change that took some from one who had them all.
+
+    `what` names the change for the message. Raises Conflict where nobody has them.
     """
-    before = db.session.scalars(
-        full_administrators().order_by(User.id).with_for_update(key_share=True, of=User)
-    ).all()
-    yield
-    if not before:
-        # The school has none, by its own choice or an operator's: nothing is lost.
-        return
     db.session.flush()
-    if db.session.scalars(full_administrators().limit(1)).first() is None:
+    # Of two requests that each take from one of the last two, the second waits here for the first to commit.
+    lock = func.hashtextextended(func.concat("administrators of ", func.current_schema()), 0)
+    db.session.execute(select(func.pg_advisory_xact_lock(lock)))
+    if not has_administrator():
         raise Conflict(f"{what} would leave nobody who has every permission.")

@@ -12,7 +12,7 @@ from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.records import add, get
 from school_service.features.audit.service import audit_change
-from school_service.features.roles.administrators import keeping_an_administrator
+from school_service.features.roles.administrators import has_administrator, require_administrator
 from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
 from school_service.features.users.models import CREATED, User, UserRole
 
@@ -61,12 +61,14 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
         )
         end_creation_tokens(role.id)
     if removed:
-        with keeping_an_administrator(f"Taking permissions from the role {role.name}"):
-            db.session.execute(
-                delete(RolePermission).where(
-                    RolePermission.role_id == role.id, RolePermission.permission_id.in_(removed)
-                )
+        had_administrator = has_administrator()
+        db.session.execute(
+            delete(RolePermission).where(
+                RolePermission.role_id == role.id, RolePermission.permission_id.in_(removed)
             )
+        )
+        if had_administrator:
+            require_administrator(f"Taking permissions from the role {role.name}")
     if old.keys() != new.keys():
         before, after = ({"permissions": sorted(names.values())} for names in (old, new))
         audit_change(ENTITY, role.id, old=before, new=after)
@@ -75,12 +77,16 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
 
 def end_creation_tokens(role_id: UUID) -> None:
     """End the tokens that the creation of the role's users returned: who created them must not become them."""
+    created = (
+        select(User.id)
+        .join(UserRole, UserRole.user_id == User.id)
+        .where(UserRole.role_id == role_id, User.session_number == CREATED)
+        .order_by(User.id)
+        .with_for_update(key_share=True, of=User)
+    )
     db.session.execute(
         update(User)
-        .where(
-            User.id.in_(select(UserRole.user_id).where(UserRole.role_id == role_id)),
-            User.session_number == CREATED,
-        )
+        .where(User.id.in_(created))
         .values(session_number=CREATED + 1)
         .execution_options(synchronize_session=False)
     )

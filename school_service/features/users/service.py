@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm.attributes import set_committed_value
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound, WrongPassword
-from school_service.core.records import add, get, get_referenced, not_found
+from school_service.core.records import add, find, get, not_found, unknown_reference
 from school_service.features.audit.service import audit_change
-from school_service.features.roles.administrators import keeping_an_administrator
+from school_service.features.roles.administrators import require_administrator
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
 from school_service.features.roles.service import permissions_of_role
 from school_service.features.users.models import CREATED, User, UserRole
@@ -75,11 +77,9 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle) -> User:
         throttle.record_failure(username)
         raise WrongPassword("The username or the password is wrong.")
     throttle.record_success(username)
-    _renew_hash(user, password)
     if user.session_number == CREATED:
-        # From now on the account is its user's: the token that its creator was given has ended.
-        user.session_number += 1
-        db.session.flush()
+        _begin_sessions(user)
+    _renew_hash(user, password)
     return user
 
 
@@ -90,10 +90,12 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     would be left who has every permission.
     """
     user = _get_user(user_id)
-    principal.require(permissions_of_user(user.id), "Deleting this user")
-    with keeping_an_administrator("Deleting this user"):
-        user.deleted_at = now()
-        user.session_number += 1
+    held = held_permissions(user.id)
+    principal.require(held.names, "Deleting this user")
+    user.deleted_at = now()
+    user.session_number += 1
+    if held.all_of_them:
+        require_administrator("Deleting this user")
     audit_change(ENTITY, user.id, old=_audited(user))
     return user.id
 
@@ -104,7 +106,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
     Raises NotFound, and Forbidden where the principal lacks a permission that the user has.
     """
     user = get(User, user_id, for_update=True)
-    principal.require(permissions_of_user(user.id), "Restoring this user")
+    principal.require(held_permissions(user.id).names, "Restoring this user")
     if user.deleted_at is not None:
         user.deleted_at = None
         user.session_number += 1
@@ -118,9 +120,12 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
 
     Raises NotFound, Invalid for an unknown role, Forbidden.
     """
+    # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
+    # whoever adds to a role locks users of it.
+    found = find(Role, role, for_update=True)
     user = _get_user(user_id)
-    # Locked, so that no permission is added to the role between this check and the insert.
-    found = get_referenced(Role, role, "role", for_update=True)
+    if found is None:
+        raise unknown_reference(Role, "role")
     principal.require(permissions_of_role(role), f"Giving the role {found.name}")
     row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
     if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
@@ -138,15 +143,17 @@ def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
     Conflict where nobody would be left who has every permission.
     """
     user = _get_user(user_id)
-    principal.require(permissions_of_user(user.id), "Taking a role from this user")
-    with keeping_an_administrator("Taking this role"):
-        taken = db.session.execute(
-            delete(UserRole)
-            .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
-            .returning(UserRole.role_id)
-        )
-        if taken.one_or_none() is None:
-            raise NotFound("The user does not have this role.")
+    held = held_permissions(user.id)
+    principal.require(held.names, "Taking a role from this user")
+    taken = db.session.execute(
+        delete(UserRole)
+        .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
+        .returning(UserRole.role_id)
+    )
+    if taken.one_or_none() is None:
+        raise NotFound("The user does not have this role.")
+    if held.all_of_them:
+        require_administrator("Taking this role")
     audit_change(ENTITY, user.id, old={"role": get(Role, role_id).name}, new={"role": None})
     return user.id
 
@@ -167,7 +174,7 @@ def set_password(
     if principal.user_id == user.id:
         _confirm(user, current_password, throttle)
     else:
-        principal.require(permissions_of_user(user.id), "Setting this user's password")
+        principal.require(held_permissions(user.id).names, "Setting this user's password")
     user.password_hash = hash_password(password)
     user.session_number += 1
     db.session.flush()
@@ -183,26 +190,55 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     """
     user = _get_user(user_id)
     if principal.user_id != user.id:
-        principal.require(permissions_of_user(user.id), "Ending this user's sessions")
+        principal.require(held_permissions(user.id).names, "Ending this user's sessions")
     user.session_number += 1
     db.session.flush()
     audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
     return user.id
 
 
-def permissions_of_user(user_id: UUID) -> set[str]:
-    """Name what a user may do, the union over its roles, as `access:section`."""
-    found = db.session.scalars(
-        select(StoredPermission)
-        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
+@dataclass(frozen=True, slots=True)
+class HeldPermissions:
+    """What a user may do, the union over its roles: `names` as `access:section`; whether that is everything."""
+
+    names: frozenset[str]
+    all_of_them: bool
+
+
+def held_permissions(user_id: UUID) -> HeldPermissions:
+    """Find what a user may do, deleted or not."""
+    held = (
+        select(RolePermission.permission_id)
         .join(UserRole, UserRole.role_id == RolePermission.role_id)
-        .where(UserRole.user_id == user_id)
+        .where(UserRole.user_id == user_id, RolePermission.permission_id == StoredPermission.id)
+        .exists()
     )
-    return {str(permission) for permission in found}
+    found = db.session.execute(select(StoredPermission, held)).all()
+    return HeldPermissions(
+        names=frozenset(str(permission) for permission, is_held in found if is_held),
+        all_of_them=all(is_held for _, is_held in found),
+    )
 
 
 def _audited(user: User) -> dict[str, str]:
     return {name: getattr(user, name) for name in AUDITED}
+
+
+def _begin_sessions(user: User) -> None:
+    """Make the account its user's at the first sign-in: the token that its creator was given ends.
+
+    Raises WrongPassword where the password that has just proved right was changed meanwhile.
+    """
+    begun = db.session.execute(
+        update(User)
+        .where(User.id == user.id, User.password_hash == user.password_hash)
+        .values(session_number=func.greatest(User.session_number, CREATED + 1))
+        .returning(User.session_number)
+        .execution_options(synchronize_session=False)
+    ).scalar_one_or_none()
+    if begun is None:
+        raise WrongPassword("The username or the password is wrong.")
+    set_committed_value(user, "session_number", begun)
 
 
 def _renew_hash(user: User, password: str) -> None:

@@ -135,7 +135,10 @@ class SessionsOfUser(MethodView):
     @blp.requires(Permission.USERS_WRITE, own="id")
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
-        """End a user's sessions: all of their tokens stop working. One's own, or by having every permission they have."""
+        """End a user's sessions: all of their tokens stop working.
+
+        One's own without a permission, another's by having every permission that they have.
+        """
         return service.end_sessions(user_id=id, principal=current_principal())
 
 

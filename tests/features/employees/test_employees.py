@@ -378,7 +378,8 @@ class TestDeleting:
 
         assert api.ok(api.put(f"/users/{user['id']}/restore")) == user
 
-        assert own.get("/states").status_code == 200
+        assert own.get("/states").status_code == 401
+        assert signed_in(api, user).get("/states").status_code == 200
         assert listed(api) == []
         assert api.get(f"/employees/{made['id']}").status_code == 404
 

@@ -279,7 +279,8 @@ class TestSettingPermissions:
         of_clerk = api.ok(api.post("/roles", {"name": "Clerk", "avatar": 1}))
         api.ok(set_permissions(api, of_clerk, ids["write:users"]))
         api.ok(api.put(f"/users/{clerk['user']['id']}/roles", {"role": of_clerk["id"]}))
-        as_clerk = api.using(token=clerk["access_token"]["access_token"])
+        signed_in = api.ok(api.post("/users/login", {"username": "clerk", "password": new["password"]}))
+        as_clerk = api.using(token=signed_in["access_token"]["access_token"])
 
         for number in range(5):
             role = api.ok(api.post("/roles", {"name": f"Role {number}", "avatar": 1}))

@@ -106,11 +106,17 @@ def test_adding_to_a_role_needs_all_that_is_in_it(api, clerk, make, permissions)
     assert api.ok(api.get(f"/roles/{role['id']}")) == role
 
 
-def test_what_one_lacks_one_may_take_away(clerk, make):
-    role = make.role("read:metrics", "read:users")
+def test_what_one_lacks_one_may_not_take_away(api, clerk, make):
+    role, own = make.role("read:metrics", "read:users"), make.role("read:users", "write:roles")
 
-    shown = clerk.ok(clerk.patch(f"/roles/{role['id']}/permissions", {"permissionIds": []}))
+    answer = clerk.patch(f"/roles/{role['id']}/permissions", {"permissionIds": []})
 
+    assert answer.status_code == 403
+    assert answer.get_json()["message"] == (
+        f"Taking permissions from the role {role['name']} needs the permission read:metrics."
+    )
+    assert api.ok(api.get(f"/roles/{role['id']}")) == role
+    shown = clerk.ok(clerk.patch(f"/roles/{own['id']}/permissions", {"permissionIds": []}))
     assert shown["permissions"] == []
 
 
@@ -148,17 +154,19 @@ def test_an_administrators_password_is_not_set(api, clerk, place):
     assert api.post("/users/login", {"username": "admin", "password": PASSWORD}).status_code == 200
 
 
-def test_restoring_gives_the_restorer_nothing(api, clerk, make, roles):
-    boss = make.user(username="boss", password="s3cret")
+def test_who_has_more_is_not_restored(api, clerk, make, roles):
+    boss, equal = make.user(username="boss"), make.caller(*EVERYTHING_OF_USERS_AND_ROLES)
     api.ok(api.put(f"/users/{boss['user']['id']}/roles", {"role": roles["Administrator"]}))
-    api.ok(api.delete(f"/users/{boss['user']['id']}/delete"))
+    for user in (boss["user"], equal.user):
+        api.ok(api.delete(f"/users/{user['id']}/delete"))
 
     assert clerk.put(f"/users/{boss['user']['id']}/password", {"password": "mine"}).status_code == 404
-    restored = clerk.ok(clerk.put(f"/users/{boss['user']['id']}/restore"))
+    answer = clerk.put(f"/users/{boss['user']['id']}/restore")
 
-    assert set(restored) == set(boss["user"])
-    assert clerk.put(f"/users/{boss['user']['id']}/password", {"password": "mine"}).status_code == 403
-    assert clerk.get("/classrooms").status_code == 403
+    assert answer.status_code == 403
+    assert answer.get_json()["message"].startswith("Restoring this user needs the permissions ")
+    assert api.get(f"/users/{boss['user']['id']}").status_code == 404
+    assert clerk.ok(clerk.put(f"/users/{equal.user['id']}/restore"))["id"] == equal.user["id"]
 
 
 def test_a_machine_client_gives_no_more_than_its_grant(api, grant, roles, permissions, place):

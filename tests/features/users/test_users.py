@@ -343,7 +343,7 @@ class TestDeletingAndRestoring:
         assert api.ok(api.put(f"/users/{user['id']}/restore")) == user
         assert api.ok(api.get(f"/users/{user['id']}")) == user
         assert api.ok(api.get("/users?search=gone"))["data"] == [user]
-        assert api.using(token=made["access_token"]["access_token"]).get("/states").status_code == 200
+        assert make.signed_in(user).get("/states").status_code == 200
 
     def test_a_deleted_users_name_stays_taken(self, api, make):
         user = make.user(username="gone")["user"]
