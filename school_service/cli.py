@@ -17,6 +17,7 @@ from flask.cli import FlaskGroup, routes_command, shell_command
 from flask_smorest.spec import openapi_cli
 
 from school_service import __version__
+from school_service import account_commands as account_commands  # adds its verbs to `tenants`
 from school_service import server as serving
 from school_service.config import ConfigError, Settings
 from school_service.data_folder import DataFolderError, data_folder

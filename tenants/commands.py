@@ -205,7 +205,7 @@ def create(
     tenancy: Tenancy, name: str, school_id: UUID | None, username: str, password_stdin: bool, as_json: bool
 ) -> None:
     """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
-    password = _read_password() if password_stdin else secrets.token_urlsafe(12)
+    password = read_password() if password_stdin else secrets.token_urlsafe(12)
     school = create_school(
         tenancy, name=name, administrator=Administrator(username, password), school_id=school_id
     )
@@ -213,7 +213,7 @@ def create(
     show(record if password_stdin else {**record, "password": password}, as_json)
 
 
-def _read_password() -> str:
+def read_password() -> str:
     """Read a password from standard input, as it is but for the end of its line; raises UsageError."""
     try:
         password = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")

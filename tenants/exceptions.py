@@ -19,6 +19,10 @@ class UnknownSchool(TenancyError):
     """No school has this id."""
 
 
+class UnknownAccount(TenancyError):
+    """No account of the school has this name."""
+
+
 class SchoolChosen(TenancyError):
     """The session's transaction has begun already; the school of a transaction never changes."""
 

@@ -261,6 +261,7 @@ TABLES = (
 )
 RIGHTS = [
     ("function", "enter", "EXECUTE"),
+    ("function", "refuse_revoked", "EXECUTE"),
     ("schema", "registry", "USAGE"),
     *(("table", table, "SELECT") for table in TABLES),
 ]

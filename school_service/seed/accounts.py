@@ -1,0 +1,116 @@
+"""What the operator does to accounts of a school: end their sessions, make sure of an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import literal, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from school_service.auth.passwords import hash_password
+from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
+from school_service.features.audit.service import OPERATOR
+from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
+from school_service.features.users.models import CREATED, User, UserRole
+from tenants.clock import now
+from tenants.connections.engines import execute_script
+from tenants.exceptions import SchoolDeleting, SchoolUpgrading, UnknownAccount
+from tenants.migrations.migration_sql import head
+from tenants.registry.schools import lock_school
+from tenants.tenancy import Administrator, Tenancy
+
+
+def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None) -> int:
+    """End the sessions of every user of a school, or of one: each of their tokens is refused from now on.
+
+    Returns the number of accounts. Raises UnknownSchool, UnknownAccount, SchoolDeleting, SchoolUpgrading.
+    """
+    with _session(tenancy, school_id) as session:
+        chosen = select(User.id).order_by(User.id).with_for_update(key_share=True)
+        if username is not None:
+            chosen = chosen.where(User.username == username)
+        accounts = session.scalars(chosen).all()
+        if not accounts and username is not None:
+            raise UnknownAccount(f"The school {school_id} has no account {username}.")
+        session.execute(
+            update(User).where(User.id.in_(chosen)).values(session_number=User.session_number + 1)
+        )
+        session.add_all(_entry(account, UPDATE, {}, {"sessions": "ended"}) for account in accounts)
+        return len(accounts)
+
+
+def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Administrator) -> None:
+    """Make sure that a school has an administrator of this name and password, who has every permission.
+
+    The account is made where there is none, and brought back where it is deleted; its sessions end. The role
+    Administrator is made, or completed. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
+    """
+    with _session(tenancy, school_id) as session:
+        role = _complete_role(session)
+        user = session.scalars(
+            select(User).where(User.username == administrator.username).with_for_update(key_share=True)
+        ).one_or_none()
+        action = UPDATE
+        if user is None:
+            action = CREATE
+            user = User(
+                username=administrator.username,
+                first_name="School",
+                last_name="Administrator",
+                gender="",
+                session_number=CREATED,
+            )
+            session.add(user)
+        user.password_hash = hash_password(administrator.password)
+        user.deleted_at = None
+        user.session_number += 1
+        session.flush()
+        given = insert(UserRole).values(user_id=user.id, role_id=role.id, created_at=now())
+        session.execute(given.on_conflict_do_nothing())
+        became = {"username": user.username, "password": "set", "role": role.name, "deleted": False}
+        session.add(_entry(user.id, action, None if action == CREATE else {}, became))
+
+
+def _complete_role(session: Session) -> Role:
+    """Find or make the role Administrator, with every permission of the school."""
+    role = session.scalars(
+        select(Role).where(Role.name == ADMINISTRATOR).with_for_update(key_share=True)
+    ).one_or_none()
+    if role is None:
+        role = Role(name=ADMINISTRATOR, avatar_number=1)
+        session.add(role)
+        session.flush()
+    having = select(literal(role.id), StoredPermission.id)
+    session.execute(
+        insert(RolePermission).from_select(["role_id", "permission_id"], having).on_conflict_do_nothing()
+    )
+    return role
+
+
+@contextmanager
+def _session(tenancy: Tenancy, school_id: UUID) -> Iterator[Session]:
+    """Yield a session within a school, in a transaction that commits when the block has ended well."""
+    with tenancy.admin.begin() as connection:
+        school = lock_school(connection, school_id, shared=True)
+        if school.deletion == "begun":
+            raise SchoolDeleting(f"The school {school_id} is being deleted: parts of it are gone.")
+        if school.revision != head(tenancy.history):
+            raise SchoolUpgrading(
+                f"The school {school_id} is at revision {school.revision}. Run: school-service tenants migrate"
+            )
+        execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
+        if tenancy.roles:
+            execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
+        with Session(connection) as session:
+            yield session
+            session.flush()
+
+
+def _entry(user_id: UUID, action: str, old: dict[str, Any] | None, new: dict[str, Any]) -> AuditEntry:
+    return AuditEntry(
+        actor=OPERATOR, actor_name=OPERATOR, action=action, entity="user", entity_id=user_id, old=old, new=new
+    )

@@ -1,0 +1,190 @@
+"""Accounts in the operator's hands: sessions ended, an administrator again."""
+
+import json
+from contextlib import closing
+from uuid import uuid4
+
+import psycopg2
+import pytest
+
+from tests.factories import UNKNOWN_ID
+
+pytestmark = pytest.mark.program
+
+
+@pytest.fixture
+def operate(cli):
+    """Run a verb in this process, which has to succeed; answers its JSON."""
+
+    def operate(*arguments, **options):
+        result = cli("tenants", *arguments, "--json", **options)
+        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        return json.loads(result.stdout)
+
+    return operate
+
+
+@pytest.fixture
+def token(cli, service):
+    """The token of a client that may do everything."""
+    made = json.loads(
+        cli("clients", "create", f"client {uuid4()}", "--all-schools", "--all-permissions", "--json").stdout
+    )
+    return service.client_token(made["client_id"], made["client_secret"])
+
+
+class School:
+    """A school of the installation, over HTTP."""
+
+    def __init__(self, service, token, made):
+        self.service, self.token, self.id = service, token, made["id"]
+        self.password = made["password"]
+
+    def call(self, method, path, token=None, **options):
+        return self.service.ok(method, path, token=token or self.token, school=self.id, **options)
+
+    def sign_in(self, username, password):
+        body = {"username": username, "password": password}
+        return self.call("POST", "/users/login", body=body)["access_token"]["access_token"]
+
+    def user(self, username, password="a password"):
+        body = {
+            "username": username,
+            "password": password,
+            "first_name": "A",
+            "last_name": "B",
+            "gender": "FEMALE",
+        }
+        return self.call("POST", "/users", body=body)["user"]
+
+    def works(self, token):
+        status = self.service.request("GET", "/states", token=token, school=self.id).status
+        assert status in {200, 401}
+        return status == 200
+
+
+@pytest.fixture
+def by_hand(installed):
+    """Run a statement as the operator would in psql, in a school's schema."""
+
+    def by_hand(statement, school=None):
+        with (
+            closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as connection,
+            connection.cursor() as cursor,
+        ):
+            schema = "registry" if school is None else f"school_{school.replace('-', '')}"
+            cursor.execute(f'SET search_path TO "{schema}"')
+            cursor.execute(statement)
+            connection.commit()
+
+    return by_hand
+
+
+@pytest.fixture
+def school(operate, service, token):
+    """A new school."""
+    return School(service, token, operate("create", "Queen's College, Yaba"))
+
+
+@pytest.fixture
+def other_school(operate, service, token):
+    """Another."""
+    return School(service, token, operate("create", "Barewa College, Zaria"))
+
+
+def test_the_sessions_of_all_users_end(operate, school, other_school):
+    school.user("ada")
+    tokens = [school.sign_in("admin", school.password), school.sign_in("ada", "a password")]
+    theirs = other_school.sign_in("admin", other_school.password)
+    assert all(map(school.works, tokens))
+
+    assert operate("end-sessions", school.id) == {"id": school.id, "users": 2}
+
+    assert not any(map(school.works, tokens))
+    assert other_school.works(theirs)
+    assert school.works(school.sign_in("ada", "a password"))
+
+
+def test_the_sessions_of_one_user_end(operate, school):
+    school.user("ada")
+    admin, ada = school.sign_in("admin", school.password), school.sign_in("ada", "a password")
+
+    assert operate("end-sessions", school.id, "--user", "ada") == {"id": school.id, "users": 1}
+
+    assert school.works(admin)
+    assert not school.works(ada)
+    entry = school.call("GET", "/audit")["data"][0]
+    assert (entry["actor"], entry["new"]) == ("operator", {"sessions": "ended"})
+
+
+def test_an_administrator_gets_another_password(operate, school, other_school):
+    before = school.sign_in("admin", school.password)
+
+    made = operate("reset-admin", school.id)
+
+    assert set(made) == {"id", "admin", "password"}
+    assert (made["id"], made["admin"]) == (school.id, "admin")
+    assert not school.works(before)
+    token = school.sign_in("admin", made["password"])
+    assert school.call("GET", "/roles", token=token)
+    assert other_school.works(other_school.sign_in("admin", other_school.password))
+
+
+def test_one_who_was_deleted_comes_back_with_every_permission(operate, school):
+    second = operate(
+        "reset-admin", school.id, "--user", "Ọ̀gá", "--password-stdin", stdin=b"a pass-word of theirs"
+    )
+    assert second == {"id": school.id, "admin": "Ọ̀gá"}
+    token = school.sign_in("Ọ̀gá", "a pass-word of theirs")
+    users = {user["username"]: user for user in school.call("GET", "/users", token=token)["data"]}
+    school.call("DELETE", f"/users/{users['admin']['id']}/delete", token=token)
+    roles = {role["name"]: role for role in school.call("GET", "/roles", token=token)}
+    assert len(roles["Administrator"]["permissions"]) > 50
+
+    made = operate("reset-admin", school.id)
+
+    body = {"username": "admin", "password": made["password"]}
+    signed_in = school.call("POST", "/users/login", body=body)
+    assert signed_in["user"]["id"] == users["admin"]["id"]
+    assert len(signed_in["permissions"]) == len(roles["Administrator"]["permissions"])
+
+
+def test_a_school_whose_administrator_was_emptied_by_hand_gets_one(operate, school, by_hand):
+    by_hand("TRUNCATE user_roles; DELETE FROM roles WHERE name = 'Administrator'", school.id)
+    token = school.sign_in("admin", school.password)
+    assert school.service.request("GET", "/roles", token=token, school=school.id).status == 403
+
+    made = operate("reset-admin", school.id)
+
+    token = school.sign_in("admin", made["password"])
+    roles = {role["name"]: role for role in school.call("GET", "/roles", token=token)}
+    assert len(roles["Administrator"]["permissions"]) > 50
+    assert school.call("POST", "/roles", token=token, body={"name": "Cook", "avatar": 1})
+
+
+@pytest.mark.parametrize("verb", ["end-sessions", "reset-admin"])
+def test_what_is_not_there_is_reported(cli, school, verb):
+    unknown = cli("tenants", verb, UNKNOWN_ID)
+    no_id = cli("tenants", verb, "x")
+
+    assert (unknown.exit_code, unknown.stderr) == (1, f"Error: No school has the id {UNKNOWN_ID}.\n")
+    assert no_id.exit_code == 2
+
+
+def test_a_user_who_is_not_there_is_reported(cli, school):
+    result = cli("tenants", "end-sessions", school.id, "--user", "nobody")
+
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: The school {school.id} has no account nobody.\n"
+
+
+def test_a_school_of_an_older_revision_is_left_alone(operate, cli, school, by_hand):
+    revision = operate("show", school.id)["revision"]
+    by_hand(f"UPDATE schools SET revision = 't0003' WHERE id = '{school.id}'")
+
+    for verb in ("end-sessions", "reset-admin"):
+        result = cli("tenants", verb, school.id)
+        assert result.exit_code == 1
+        assert "is at revision t0003. Run: school-service tenants migrate" in result.stderr
+    by_hand(f"UPDATE schools SET revision = '{revision}' WHERE id = '{school.id}'")
+    assert operate("end-sessions", school.id) == {"id": school.id, "users": 1}
