@@ -18,6 +18,9 @@ from tenants.placement import Placement
 MAX_PASSWORD_LENGTH = 1000
 """The most characters of a user's password, an administrator's too."""
 
+OWNER_SUFFIX = "_owner"
+"""What the name of the schools' owner adds to that of the serving login."""
+
 
 @dataclass(frozen=True, slots=True)
 class Administrator:
@@ -71,6 +74,16 @@ class Tenancy:
     def one_login(self) -> bool:
         """Whether the login that serves is the one that provisions."""
         return self.serving_login == self.admin_url.username
+
+    @property
+    def owner(self) -> str:
+        """The role that owns the schools' schemas and tables, made by `install`; no login serves with it.
+
+        Where one login serves and provisions, or schools have no roles, it is the login that provisions.
+        """
+        if self.one_login or not self.roles:
+            return self.admin_url.username or ""
+        return f"{self.serving_login}{OWNER_SUFFIX}"
 
     @property
     def placement(self) -> Placement:

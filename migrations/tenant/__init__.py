@@ -1,4 +1,4 @@
-"""The history of a school's schema, `baseline.sql`: the SQL of its newest revision, and what is served of it."""
+"""The history of a school's schema, `baseline.sql`: the SQL of its newest revision; what is served of it, and how."""
 
 from __future__ import annotations
 
@@ -6,3 +6,6 @@ from __future__ import annotations
 # before can be rolled out while schools are being migrated; the next release empties it again
 # (docs/operators.md, "Updating").
 ALSO_SERVED: tuple[str, ...] = ()
+
+# Tables to which requests add rows, and of which they change and delete none: so the role that serves is granted.
+APPEND_ONLY = ("audit_entries",)

@@ -4,6 +4,9 @@ What has been done stands in the registry and nowhere else: a school's revision 
 that changes its tables. So a run may end anywhere, be killed, and be begun again; and runs at the same time
 share the work, because each locks the registry's row of the school that it works on.
 
+A school that an earlier release created is moved to another owner first (`tenants.provisioning.ownership`), in
+transactions of their own: it serves between them too.
+
 A migration waits for the requests that are under way in its school, and new ones queue behind it. It gives
 up after `LockRetry.lock_timeout`, lets them pass, and tries again after a pause.
 """
@@ -29,13 +32,19 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
 from tenants.clock import now
-from tenants.connections.engines import execute_script
+from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
 from tenants.progress import Progress, no_progress
-from tenants.provisioning.create import login_grants
+from tenants.provisioning.ownership import (
+    SCHEMA_OWNER,
+    is_old_owner,
+    move_statements,
+    schema_owner,
+    table_grants,
+)
 from tenants.registry.schools import failed_migrations, schema_name, schools
 from tenants.tenancy import Tenancy
 
@@ -49,8 +58,9 @@ _TRANSIENT = {LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED}
 class MigrationState:
     """A school's revision, what that means to this program, and the last failure on its way.
 
-    `state` is current; behind; failed (behind, and its last migration failed); newer (at a revision that this
-    program does not know); or deleting (parts of it are gone already).
+    `state` is current; behind (or `old_owner`: requests can become the owner of its tables); failed (behind, and its
+    last migration failed); newer (at a revision that this program does not know); or deleting (parts of it are gone
+    already).
     """
 
     id: UUID
@@ -59,6 +69,7 @@ class MigrationState:
     deletion: str | None
     revision: str
     state: str
+    old_owner: bool
     error: str | None
     failed_revision: str | None
     failed_at: datetime | None
@@ -76,6 +87,7 @@ class MigrationState:
             "status": "deleting" if self.deletion else self.status,
             "revision": self.revision,
             "state": self.state,
+            "old_owner": self.old_owner,
             "error": self.error,
             "failed_revision": self.failed_revision,
             "failed_at": self.failed_at and self.failed_at.isoformat(),
@@ -91,9 +103,13 @@ class LockRetry:
 
 
 class Outcome(Enum):
-    """What became of a school in a run; BUSY: another transaction had locked its row."""
+    """What became of a school in a run, or in one transaction of it.
+
+    BUSY: another transaction had locked its row. MOVED: some of it has another owner, and there is more to do.
+    """
 
     MIGRATED = auto()
+    MOVED = auto()
     FAILED = auto()
     NOTHING_TO_DO = auto()
     BUSY = auto()
@@ -151,7 +167,7 @@ def _named(school: MigrationState) -> dict[str, str]:
 
 
 def list_migration_states(connection: Connection, tenancy: Tenancy) -> list[MigrationState]:
-    """List the migration state of every school, by name; one query, of the registry alone."""
+    """List the migration state of every school, by name; one query, of the registry and the owners of schemas."""
     newest, known = head(tenancy.history), set(revisions(tenancy.history))
     rows = connection.execute(
         select(
@@ -163,21 +179,27 @@ def list_migration_states(connection: Connection, tenancy: Tenancy) -> list[Migr
             failed_migrations.c.error,
             failed_migrations.c.revision.label("failed_revision"),
             failed_migrations.c.failed_at,
+            SCHEMA_OWNER.label("owner"),
         )
         .outerjoin(failed_migrations, failed_migrations.c.school_id == schools.c.id)
         .order_by(schools.c.name, schools.c.id)
     )
 
-    def state(row: Any) -> str:
+    def state(row: Any, old_owner: bool) -> str:
         if row.deletion == "begun":
             return "deleting"
-        if row.revision == newest:
-            return "current"
         if row.revision not in known:
             return "newer"
+        if row.revision == newest and not old_owner:
+            return "current"
         return "failed" if row.error else "behind"
 
-    return [MigrationState(**row._mapping, state=state(row)) for row in rows]
+    def migration_state(row: Any) -> MigrationState:
+        columns = dict(row._mapping)
+        old_owner = is_old_owner(tenancy, schema_name(row.id), columns.pop("owner"))
+        return MigrationState(**columns, state=state(row, old_owner), old_owner=old_owner)
+
+    return [migration_state(row) for row in rows]
 
 
 def migrate_schools(
@@ -231,14 +253,14 @@ class _MigrationRun:
         self.stop = stop
         self._tenancy, self._retry = tenancy, retry
         self._newest = head(tenancy.history)
-        self._known = set(revisions(tenancy.history)) - {self._newest}
+        self._known = set(revisions(tenancy.history))
         # The migrations' SQL, by the revision that a school comes from.
         self._scripts: dict[str, str] = {}
         self._writing = Lock()
 
     def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
         """Migrate schools. Those whose rows others have locked come last, and are waited for."""
-        for revision in {school.revision for school in behind}:
+        for revision in {school.revision for school in behind} - {self._newest}:
             # What can't be written as SQL ends the run before it has begun.
             self._script(revision)
         with ThreadPoolExecutor(workers, "migrate") as pool:
@@ -262,9 +284,16 @@ class _MigrationRun:
 
     def _migrate(self, school: MigrationState, wait: bool) -> _Result:
         pauses = iter(self._retry.pauses)
+        moved = False
         while not self.stop.is_set():
             try:
-                return school, self._attempt(school, wait), ""
+                outcome = self._attempt(school, wait)
+                if outcome is Outcome.MOVED:
+                    moved = True
+                    continue
+                if moved and outcome is Outcome.NOTHING_TO_DO:
+                    outcome = Outcome.MIGRATED
+                return school, outcome, ""
             except DBAPIError as error:
                 pause = next(pauses, None) if sqlstate(error) in _TRANSIENT else None
                 if pause is None:
@@ -286,25 +315,37 @@ class _MigrationRun:
                 # Locked, or being deleted: waiting will tell.
                 return Outcome.NOTHING_TO_DO if wait else Outcome.BUSY
             if revision not in self._known:
-                # Another run was here.
+                # Another, newer program was here.
                 return Outcome.NOTHING_TO_DO
             mark_school(connection, school.id)
-            self._apply(connection, school, revision)
+            schema = schema_name(school.id)
+            owner = schema_owner(connection, schema)
+            if owner is not None and is_old_owner(self._tenancy, schema, owner):
+                execute_script(
+                    connection, ";\n".join(move_statements(self._tenancy, connection, schema, owner))
+                )
+                return Outcome.MOVED
+            if revision == self._newest:
+                # Another run was here.
+                return Outcome.NOTHING_TO_DO
+            self._apply(connection, school, revision, owner)
         return Outcome.MIGRATED
 
     def _limit_waiting(self, connection: Connection) -> None:
         execute_script(connection, f"SET LOCAL lock_timeout = '{round(self._retry.lock_timeout * 1000)}ms'")
 
-    def _apply(self, connection: Connection, school: MigrationState, revision: str) -> None:
+    def _apply(
+        self, connection: Connection, school: MigrationState, revision: str, owner: str | None
+    ) -> None:
         connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
         connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
         schema = schema_name(school.id)
         batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._script(revision)]
-        if self._tenancy.roles:
-            batch.insert(0, f'SET LOCAL ROLE "{schema}"')
-        elif not self._tenancy.one_login:
-            # Tables that are new belong to whoever migrates.
-            batch += login_grants(self._tenancy, schema)
+        if self._tenancy.roles and owner is not None:
+            batch.insert(0, f"SET LOCAL ROLE {quote_identifier(owner)}")
+        if self._tenancy.roles or not self._tenancy.one_login:
+            # Tables that are new are open to nobody but their owner.
+            batch += table_grants(self._tenancy, schema)
         execute_script(connection, ";\n".join(batch))
 
     def _script(self, revision: str) -> str:
@@ -327,6 +368,8 @@ class _MigrationRun:
         return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
 
     def _store_failure(self, school: MigrationState, state: str | None, reason: str) -> bool:
+        # Of a school that another run has migrated meanwhile, nothing is left to fail.
+        unmigrated = self._known if school.old_owner else self._known - {self._newest}
         failure = {"revision": self._newest, "sqlstate": state, "error": reason, "failed_at": now()}
         columns = failed_migrations.c
         statement = (
@@ -335,7 +378,7 @@ class _MigrationRun:
                 ["school_id", *failure],
                 select(
                     schools.c.id, *(literal(value, columns[name].type) for name, value in failure.items())
-                ).where(schools.c.id == school.id, schools.c.revision.in_(self._known), _is_whole),
+                ).where(schools.c.id == school.id, schools.c.revision.in_(unmigrated), _is_whole),
             )
             .on_conflict_do_update(index_elements=[columns.school_id], set_=failure)
         )

@@ -17,6 +17,7 @@ from tenants.connections.pool import mark_school
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import AlreadyExists, NotDistributed, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
+from tenants.provisioning.ownership import table_grants
 from tenants.registry.schools import School, find_school, lacks_registry, schema_name, school_id_of
 from tenants.tenancy import Administrator, SeedRows, Tenancy
 
@@ -72,7 +73,7 @@ def creation_statements(
 def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str, Any]) -> list[str]:
     """Write the statements that make a school's row as given, its role and its schema.
 
-    They end in the school's role and schema: what follows makes and fills its tables, and then come
+    They end as the schema's owner and in the schema: what follows makes and fills its tables, and then come
     `grant_statements`.
     """
     driver: Any = connection.connection.dbapi_connection
@@ -84,15 +85,23 @@ def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str
         if not tenancy.one_login:
             # Whoever creates a role may administer it, but may become it only when granted so.
             statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
-        statements += [f'CREATE SCHEMA "{schema}" AUTHORIZATION "{schema}"', f'SET LOCAL ROLE "{schema}"']
+        owner = quote_identifier(tenancy.owner)
+        statements += [f'CREATE SCHEMA "{schema}" AUTHORIZATION {owner}', f"SET LOCAL ROLE {owner}"]
     else:
         statements.append(f'CREATE SCHEMA "{schema}"')
     return [*statements, f'SET LOCAL search_path TO "{schema}", pg_temp']
 
 
 def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
-    """Write the statements that come last: they let the serving login at tables that no role guards."""
-    return login_grants(tenancy, schema_name(school_id)) if not (tenancy.roles or tenancy.one_login) else []
+    """Write the statements that let whoever serves a school at its tables, once all of them are there.
+
+    They end as the login that provisions.
+    """
+    schema = schema_name(school_id)
+    if tenancy.roles:
+        owner = quote_identifier(tenancy.owner)
+        return [f"SET LOCAL ROLE {owner}", *table_grants(tenancy, schema), "SET LOCAL ROLE NONE"]
+    return [] if tenancy.one_login else table_grants(tenancy, schema)
 
 
 def check_distributed(connection: Connection) -> None:
@@ -109,13 +118,10 @@ def check_distributed(connection: Connection) -> None:
 
 def login_grants(tenancy: Tenancy, schema: str) -> list[str]:
     """Write the statements that let the serving login into a school whose role, or whose tables, exist."""
+    if not tenancy.roles:
+        return table_grants(tenancy, schema)
     login = quote_identifier(tenancy.placement.login_of(school_id_of(schema)))
-    if tenancy.roles:
-        return [f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE']
-    return [
-        f'GRANT USAGE ON SCHEMA "{schema}" TO {login}',
-        f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO {login}',
-    ]
+    return [f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE']
 
 
 def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
@@ -143,6 +149,7 @@ def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
         )
     if state == "42704" and "role " in str(error.orig):
         return NotInstalled(
-            "The login that is to serve the school is missing. Run: school-service tenants init"
+            "The login that is to serve the school, or the role that is to own its tables, is missing. "
+            "Run: school-service tenants init"
         )
     return NotInstalled() if lacks_registry(error) else None

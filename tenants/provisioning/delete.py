@@ -25,6 +25,7 @@ from tenants.connections.engines import execute_script, quote_identifier
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool
 from tenants.progress import Progress, no_progress
+from tenants.provisioning.ownership import become_owner
 from tenants.registry.schools import School, find_school, lock_school, schools
 from tenants.tenancy import Tenancy
 
@@ -216,13 +217,13 @@ def _drop_school(tenancy: Tenancy, school: School, timeout: float) -> None:
 
 @contextmanager
 def _dropping(tenancy: Tenancy, school: School, timeout: float) -> Iterator[Connection]:
-    """Begin a transaction as the owner of a school's tables, its row locked; raises SchoolBusy, UnknownSchool."""
+    """Begin a transaction as the owner of a school's schema, its row locked; raises SchoolBusy, UnknownSchool."""
     try:
         with tenancy.admin.begin() as connection:
             execute_script(connection, f"SET LOCAL lock_timeout = '{round(timeout * 1000)}ms'")
             lock_school(connection, school.id)
             if tenancy.roles:
-                execute_script(connection, f"SET LOCAL ROLE {quote_identifier(school.schema)}")
+                become_owner(connection, school.schema)
             yield connection
     except OperationalError as error:
         if sqlstate(error) != LOCK_NOT_AVAILABLE:

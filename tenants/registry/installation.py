@@ -52,14 +52,18 @@ JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m
 JOIN pg_roles grantor ON grantor.oid = m.grantor
 WHERE starts_with(member.rolname, :login)
 """
+_MEMBER_LOGINS = (
+    "SELECT rolname FROM pg_roles WHERE rolname = ANY (:logins) AND pg_has_role(rolname, :owner, 'MEMBER')"
+)
 _LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
 
 
 def install(tenancy: Tenancy) -> None:
-    """Create or upgrade the registry, its reference data and the serving logins, in one transaction.
+    """Create or upgrade the registry, its reference data, the serving logins and the schools' owner.
 
-    A login can sign in and read the registry; it is a member of its schools' roles but inherits nothing of
-    them, so that it reaches a school's tables only after switching to that school's role. Run again, it sets
+    All of that in one transaction. A login can sign in and read the registry; it is a member of its schools' roles
+    but inherits nothing of them, so that it reaches a school's tables only after switching to that school's role. Run
+    again, it sets
     the logins' password anew, and then lets them into the schools that exist and are closed to them yet: a login
     of another name, or more logins than before. Where the operator's login owns the database, temporary tables
     are forbidden to all others: they would outlive a transaction.
@@ -82,6 +86,8 @@ def install(tenancy: Tenancy) -> None:
         if not tenancy.one_login:
             for login in tenancy.placement.all_logins:
                 _provide_login(connection, tenancy, login)
+            if tenancy.roles:
+                _provide_owner(connection, tenancy.owner, list(tenancy.placement.all_logins))
     if not tenancy.one_login:
         with _exclusive(tenancy) as connection:
             closed = _closed_schools(connection, tenancy)
@@ -192,6 +198,29 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
         f"GRANT SELECT ON ALL TABLES IN SCHEMA registry TO {login};\n"
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA registry TO {login}",
     )
+
+
+def _provide_owner(connection: Connection, name: str, logins: list[str]) -> None:
+    """See that the schools' owner is there, nobody's login and without powers, and that this login may become it."""
+    owner = quote_identifier(name)
+    found = connection.execute(
+        text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
+    ).one_or_none()
+    if found is None:
+        execute_script(connection, f"CREATE ROLE {owner} NOLOGIN NOINHERIT")
+    else:
+        attributes = {**_ATTRIBUTES, "rolcanlogin": "LOGIN"}
+        powers = [power for column, power in attributes.items() if found._mapping[column]]
+        if powers:
+            raise UnfitLogin(
+                f"The role {name}, which is to own the schools' tables, has {' and '.join(powers)}: take that away."
+            )
+    execute_script(connection, f"GRANT {owner} TO CURRENT_USER WITH INHERIT FALSE, SET TRUE")
+    members = connection.execute(text(_MEMBER_LOGINS), {"owner": name, "logins": logins}).scalars().all()
+    if members:
+        raise UnfitLogin(
+            f"The login {members[0]} may become the role {name}, which owns the schools' tables: take that away."
+        )
 
 
 def _closed_schools(connection: Connection, tenancy: Tenancy) -> list[str]:

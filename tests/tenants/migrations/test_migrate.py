@@ -98,7 +98,7 @@ def test_a_migrated_school_is_like_one_that_was_created_afterwards(here, later):
             {"name": migrated.schema},
         ).scalars()
 
-        assert owners.all() == [migrated.schema]
+        assert owners.all() == [later.owner]
     assert drift(*catalogues) == []
     assert "column classrooms.motto" in catalogues[0]
     assert created.revision == head(later.history)

@@ -267,7 +267,7 @@ def test_a_transaction_takes_no_more_locks_than_it_may(server):
             f'u uuid REFERENCES "{school.schema}".users, s uuid REFERENCES "{school.schema}".extra_{n});'
             for n in range(150)
         )
-        execute(tenancy.admin_url, f'SET ROLE "{school.schema}"; {create}')
+        execute(tenancy.admin_url, f'SET ROLE "{tenancy.owner}"; {create}')
         locks, dropped = [], []
 
         def count(connection, _cursor, statement, *_):

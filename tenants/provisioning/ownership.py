@@ -1,0 +1,124 @@
+"""Who owns a school's schema and tables, and what the role that serves may do with them.
+
+With a role for each school, an owner that no login serves with (`Tenancy.owner`) has the schema and its tables. The
+school's role is granted what requests need: SELECT, INSERT, UPDATE and DELETE, of the tables of APPEND_ONLY no more
+than SELECT and INSERT. So no statement of a request can change the audit log, or the schema, whatever it says.
+
+Schools that an earlier release created are owned by their own roles. They serve as they are; migrating moves them to
+the owner, a few tables in a transaction and the schema last: its owner tells whether that is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Text, literal_column, text
+
+from migrations.tenant import APPEND_ONLY
+from tenants.connections.engines import execute_script, quote_identifier
+from tenants.tenancy import Tenancy
+
+# Locks of one transaction that moves tables: within what PostgreSQL has room for in each connection by default.
+_LOCKS = 56
+
+_SCHEMA_OWNER = text("SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = :schema")
+SCHEMA_OWNER = literal_column(
+    "(SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n "
+    "WHERE n.nspname = 'school_' || replace(CAST(registry.schools.id AS text), '-', ''))",
+    Text,
+)
+"""Who owns the schema of a school, for a query of the registry's schools; null where there is no such schema."""
+# By the dependencies on the owner, which have an index: the catalogue of tables is large where schools are many.
+# Each with the locks that changing its owner takes: on itself, its indexes, its TOAST table and the index of that.
+_TABLES_OF_OWNER = text(
+    """
+    SELECT c.relname, 1 + (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid)
+        + CASE WHEN c.reltoastrelid = 0 THEN 0 ELSE 2 END AS locks
+    FROM pg_shdepend d JOIN pg_class c ON c.oid = d.objid
+    WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = to_regrole(:owner) AND d.deptype = 'o'
+        AND d.classid = 'pg_class'::regclass
+        AND d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'p')
+    ORDER BY c.relname
+    """
+)
+
+
+def schema_owner(connection: Connection, schema: str) -> str | None:
+    """Name the role that owns a school's schema; None where there is no such schema."""
+    owner: str | None = connection.execute(_SCHEMA_OWNER, {"schema": schema}).scalar_one_or_none()
+    return owner
+
+
+def is_old_owner(tenancy: Tenancy, schema: str, owner: str | None) -> bool:
+    """Tell whether a schema is to be moved to another owner: its own is one that requests can become."""
+    if owner is None or owner == tenancy.owner or not tenancy.roles:
+        return False
+    return owner == schema or owner in tenancy.placement.all_logins
+
+
+def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
+    """Write the statements that let whoever serves a school at all of its tables; its owner runs them."""
+    role = _serving_role(tenancy, schema)
+    quoted = quote_identifier(schema)
+    return [
+        f"GRANT USAGE ON SCHEMA {quoted} TO {role}",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {quoted} TO {role}",
+        *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {role}" for table in APPEND_ONLY),
+    ]
+
+
+def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner: str) -> list[str]:
+    """Write the statements of the next transaction that moves a school from its old owner to `Tenancy.owner`.
+
+    A few tables; where all are moved, the schema. Until then both owners may use the schema, as PostgreSQL checks a
+    foreign key in the name of the owner of the table that is referred to.
+    """
+    found = connection.execute(_TABLES_OF_OWNER, {"schema": schema, "owner": quote_identifier(owner)})
+    old, new, quoted = quote_identifier(owner), quote_identifier(tenancy.owner), quote_identifier(schema)
+    role = _serving_role(tenancy, schema)
+    tables = {table: f"{quoted}.{quote_identifier(table)}" for table in _first_batch(found)}
+    if tables:
+        moved = [f"GRANT USAGE, CREATE ON SCHEMA {quoted} TO {new}"]
+        moved += [f"ALTER TABLE {name} OWNER TO {new}" for name in tables.values()]
+        granted = [f"GRANT {_rights(table)} ON {name} TO {role}" for table, name in tables.items()]
+    else:
+        moved = [f"ALTER SCHEMA {quoted} OWNER TO {new}"]
+        granted = [f"GRANT USAGE ON SCHEMA {quoted} TO {role}"]
+    statements = [*moved, f"SET LOCAL ROLE {new}", *granted, "SET LOCAL ROLE NONE"]
+    if owner == tenancy.admin_url.username:
+        return statements
+    return [
+        # Only who has the rights of the old owner may give away what it has: for this moment.
+        f"GRANT {old} TO CURRENT_USER WITH INHERIT TRUE, SET TRUE",
+        *statements,
+        f"GRANT {old} TO CURRENT_USER WITH INHERIT FALSE",
+    ]
+
+
+def become_owner(connection: Connection, schema: str) -> None:
+    """Go on as the owner of a school's schema, until the transaction ends; as one is where there is no such schema."""
+    owner = schema_owner(connection, schema)
+    if owner is not None:
+        execute_script(connection, f"SET LOCAL ROLE {quote_identifier(owner)}")
+
+
+def _serving_role(tenancy: Tenancy, schema: str) -> str:
+    """The role, quoted, that a request in a school has: the school's, or without roles the login."""
+    return quote_identifier(schema if tenancy.roles else tenancy.serving_login)
+
+
+def _rights(table: str) -> str:
+    return "SELECT, INSERT" if table in APPEND_ONLY else "SELECT, INSERT, UPDATE, DELETE"
+
+
+def _first_batch(tables: Iterable[Any]) -> list[str]:
+    batch: list[str] = []
+    room = _LOCKS
+    for table in tables:
+        if batch and table.locks > room:
+            break
+        batch.append(table.relname)
+        room -= table.locks
+    return batch
