@@ -16,6 +16,7 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import ConfigError, Settings
 from school_service.core.database import db
 from school_service.features.assessments.views import blp as assessments
+from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
@@ -107,7 +108,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
     options = BindingOptions(roles=settings.tenant_roles, serves=served_revisions())
-    app.extensions["school-service"] = AppState(settings, TokenVerifier(settings, key), USER_STATE, options)
+    app.extensions["school-service"] = AppState(
+        settings, TokenVerifier(settings, key), USER_STATE, insertion, options
+    )
 
     request_log.log_requests(app)
     error_responses.register(app)

@@ -33,23 +33,31 @@ class SavepointDialect(SchoolDialect):
     supports_statement_cache = True
     _open = False
     _read_only = False
+    _committed = False
 
     def begin_statement(self, read_only: bool) -> str:
         self._open, self._read_only = True, read_only
         begin = "SAVEPOINT request"
         return f"{begin}; SET LOCAL transaction_read_only TO on" if read_only else begin
 
+    def commit_statement(self) -> str:
+        self._committed = True
+        # The released savepoint hands its settings on: the role has to go.
+        return "RELEASE SAVEPOINT request; SET LOCAL ROLE NONE"
+
     def do_commit(self, dbapi_connection: Any) -> None:
-        if self._open and not self._read_only:
+        if self._committed:
+            # The last statement batch has done it.
+            self._open = self._committed = False
+        elif self._open and not self._read_only:
             self._open = False
-            # The released savepoint hands its settings on: the role has to go.
             _execute(dbapi_connection, "RELEASE SAVEPOINT request; SET LOCAL ROLE NONE")
         else:
             self.do_rollback(dbapi_connection)
 
     def do_rollback(self, dbapi_connection: Any) -> None:
         if self._open:
-            self._open = False
+            self._open = self._committed = False
             _execute(dbapi_connection, "ROLLBACK TO SAVEPOINT request; RELEASE SAVEPOINT request")
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -60,6 +62,11 @@ class SigningKey:
     def to_pem(self) -> str:
         """Write the private key as PEM (PKCS #8)."""
         return self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+    def derive(self, purpose: str) -> bytes:
+        """Derive a secret of 32 bytes for a purpose (HKDF with SHA-256, RFC 5869); the same for the same key."""
+        secret = self.private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        return HKDF(SHA256(), length=32, salt=None, info=purpose.encode()).derive(secret)
 
     @cached_property
     def public_jwk(self) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, cast
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from flask import current_app
@@ -41,14 +41,19 @@ class Actor(Protocol):
 class RequestContext:
     """What a transaction knows of the request that it serves.
 
-    `load_school` gives the school's public details. `principal` and `request_id` are None outside of a request, as
-    in the demo.
+    `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
+    None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
+    entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
+    fills both).
     """
 
     school_id: UUID
     load_school: Callable[[], School]
     principal: Actor | None = None
     request_id: str | None = None
+    address: str | None = None
+    audit_entries: list[dict[str, Any]] = field(default_factory=list)
+    refusals: list[dict[str, Any]] = field(default_factory=list)
 
 
 class RoutedSession(SchoolSession, flask_session.Session):

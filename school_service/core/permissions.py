@@ -14,6 +14,7 @@ class Permission(StrEnum):
     ASSESSMENTS_DELETE = "delete:assessments"
     ASSESSMENTS_READ = "read:assessments"
     ASSESSMENTS_WRITE = "write:assessments"
+    AUDIT_READ = "read:audit"
     CLASSROOMS_DELETE = "delete:classrooms"
     CLASSROOMS_READ = "read:classrooms"
     CLASSROOMS_WRITE = "write:classrooms"

@@ -22,10 +22,11 @@ def add(record: Record) -> Record:
     return record
 
 
-def remove(model: type[Any], record_id: UUID) -> UUID:
-    """Delete a record by id, now, and return the id. One in use is a conflict. Raises NotFound."""
-    db.session.delete(get(model, record_id, for_update=True))
+def remove(record: Any) -> UUID:
+    """Delete a record, whose row the caller has locked, now, and return its id. One in use is a conflict."""
+    db.session.delete(record)
     db.session.flush()
+    record_id: UUID = record.id
     return record_id
 
 

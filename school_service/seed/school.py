@@ -45,7 +45,7 @@ ROLES: dict[str, set[Permission]] = {
     "Teacher": _to("read", *_RECORDS, *_TEACHING, "settings", "teachers")
     | _to("write", "assessments", "gradebooks", "metrics"),
     "Bursar": _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms"),
-    "Viewer": _every("read") - _to("read", "roles", "users", "employees"),
+    "Viewer": _every("read") - _to("read", "audit", "roles", "users", "employees"),
 }
 
 

@@ -58,11 +58,13 @@ class Blueprint(flask_smorest.Blueprint):
         *,
         school_required: bool | None = None,
         own: str | None = None,
+        audited: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
-        names a path parameter: the user whose id it is needs no permission.
+        names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
+        log, such as an export; no other runs in a transaction that can write.
         """
         header_required = self._school_required if school_required is None else school_required
 
@@ -80,6 +82,7 @@ class Blueprint(flask_smorest.Blueprint):
                     lambda: view(*arguments, **parameters),
                     school_required=header_required,
                     authorize=authorize,
+                    audited=audited,
                 )
 
             note(scoped, access={"permission": permission, "school_required": header_required})

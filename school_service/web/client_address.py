@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from flask import request
+from flask import current_app, request
 
-from school_service.config import Networks
-from school_service.web.request_scope import app_state
+from school_service.config import Networks, Settings
 
 
 def client_address() -> str:
@@ -16,7 +15,8 @@ def client_address() -> str:
     The header is read from its end: each proxy adds whom it heard from. What stands before the first address that is
     no trusted proxy's may have been made up by the client.
     """
-    trusted = app_state().settings.trusted_proxies
+    settings: Settings = current_app.extensions["school-service"].settings
+    trusted = settings.trusted_proxies
     address = request.remote_addr or ""
     hops = request.headers.get("X-Forwarded-For", "").split(",")
     while hops and _is_trusted(address, trusted):

@@ -14,6 +14,8 @@ from uuid import uuid4
 import orjson
 from flask import Flask, Response, g, has_request_context, request
 
+from school_service.web.client_address import client_address
+
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _access = logging.getLogger("school_service.access")
 # What every LogRecord has; the rest of its members came with `extra`.
@@ -71,22 +73,26 @@ def log_requests(app: Flask) -> None:
         # A command or a test may have one application context, and with it `g`, around several requests.
         g.pop("request_id", None)
         g.pop("principal", None)
+        g.pop("token", None)
+        g.pop("username_hash", None)
         g.began = time.perf_counter()
 
     @app.after_request
     def end(response: Response) -> Response:
         response.headers["X-Request-ID"] = request_id()
         if _access.isEnabledFor(logging.INFO):
-            principal = g.get("principal")
-            _access.info(
-                "request",
-                extra={
-                    "method": request.method,
-                    "path": request.path,
-                    "status": response.status_code,
-                    "ms": round((time.perf_counter() - g.began) * 1000, 2),
-                    "school": request.environ.get("HTTP_X_SCHOOL_ID"),
-                    "actor": principal.actor if principal else None,
-                },
-            )
+            # Who was refused before they were known as the school's principal has a token that was verified.
+            actor = g.get("principal") or g.get("token")
+            line = {
+                "method": request.method,
+                "path": request.path,
+                "status": response.status_code,
+                "ms": round((time.perf_counter() - g.began) * 1000, 2),
+                "address": client_address(),
+                "school": request.environ.get("HTTP_X_SCHOOL_ID"),
+                "actor": actor.actor if actor else None,
+            }
+            if "username_hash" in g:
+                line["username_hash"] = g.username_hash
+            _access.info("request", extra=line)
         return response

@@ -18,10 +18,18 @@ from sqlalchemy.exc import DBAPIError
 from school_service.auth.principal import Principal, VerifiedToken
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
-from school_service.core.database import RequestContext, current_session, db, request_context
+from school_service.core.database import (
+    RequestContext,
+    RoutedSession,
+    current_session,
+    db,
+    request_context,
+)
 from school_service.core.errors import NotAuthenticated
+from school_service.web.client_address import client_address
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, SchoolBinding, registry_refusal
+from tenants.connections.engines import execute_batch
 from tenants.connections.sessions import begin_in_school, bind_sessions
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import ClientUnknown
@@ -34,19 +42,22 @@ SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
 
+AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
+
 
 @dataclass
 class AppState:
     """What all requests of an application share.
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text) and `name`, or
-    no row where the user does not exist any more; its one parameter is the user's id. `binding_options` hold for
-    every transaction.
+    no row where the user does not exist any more; its one parameter is the user's id. `audit_insertion` writes the
+    statement that adds entries to the audit log, and its parameters. `binding_options` hold for every transaction.
     """
 
     settings: Settings
     verifier: TokenVerifier
     user_state: str
+    audit_insertion: AuditInsertion
     binding_options: BindingOptions
     _schools: TTLCache[UUID, School] = field(
         default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
@@ -96,20 +107,26 @@ def authenticate() -> VerifiedToken:
 
 
 def run_in_request_scope(
-    view: Callable[[], Any], *, school_required: bool, authorize: Callable[[Principal], None]
+    view: Callable[[], Any],
+    *,
+    school_required: bool,
+    authorize: Callable[[Principal], None],
+    audited: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
-    `authorize` judges the principal before the view runs. Any error rolls back; GET runs read-only.
+    `authorize` judges the principal before the view runs. Any error rolls back; GET runs read-only, unless it is
+    `audited`: then it writes to the audit log.
     """
-    token = authenticate()
+    g.token = token = authenticate()
     school_id = token.choose_school(request.environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
-    read_only = request.method in {"GET", "HEAD"}
+    read_only = request.method in {"GET", "HEAD"} and not audited
     try:
         with in_transaction(token.bind_to(school_id, app_state().user_state, read_only=read_only)) as state:
             g.principal = principal = token.principal(state)
             context = request_context()
             context.principal, context.request_id = principal, request_id()
+            context.address = client_address()
             authorize(principal)
             return view()
     except ClientUnknown:
@@ -144,20 +161,38 @@ def _recheck_school(school_id: UUID) -> None:
 def in_transaction(binding: SchoolBinding) -> Iterator[dict[str, Any] | None]:
     """Work in a school in one transaction: commits at the end, rolls back on any error.
 
-    Yields the row of the caller's state. For code outside a request, such as sample data and tests,
-    `SchoolBinding(school_id)` is enough.
+    Yields the row of the caller's state. What was refused (`RequestContext.refusals`) is stored either way. For code
+    outside a request, such as sample data and tests, `SchoolBinding(school_id)` is enough.
     """
     session = current_session()
     state = begin_in_school(session, binding)
-    session.context = RequestContext(binding.school_id, partial(app_state().school, binding.school_id))
+    context = RequestContext(binding.school_id, partial(app_state().school, binding.school_id))
+    session.context = context
     try:
         yield state
         if not binding.read_only:
-            # What has only read has nothing to commit: closing the session ends its transaction.
-            session.commit()
+            _commit(session, [*context.audit_entries, *context.refusals])
+        elif context.audit_entries or context.refusals:
+            raise RuntimeError("A read-only transaction can't write to the audit log: the view is `audited`.")
+        # What has only read has nothing to commit: closing the session ends its transaction.
     except BaseException:
         session.rollback()
+        if context.refusals and not binding.read_only:
+            # The request leaves nothing but that it was refused.
+            begin_in_school(session, SchoolBinding(binding.school_id))
+            _commit(session, context.refusals)
         raise
     finally:
         session.context = None
         session.close()
+
+
+def _commit(session: RoutedSession, entries: list[dict[str, Any]]) -> None:
+    """Commit a transaction; entries of the audit log go out in one message with COMMIT."""
+    session.flush()
+    if entries:
+        connection = session.connection()
+        insertion, parameters = app_state().audit_insertion(request_context(), entries)
+        dialect: Any = connection.dialect
+        execute_batch(connection, f"{insertion};\n{dialect.commit_statement()}", parameters)
+    session.commit()

@@ -44,6 +44,10 @@ class SchoolDialect(PGDialect_psycopg2):
         """Write the statement that begins a transaction."""
         return "BEGIN READ ONLY" if read_only else "BEGIN READ WRITE"
 
+    def commit_statement(self) -> str:
+        """Write the statement that commits a transaction, for the end of its last statement batch."""
+        return "COMMIT"
+
     def binding_batch(self, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
         """Write the statement batch that begins a transaction in a school, and its parameters."""
         return binding_batch(self.begin_statement(binding.read_only), binding, options)
@@ -52,7 +56,10 @@ class SchoolDialect(PGDialect_psycopg2):
         """Leave the beginning to the binding batch."""
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        """Commit what the binding batch began; nothing to do where no transaction is open."""
+        """Commit what the binding batch began; nothing to do where no transaction is open.
+
+        So it is where the last statement batch ended with `commit_statement`.
+        """
         status = dbapi_connection.get_transaction_status()
         if status == TRANSACTION_STATUS_INERROR:
             # PostgreSQL would answer COMMIT with a silent rollback, and the program would believe it is
@@ -137,12 +144,12 @@ def _options(pool_size: int, max_overflow: int) -> dict[str, Any]:
         # A failed statement is logged; its values may be a person's, or a password's hash.
         "hide_parameters": True,
         "use_native_hstore": False,
-        "json_serializer": _json_text,
+        "json_serializer": json_text,
         "connect_args": {"connect_timeout": CONNECT_TIMEOUT, "application_name": "school-service"},
     }
 
 
-def _json_text(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Write a value for a JSON column: uuids, dates, times as text, decimals (up to 15 digits) as numbers."""
     return orjson.dumps(value, default=_number).decode()
 

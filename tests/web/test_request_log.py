@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DataError
 
+from school_service.auth.signing_key import SigningKey
+from school_service.auth.username_hash import hash_username
 from school_service.core.database import db
 from school_service.web.request_log import JsonFormatter, configure_logging
 from school_service.web.request_scope import in_transaction
@@ -77,9 +79,75 @@ def test_every_request_is_a_line(api, logs, place):
         "method": "GET",
         "path": "/classrooms",
         "status": 200,
+        "address": "127.0.0.1",
         "school": str(place.id),
         "actor": str(place.admin_id),
     }
+
+
+def last_line(logs):
+    return of_logger(logs(), "school_service.access")[-1]
+
+
+def test_who_was_refused_is_in_the_log_as_far_as_their_token_is_verified(api, other_api, make, logs):
+    caller = make.caller("read:users")
+    assert caller.get("/classrooms").status_code == 403
+    assert (last_line(logs)["status"], last_line(logs)["actor"]) == (403, caller.user["id"])
+
+    # Before a school is entered there is a token alone.
+    assert caller.using(school=other_api.school).get("/users").status_code == 403
+    assert (last_line(logs)["status"], last_line(logs)["actor"]) == (403, caller.user["id"])
+    assert caller.using(school=None).get("/users").status_code == 400
+    assert last_line(logs)["actor"] == caller.user["id"]
+
+    api.ok(api.delete(f"/users/{caller.user['id']}/delete"))
+    assert caller.get("/users").status_code == 401
+    assert (last_line(logs)["status"], last_line(logs)["actor"]) == (401, caller.user["id"])
+
+    # Nobody knows whose an unverified token is.
+    assert api.using(token=api.token + "x").get("/users").status_code == 401
+    assert last_line(logs)["actor"] is None
+    assert api.using(token=None).get("/users").status_code == 401
+    assert last_line(logs)["actor"] is None
+
+
+def test_the_username_of_an_attempt_is_hashed_and_the_same_as_in_the_audit_log(api, make, logs):
+    user = make.user()["user"]
+    hashes = {}
+    for name in (user["username"], user["username"].upper(), "hunter2 typed here", "\U0001f600"):
+        api.post("/users/login", {"username": name, "password": "wrong"})
+        hashes[name] = last_line(logs)["username_hash"]
+
+    assert all(re.fullmatch("[0-9a-f]{32}", value) for value in hashes.values())
+    assert hashes[user["username"]] == hashes[user["username"].upper()]
+    assert len(set(hashes.values())) == 3
+    entries = api.ok(api.get("/audit", query_string={"entity": "refused-sign-in"}))["data"]
+    assert [entry["new"]["username_hash"] for entry in entries] == list(hashes.values())[::-1]
+    assert "hunter2" not in json.dumps(logs())
+
+    api.get("/users")
+    assert "username_hash" not in last_line(logs)
+
+
+def test_the_hash_is_another_in_another_school_and_with_another_key(api, other_api, logs):
+    found = set()
+    for client in (api, other_api):
+        client.post("/users/login", {"username": "admin", "password": "wrong"})
+        found.add(last_line(logs)["username_hash"])
+    keys = [SigningKey.generate(), SigningKey.generate()]
+    found |= {hash_username(key, str(api.school), "admin") for key in keys}
+
+    assert len(found) == 4
+    assert hash_username(keys[0], "a", "admin") == hash_username(
+        SigningKey.from_pem(keys[0].to_pem()), "a", "ADMIN"
+    )
+
+
+def test_the_client_of_the_token_endpoint_is_hashed_too(api, logs):
+    body = {"client_id": "nobody", "client_secret": "x", "audience": "x", "grant_type": "client_credentials"}
+    api.post("/auth/oauth/token", body)
+
+    assert re.fullmatch("[0-9a-f]{32}", last_line(logs)["username_hash"])
 
 
 def test_a_failure_is_logged_with_its_traceback_and_the_request_id(probing, logs):

@@ -16,10 +16,14 @@ from school_service.core.database import db
 CREATE, UPDATE, DELETE = ACTIONS = ("create", "update", "delete")
 ACTOR_LENGTH = 255
 ENTITY_LENGTH = 40
+ADDRESS_LENGTH = 64
 
 
 class AuditEntry(db.Model):
-    """A change: who made it, when, in which request, what of, and the values before and after."""
+    """A change: who made it, when, from where, in which request, what of, and the values before and after.
+
+    Sign-ins and exports are on record as made, too. The role that serves may add entries and change none.
+    """
 
     __tablename__ = "audit_entries"
     # The log is read newest first, all of it or by one filter: there is an index for each.
@@ -37,7 +41,8 @@ class AuditEntry(db.Model):
     actor_name: Mapped[str] = mapped_column(String(2 * NAME_LENGTH + 15))
     action: Mapped[str] = mapped_column(String(20))
     entity: Mapped[str] = mapped_column(String(ENTITY_LENGTH))
-    entity_id: Mapped[UUID]
+    entity_id: Mapped[UUID | None]
     old: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     new: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     request_id: Mapped[str | None] = mapped_column(String(64))
+    address: Mapped[str | None] = mapped_column(String(ADDRESS_LENGTH))

@@ -27,6 +27,7 @@ def entries(entity: str | None = None, id: UUID | None = None, actor: str | None
         AuditEntry.old,
         AuditEntry.new,
         AuditEntry.request_id,
+        AuditEntry.address,
     ).order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
     if entity is not None:
         found = found.where(AuditEntry.entity == entity)

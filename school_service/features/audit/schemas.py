@@ -10,7 +10,7 @@ from school_service.web.schemas import RecordSchema, Schema
 
 
 class AuditEntrySchema(RecordSchema):
-    """A change."""
+    """A change, a sign-in, an export or a backup."""
 
     id = fields.UUID()
     at = fields.AwareDateTime()
@@ -18,10 +18,15 @@ class AuditEntrySchema(RecordSchema):
     actor_name = fields.String(metadata={"description": "The user's name at that time."})
     action = fields.String(validate=validate.OneOf(ACTIONS))
     entity = fields.String(metadata={"description": "What was changed, such as `gradebook`."})
-    entity_id = fields.UUID()
+    entity_id = fields.UUID(
+        allow_none=True, metadata={"description": "The record; null where a sign-in named no user."}
+    )
     old = fields.Dict(allow_none=True, metadata={"description": "The values before."})
     new = fields.Dict(allow_none=True, metadata={"description": "The values after."})
     request_id = fields.String(allow_none=True, metadata={"description": "As in the service's logs."})
+    address = fields.String(
+        allow_none=True, metadata={"description": "The network address that the request came from."}
+    )
 
 
 class AuditFilterSchema(Schema):

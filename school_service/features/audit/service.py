@@ -1,4 +1,8 @@
-"""Writing the audit log, in the transaction of the change itself: there is never one without the other."""
+"""Writing the audit log, in the transaction of the change itself: there is never one without the other.
+
+Entries go out with COMMIT, in one message: to write them costs no round trip. What was refused is an exception: its
+transaction is rolled back, and its entries are stored in one of their own.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import JSON, TableValuedAlias, Text, Uuid, bindparam, column, func
-from sqlalchemy.dialects.postgresql import JSONB
-
-from school_service.core.database import request_context
-from school_service.core.records import insert_rows
-from school_service.features.audit.models import CREATE, DELETE, UPDATE, AuditEntry
+from school_service.core.database import RequestContext, request_context
+from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE
 from tenants.clock import now
+from tenants.connections.engines import json_text
 
+# As one JSON document: PostgreSQL is quicker to take it apart than to read as many parameters.
+_INSERT = """
+INSERT INTO audit_entries
+    (id, at, actor, actor_name, action, entity, entity_id, old, new, request_id, address)
+SELECT e.id, e.at, %(actor)s, %(actor_name)s, e.action, e.entity, e.entity_id, e.old, e.new, %(request_id)s, %(address)s
+FROM json_to_recordset(%(entries)s) AS e (
+    id uuid, at timestamptz, action text, entity text, entity_id uuid, old jsonb, new jsonb
+)
+"""
+
+SIGN_IN, REFUSED_SIGN_IN, EXPORT = "sign-in", "refused-sign-in", "export"
 OPERATOR = "operator"
 
 Values = Mapping[str, Any]
@@ -24,10 +36,11 @@ Values = Mapping[str, Any]
 class Change:
     """A change of one record: the values before (None: it was made) and after (None: it is gone).
 
-    Values are of any type of JSON, and uuids, dates, times and decimals.
+    Values are of any type of JSON, and uuids, dates, times and decimals. Without an id it is of no record: of a
+    refused sign-in, say, with a username that nobody has.
     """
 
-    entity_id: UUID
+    entity_id: UUID | None
     old: Values | None
     new: Values | None
 
@@ -45,51 +58,61 @@ def score_values(score: Any, sheet: str | None = None) -> Values:
 
 
 def audit_change(
-    entity: str, entity_id: UUID, *, old: Values | None = None, new: Values | None = None
+    entity: str, entity_id: UUID | None, *, old: Values | None = None, new: Values | None = None
 ) -> None:
     """Write a change to the audit log. `entity` names what was changed, such as `user`."""
     audit_changes(entity, [Change(entity_id, old, new)])
 
 
 def audit_changes(entity: str, changes: Iterable[Change]) -> None:
-    """Write changes of records of one entity to the audit log, however many, in one statement.
+    """Write changes of records of one entity to the audit log, however many.
 
-    Who acted, and in which request, is read from the request context; outside of a request it is the operator.
+    Who acted, from which address, and in which request, is read from the request context; outside of a request it is
+    the operator.
     """
-    context = request_context()
+    request_context().audit_entries.extend(_entries(entity, changes))
+
+
+def audit_member_changes(entity: str, entity_id: UUID, old: Values, new: Values) -> None:
+    """Write the members of a record that differ to the audit log; nothing where none does."""
+    changed = [name for name in new if old.get(name) != new[name]]
+    if changed:
+        audit_change(
+            entity,
+            entity_id,
+            old={name: old.get(name) for name in changed},
+            new={name: new[name] for name in changed},
+        )
+
+
+def audit_refusal(entity: str, entity_id: UUID | None, new: Values) -> None:
+    """Write to the audit log that something was refused: it is stored although the request ends in an error."""
+    request_context().refusals.extend(_entries(entity, [Change(entity_id, None, new)]))
+
+
+def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Write the statement that adds entries to the audit log, in the name of a request, and its parameters."""
     principal = context.principal
-    common = {
-        "at": now(),
+    return _INSERT, {
         "actor": principal.actor if principal else OPERATOR,
         "actor_name": principal.actor_name if principal else OPERATOR,
-        "entity": entity,
         "request_id": context.request_id,
+        "address": (context.address or "")[:ADDRESS_LENGTH] or None,
+        "entries": json_text(entries),
     }
-    rows = [
+
+
+def _entries(entity: str, changes: Iterable[Change]) -> list[dict[str, Any]]:
+    moment = now()
+    return [
         {
             "id": uuid4(),
+            "at": moment,
             "action": change.action,
+            "entity": entity,
             "entity_id": change.entity_id,
             "old": change.old,
             "new": change.new,
         }
         for change in changes
     ]
-    if rows:
-        # As one JSON document: PostgreSQL is quicker to take it apart than to read as many parameters.
-        insert_rows(AuditEntry, _as_rows(rows), **common)
-
-
-def _as_rows(rows: list[dict[str, Any]]) -> TableValuedAlias:
-    names = (
-        column("id", Uuid),
-        column("action", Text),
-        column("entity_id", Uuid),
-        column("old", JSONB),
-        column("new", JSONB),
-    )
-    return (
-        func.json_to_recordset(bindparam(None, rows, type_=JSON))
-        .table_valued(*names)
-        .render_derived(with_types=True)
-    )

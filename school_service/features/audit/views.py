@@ -18,9 +18,9 @@ blp = Blueprint("audit", __name__, description="Who changed what, when, from wha
 class Audit(MethodView):
     """The audit log."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.AUDIT_READ)
     @blp.returns_page(AuditEntrySchema)
     @blp.arguments(AuditFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List changes, the newest first."""
+        """List changes, sign-ins and exports, the newest first."""
         return reads.entries(**filters)

@@ -9,9 +9,13 @@ from flask.views import MethodView
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.features.auth_provider import service
 from school_service.features.auth_provider.schemas import KeySetSchema, TokenRequestSchema, TokenSchema
+from school_service.web.attempted_username import attempted_username
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
 from school_service.web.request_scope import app_state
+
+REALM = "token endpoint"
+"""Where clients' attempts are counted, apart from those of schools' users."""
 
 blp = Blueprint("auth", __name__, url_prefix="/auth", description="The built-in identity provider.")
 
@@ -26,13 +30,14 @@ class Tokens(MethodView):
     @blp.returns(TokenSchema, no_store=True)  # RFC 6749, section 5.1
     def post(self, credentials: dict[str, Any]) -> Any:
         """Issue a token to a machine client by its secret (client credentials)."""
+        attempted_username(REALM, credentials["client_id"])
         return service.issue_token(
             app_state().verifier.key,
             client_id=credentials["client_id"],
             client_secret=credentials["client_secret"],
             audience=credentials["audience"],
             expected_audience=app_state().settings.auth_audience,
-            throttle=LoginThrottle("token endpoint", client_address()),
+            throttle=LoginThrottle(REALM, client_address()),
         )
 
 

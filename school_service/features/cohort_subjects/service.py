@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +13,19 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import Query
 from school_service.core.records import add, get, get_referenced, lock_rows
+from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.service import find_session
 from school_service.features.students.models import Student
 from school_service.features.subjects.models import Subject
 from tenants.clock import now
+
+TAKING = "subject-enrollment"
+"""What the audit log calls it that a student takes an elective; the id is the student's.
+
+That they take the compulsory subjects follows from their enrollment, and from the subject being taught.
+"""
 
 
 def check_cohort_subject_filter(
@@ -42,6 +49,9 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
     cohort = get_referenced(Cohort, cohort_id, "cohort_id", for_update=True)
     subject = get_referenced(Subject, subject_id, "subject_id")
     made = add(CohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=elective))
+    audit_change(
+        "cohort-subject", made.id, new={"cohort": cohort.id, "subject": subject.id, "elective": elective}
+    )
     if not elective:
         # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
         _take(_takers(CohortSubject.id == made.id).with_for_update(read=True, of=Enrollment))
@@ -78,7 +88,8 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
     ]
     if absent:
         raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
-    _take(_takers(CohortSubject.id == subject.id, Enrollment.student_id.in_(present)))
+    taken = _take(_takers(CohortSubject.id == subject.id, Enrollment.student_id.in_(present)))
+    audit_changes(TAKING, [Change(one, None, {"cohort_subject": subject.id}) for one in taken])
     return subject
 
 
@@ -94,6 +105,7 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
     if not subject.elective:
         raise Conflict("This subject is no elective: every student of the cohort takes it.")
     db.session.delete(taken)
+    audit_change(TAKING, student_id, old={"cohort_subject": subject.id})
     return student_id
 
 
@@ -116,6 +128,8 @@ def _takers(*conditions: Any) -> Query:
     )
 
 
-def _take(takers: Query) -> None:
+def _take(takers: Query) -> Sequence[UUID]:
+    """Let students take subjects; answers who did not take theirs before, once for each subject."""
     columns = ["cohort_subject_id", "student_id", "created_at"]
-    db.session.execute(insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing())
+    taking = insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing()
+    return db.session.scalars(taking.returning(SubjectEnrollment.student_id)).all()

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from school_service.core.errors import Invalid
 from school_service.core.records import add, get_referenced
+from school_service.features.audit.service import audit_change
 from school_service.features.contacts.models import Contact
 from school_service.features.users.models import User
 
@@ -16,7 +17,7 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
     Raises Invalid for an unknown or deleted owner.
     """
     _check_owner(owner, "owner", for_update=True)
-    return add(
+    contact = add(
         Contact(
             owner_id=owner,
             email_address=email_address,
@@ -24,6 +25,9 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
             physical_address=physical_address,
         )
     )
+    # Whose it is, and nothing of what it says.
+    audit_change("contact", contact.id, new={"owner": owner})
+    return contact
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:

@@ -14,7 +14,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.records import add, find, get, get_referenced, not_found
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.cohorts.models import Batch
 from school_service.features.contacts.service import create_contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
@@ -25,6 +25,8 @@ from school_service.features.users.service import create_named_user, delete_user
 from tenants.clock import now
 
 ENTITY = "employee"
+FORM_TEACHER = "form-teacher"
+"""What the audit log calls it that an employee is a form teacher; the id is the batch's."""
 
 
 def create_employee(
@@ -74,8 +76,11 @@ def create_employee(
             **particulars,
         )
     )
-    add(BankAccount(employee_id=employee.id, **bank_details))
-    add(NextOfKin(employee_id=employee.id, **next_of_kin))
+    account = add(BankAccount(employee_id=employee.id, **bank_details))
+    relative = add(NextOfKin(employee_id=employee.id, **next_of_kin))
+    # Whose they are, and nothing of what they say.
+    audit_change("bank-account", account.id, new={"employee": employee.id})
+    audit_change("next-of-kin", relative.id, new={"employee": employee.id})
     audit_change(ENTITY, employee.id, new=_audited(employee, user))
     return employee
 
@@ -99,7 +104,7 @@ def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
     employee.deleted_at = now()
     if user.deleted_at is None:
         delete_user(user_id=user.id, principal=principal)
-    db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
+    _end_teaching(FormTeacher.employee_id == employee.id)
     audit_change(ENTITY, employee.id, old=_audited(employee, user))
     return employee.id
 
@@ -116,23 +121,25 @@ def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
         raise Invalid.field("teacher_id", "no such employee")
     if get(User, teacher.user_id, for_share=True).deleted_at is not None:
         raise Invalid.field("teacher_id", "the employee's user account is deleted")
-    db.session.execute(
-        insert(FormTeacher)
-        .values(batch_id=batch.id, employee_id=teacher.id, created_at=now())
-        .on_conflict_do_nothing()
-    )
+    row = insert(FormTeacher).values(batch_id=batch.id, employee_id=teacher.id, created_at=now())
+    made = row.on_conflict_do_nothing().returning(FormTeacher.employee_id)
+    if db.session.execute(made).one_or_none():
+        audit_change(FORM_TEACHER, batch.id, new={"teacher": teacher.id})
 
 
 def remove_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> UUID:
     """Let an employee be a form teacher of a batch no more; raises NotFound where they are none."""
-    removed = db.session.execute(
-        delete(FormTeacher)
-        .where(FormTeacher.batch_id == batch_id, FormTeacher.employee_id == teacher_id)
-        .returning(FormTeacher.employee_id)
-    )
-    if removed.one_or_none() is None:
+    if not _end_teaching(FormTeacher.batch_id == batch_id, FormTeacher.employee_id == teacher_id):
         raise NotFound("The employee is no form teacher of this batch.")
     return teacher_id
+
+
+def _end_teaching(*conditions: Any) -> bool:
+    """Remove form teachers of batches, and tell whether there were any."""
+    columns = (FormTeacher.batch_id, FormTeacher.employee_id)
+    removed = db.session.execute(delete(FormTeacher).where(*conditions).returning(*columns)).all()
+    audit_changes(FORM_TEACHER, [Change(row.batch_id, {"teacher": row.employee_id}, None) for row in removed])
+    return bool(removed)
 
 
 def _audited(employee: Employee, user: User) -> dict[str, str]:

@@ -17,10 +17,16 @@ from sqlalchemy import insert, select, update
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.records import get, get_referenced, lock_rows
+from school_service.features.audit.service import Change, audit_changes
 from school_service.features.cohort_subjects.service import drop_subjects, take_compulsory
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.students.models import ACTIVE, Student
 from tenants.clock import now
+
+ENTITY = "enrollment"
+"""What the audit log calls it that a student is in a cohort; the id is the student's."""
+
+_ENDED = (Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id)
 
 
 def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
@@ -42,7 +48,13 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
         raise Conflict(f"Students are {reason}.", {"students": [reason]})
     starting = [one for one in student_ids if one not in current or current[one].batch_id != batch]
     if starting:
-        _start(cohort, batch, starting, moving=[current[one].id for one in starting if one in current])
+        moving = {one: current[one] for one in starting if one in current}
+        _start(cohort, batch, starting, moving=[enrollment.id for enrollment in moving.values()])
+        before = {
+            one: {"cohort": cohort.id, "batch": enrollment.batch_id} for one, enrollment in moving.items()
+        }
+        after = {"cohort": cohort.id, "batch": batch}
+        audit_changes(ENTITY, [Change(one, before.get(one), after) for one in starting])
     take_compulsory(cohort_id=cohort.id, student_ids=student_ids)
     return student_ids
 
@@ -100,6 +112,10 @@ def _start(cohort: Cohort, batch_id: UUID, student_ids: Iterable[UUID], *, movin
 def _leave(*conditions: Any) -> set[UUID]:
     """End open enrollments and the subjects taken with them; returns whose."""
     ended = _end(now(), *conditions)
+    audit_changes(
+        ENTITY,
+        [Change(row.student_id, {"cohort": row.cohort_id, "batch": row.batch_id}, None) for row in ended],
+    )
     students, cohorts = {row.student_id for row in ended}, {row.cohort_id for row in ended}
     drop_subjects(cohort_ids=cohorts, student_ids=students)
     return students
@@ -107,4 +123,4 @@ def _leave(*conditions: Any) -> set[UUID]:
 
 def _end(moment: datetime, *conditions: Any) -> Sequence[Any]:
     ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=moment)
-    return db.session.execute(ending.returning(Enrollment.student_id, Enrollment.cohort_id)).all()
+    return db.session.execute(ending.returning(*_ENDED)).all()

@@ -19,7 +19,7 @@ from school_service.core.counters import TRAITS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.records import add, get_referenced, insert_rows, unnest_rows
-from school_service.features.audit.service import Change, audit_changes, score_values
+from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.students.sheet_rows import STUDENT_COLUMNS
@@ -59,12 +59,14 @@ def create_definition(*, name: str, metric_type: str) -> MetricDefinition:
         raise Invalid.field("name", "is the name of another column of metric sheets")
     # This locks the counter: nobody else can add the same name meanwhile.
     (position,) = next_numbers(TRAITS[metric_type])
-    for trait in list_traits():
-        if trait.metric_type == metric_type and normalized_name(trait.name) == normalized_name(name):
+    for known in list_traits():
+        if known.metric_type == metric_type and normalized_name(known.name) == normalized_name(name):
             raise Conflict(
-                f"The {metric_type} trait {trait.name} exists already.", {"name": ["already taken"]}
+                f"The {metric_type} trait {known.name} exists already.", {"name": ["already taken"]}
             )
-    return add(MetricDefinition(name=name, metric_type=metric_type, position=position))
+    trait = add(MetricDefinition(name=name, metric_type=metric_type, position=position))
+    audit_change("metric-definition", trait.id, new={"name": name, "metric_type": metric_type})
+    return trait
 
 
 def list_traits() -> Sequence[Any]:

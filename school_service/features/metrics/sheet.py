@@ -14,6 +14,7 @@ from sqlalchemy import Text, and_, cast, or_, select
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
 from school_service.core.records import get
+from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.metrics.models import BEST, METRIC_TYPES, POOREST
@@ -56,6 +57,9 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
         {column.name: row[column.name] for column in STUDENT_COLUMNS} | (row["scores"] or {})
         for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings()
     ]
+    audit_change(
+        EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
+    )
     table = Table(SHEET, _columns(names), rows)
     about = f"{batch.classroom} {batch.name} {batch.session} {found.display_name} {metric_type.lower()}"
     return f"{about}.xlsx", write_workbook([table], _details(batch, found, metric_type))

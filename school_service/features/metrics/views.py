@@ -41,7 +41,7 @@ class Metrics(MethodView):
 class SheetToFillIn(MethodView):
     """The metric sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.METRICS_READ)
+    @blp.requires(Permission.METRICS_READ, audited=True)
     @blp.arguments(MetricSheetSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

@@ -29,6 +29,7 @@ def create_permission(*, section: str, access: str) -> StoredPermission:
     administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
     if administrator is not None:
         add(RolePermission(role_id=administrator.id, permission_id=permission.id))
+        audit_change(ENTITY, administrator.id, old={}, new={"given": str(permission)})
         end_creation_tokens(administrator.id)
     return permission
 

@@ -17,6 +17,7 @@ from school_service.core.read_models import Query
 from school_service.core.records import not_found
 from school_service.features.assessments.models import Assessment
 from school_service.features.assessments.service import find_assessment
+from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Cohort, Enrollment
@@ -63,6 +64,7 @@ def download(*, assessment_id: UUID) -> tuple[str, bytes]:
         .order_by(*BY_NAME)
     )
     rows = [dict(row) for row in db.session.execute(query).mappings()]
+    audit_change(EXPORT, assessment.id, new={"sheet": "scores", "students": len(rows)})
     table = Table(SHEET, _columns(assessment), rows)
     name = assessment.file_name
     if not name.lower().endswith(".xlsx"):

@@ -35,7 +35,7 @@ class Scoresheet(MethodView):
 class SheetToFillIn(MethodView):
     """The score sheet of an assessment, to be filled in."""
 
-    @blp.requires(Permission.ASSESSMENTS_READ, school_required=False)
+    @blp.requires(Permission.ASSESSMENTS_READ, school_required=False, audited=True)
     @blp.returns_file()
     def get(self, id: UUID) -> Any:
         """Download an assessment's score sheet: an Excel workbook with everyone who takes the subject."""

@@ -11,7 +11,10 @@ from sqlalchemy import update
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.records import add, get, get_referenced, lock_table
+from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.sessions.models import AcademicSession, Term
+
+ENTITY = "session"
 
 
 def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> AcademicSession:
@@ -23,7 +26,9 @@ def create_session(*, name: str, start_date: date, end_date: date, current: bool
     lock_table(AcademicSession)  # Which is current concerns them all.
     if current:
         _end_current()
-    return add(AcademicSession(name=name, start_date=start_date, end_date=end_date, current=current))
+    session = add(AcademicSession(name=name, start_date=start_date, end_date=end_date, current=current))
+    audit_change(ENTITY, session.id, new=_audited(session))
+    return session
 
 
 def change_session(*, session_id: UUID, **changes: Any) -> UUID:
@@ -37,9 +42,11 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
     if changes.get("current") and not session.current:
         _end_current()
+    old = _audited(session)
     for name, value in changes.items():
         setattr(session, name, value)
     db.session.flush()
+    audit_member_changes(ENTITY, session.id, old, _audited(session))
     return session.id
 
 
@@ -55,7 +62,9 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:
     Raises Invalid for an unknown session.
     """
     session = get_referenced(AcademicSession, session_id, "session_id")
-    return add(Term(session_id=session.id, term=term, display_name=display_name))
+    made = add(Term(session_id=session.id, term=term, display_name=display_name))
+    audit_change("term", made.id, new={"session": session.id, "term": term, "display_name": display_name})
+    return made
 
 
 def _check_dates(start_date: date, end_date: date) -> None:
@@ -64,4 +73,11 @@ def _check_dates(start_date: date, end_date: date) -> None:
 
 
 def _end_current() -> None:
-    db.session.execute(update(AcademicSession).where(AcademicSession.current).values(current=False))
+    ending = update(AcademicSession).where(AcademicSession.current).values(current=False)
+    for session_id in db.session.scalars(ending.returning(AcademicSession.id)):
+        audit_change(ENTITY, session_id, old={"current": True}, new={"current": False})
+
+
+def _audited(session: AcademicSession) -> dict[str, Any]:
+    """What the audit log says of a session."""
+    return {name: getattr(session, name) for name in ("name", "start_date", "end_date", "current")}

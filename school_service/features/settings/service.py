@@ -11,6 +11,7 @@ from sqlalchemy import Select, exists, select
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.records import add, get, lock_table, remove
+from school_service.core.wording import record_name
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.audit.service import audit_change
 from school_service.features.gradebooks.models import GradebookEntry
@@ -23,7 +24,9 @@ AUDITED = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
 
 def create_named(model: type[NamedSetting], *, name: str) -> NamedSetting:
     """Add a department, employee category or position; a name that another of them has is a conflict."""
-    return add(model(name=name))
+    setting = add(model(name=name))
+    audit_change(_entity_of(model), setting.id, new={"name": name})
+    return setting
 
 
 def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
@@ -31,7 +34,9 @@ def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
 
     One that an employee has, even a deleted one, whose row stays, is a conflict. Raises NotFound.
     """
-    return remove(model, setting_id)
+    setting = get(model, setting_id, for_update=True)
+    audit_change(_entity_of(model), setting.id, old={"name": setting.name})
+    return remove(setting)
 
 
 def create_grade_configuration(
@@ -80,7 +85,7 @@ def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
     if _grades_a_score(band):
         raise Conflict(f"The grade configuration {band} is in use: it is the grade of gradebook entries.")
     audit_change(ENTITY, band.id, old=_audited(band))
-    return remove(GradeConfiguration, band.id)
+    return remove(band)
 
 
 def grade_of(percentage: Decimal) -> GradeConfiguration | None:
@@ -132,6 +137,12 @@ def _check_thresholds(lower: Decimal, upper: Decimal, apart_from: GradeConfigura
             f"The band from {lower} to {upper} {reason}.",
             {"lower_threshold": [reason], "upper_threshold": [reason]},
         )
+
+
+def _entity_of(model: type[NamedSetting]) -> str:
+    """What the audit log calls a department, an employee category or a position."""
+    table: Any = model.__table__
+    return record_name(table).replace(" ", "-")
 
 
 def _audited(band: GradeConfiguration) -> dict[str, Any]:

@@ -11,10 +11,17 @@ from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.records import add, get, get_referenced
+from school_service.features.audit.service import audit_change
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.students.models import GRADUATED, Student
 from school_service.features.users.models import User
+from school_service.features.users.service import AUDITED as AUDITED_OF_USER
+from school_service.features.users.service import ENTITY as USER
 from school_service.features.users.service import create_user
+
+ENTITY = "student"
+AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
+"""What the audit log says of a student and their account. Of other members, that they changed."""
 
 
 def create_student(
@@ -42,7 +49,7 @@ def create_student(
         gender=gender or "",
         password=password,
     )
-    return add(
+    student = add(
         Student(
             number=number,
             user_id=user.id,
@@ -52,6 +59,8 @@ def create_student(
             **guardian_columns(guardian),
         )
     )
+    audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
+    return student
 
 
 def change_student(*, student_id: UUID, **changes: Any) -> UUID:
@@ -70,10 +79,28 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
         changes["gender"] = changes["gender"] or ""
     if "middle_name" in changes:
         changes["middle_name"] = changes["middle_name"] or None
-    for name, value in changes.items():
-        setattr(user if name in _OF_USER else student, name, value)
+    of_user = {name: changes.pop(name) for name in _OF_USER & changes.keys()}
+    _change(user, of_user, USER)
+    _change(student, changes, ENTITY)
     db.session.flush()
     return student.id
+
+
+def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> None:
+    """Change members of a record. The audit log has the values of AUDITED, of other members that they changed."""
+    old = {name: getattr(record, name) for name in changes}
+    changed = {name: value for name, value in changes.items() if value != old[name]}
+    for name, value in changed.items():
+        setattr(record, name, value)
+    if changed:
+        shown = AUDITED & changed.keys()
+        hidden = sorted(changed.keys() - shown)
+        audit_change(
+            entity,
+            record.id,
+            old={name: old[name] for name in shown},
+            new={name: changed[name] for name in shown} | ({"changed": hidden} if hidden else {}),
+        )
 
 
 def check_student_filter(

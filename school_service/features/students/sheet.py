@@ -15,6 +15,7 @@ from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.students.models import ACTIVE, Student
+from school_service.features.students.service import ENTITY as STUDENT
 from school_service.features.students.service import guardian_columns
 from school_service.features.users.models import User
 from school_service.features.users.service import AUDITED, ENTITY
@@ -203,11 +204,19 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames])
         ENTITY,
         [Change(account["id"], None, {name: account[name] for name in AUDITED}) for account in accounts],
     )
+    ids = [uuid4() for _ in students]
+    audit_changes(
+        STUDENT,
+        [
+            Change(one, None, {"user": account["id"], "admission_number": student["admission_number"]})
+            for one, account, student in zip(ids, accounts, students, strict=True)
+        ],
+    )
     db.session.execute(
         insert(Student),
         [
             {
-                "id": uuid4(),
+                "id": student_id,
                 "number": number,
                 "user_id": account["id"],
                 "admission_number": student["admission_number"],
@@ -217,6 +226,6 @@ def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames])
                 **guardian_columns(student.get("guardian")),
                 "created_at": moment,
             }
-            for number, account, student in zip(numbers, accounts, students, strict=True)
+            for student_id, number, account, student in zip(ids, numbers, accounts, students, strict=True)
         ],
     )

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.core.records import add, remove
+from school_service.core.records import add, get, remove
+from school_service.features.audit.service import audit_change
 from school_service.features.subjects.models import Subject
+
+ENTITY = "subject"
 
 
 def create_subject(*, name: str, code: str) -> Subject:
     """Add a subject; a code already taken is a conflict."""
-    return add(Subject(name=name, code=code))
+    subject = add(Subject(name=name, code=code))
+    audit_change(ENTITY, subject.id, new={"name": name, "code": code})
+    return subject
 
 
 def delete_subject(*, subject_id: UUID) -> UUID:
     """Remove a subject; one that is taught is a conflict. Raises NotFound."""
-    return remove(Subject, subject_id)
+    subject = get(Subject, subject_id, for_update=True)
+    audit_change(ENTITY, subject.id, old={"name": subject.name, "code": subject.code})
+    return remove(subject)

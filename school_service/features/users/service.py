@@ -15,7 +15,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound, WrongPassword
 from school_service.core.records import add, find, get, not_found, unknown_reference
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
 from school_service.features.roles.administrators import require_administrator
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
 from school_service.features.roles.service import permissions_of_role
@@ -64,22 +64,26 @@ def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
             return user
 
 
-def sign_in(*, username: str, password: str, throttle: LoginThrottle) -> User:
+def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
     """Find the user with this name and password.
 
-    Does the same work whether or not there is such a user. Raises WrongPassword, TooManyAttempts.
+    Does the same work whether or not there is such a user; both ways to be refused are in the audit log, with the
+    hash of the username, which may be a password that was typed into the wrong field. Raises WrongPassword,
+    TooManyAttempts; what that refuses without looking at the password is not on record there.
     """
     throttle.check(username)
     user = db.session.scalars(
         select(User).where(User.username == username, User.deleted_at.is_(None))
     ).one_or_none()
     if not check_password(user.password_hash if user else None, password) or user is None:
+        audit_refusal(REFUSED_SIGN_IN, user.id if user else None, {"username_hash": username_hash})
         throttle.record_failure(username)
         raise WrongPassword("The username or the password is wrong.")
     throttle.record_success(username)
     if user.session_number == CREATED:
         _begin_sessions(user)
     _renew_hash(user, password)
+    audit_change(SIGN_IN, user.id, new={"username": user.username})
     return user
 
 
@@ -258,6 +262,7 @@ def _confirm(user: User, current_password: str | None, throttle: LoginThrottle) 
         raise Invalid.field("current_password", "is needed to set one's own password")
     throttle.check(user.username)
     if not check_password(user.password_hash, current_password):
+        audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
         throttle.record_failure(user.username)
         raise Invalid.field("current_password", "is wrong")
 

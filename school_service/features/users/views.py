@@ -21,6 +21,7 @@ from school_service.features.users.schemas import (
     UserSchema,
     UserSearchSchema,
 )
+from school_service.web.attempted_username import attempted_username
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
 from school_service.web.request_scope import app_state, current_principal, current_school_id
@@ -69,7 +70,8 @@ class Login(MethodView):
 
         Ten wrong passwords for a username within a minute, and it is refused for a while.
         """
-        return _auth_user(service.sign_in(**credentials, throttle=_throttle()))
+        username_hash = attempted_username(str(current_school_id()), credentials["username"])
+        return _auth_user(service.sign_in(**credentials, throttle=_throttle(), username_hash=username_hash))
 
 
 @blp.route("/users/<uuid:id>")

@@ -56,6 +56,7 @@ def test_an_entry_shows_what_was_changed_by_whom_and_when(api, write):
         "old": {"score": 12.5, "source": "hand"},
         "new": {"score": 13, "source": "hand"},
         "request_id": None,
+        "address": None,
     }
 
 
@@ -177,12 +178,12 @@ def test_the_other_school_has_its_own_log(api, other_api, write):
     assert api.using(token=None).get("/audit").status_code == 401
 
 
-def test_reading_the_log_needs_read_results(make):
-    assert make.caller("read:results").get("/audit").status_code == 200
-    refused = make.caller("write:results", "read:users").get("/audit")
+def test_reading_the_log_needs_a_permission_of_its_own(make):
+    assert make.caller("read:audit").get("/audit").status_code == 200
+    refused = make.caller("read:results", "read:users").get("/audit")
     assert (refused.status_code, refused.get_json()["message"]) == (
         403,
-        "This needs the permission read:results.",
+        "This needs the permission read:audit.",
     )
 
 
@@ -194,13 +195,13 @@ def test_nothing_to_write_is_nothing_written(api, write, messages):
     assert listed(api) == []
 
 
-def test_many_changes_are_written_with_one_statement(api, write, messages):
+def test_many_changes_are_written_with_the_commit(api, write, messages):
     for count in (2, 200):
         old = [None, {"score": 1}] * (count // 2)
         changes = [Change(uuid4(), before, {"score": 2}) for before in old]
         with messages() as sent:
             write("gradebook", *changes)
-        assert len(sent) == 3, sent
+        assert len(sent) == 2, sent
     assert page(api)["total"] == 202
 
 
@@ -243,7 +244,8 @@ def test_each_filter_has_an_index_that_gives_the_order(api, write, condition, in
     write("metric", made())
     with in_transaction(SchoolBinding(api.school)):
         connection = db.session.connection()
-        connection.exec_driver_sql("ANALYZE audit_entries")
+        # The school's role may not ANALYZE: the table is another's. So PostgreSQL knows no more than its size.
+        connection.exec_driver_sql("SET LOCAL enable_sort TO off")
         plan = connection.exec_driver_sql(
             "EXPLAIN SELECT id FROM audit_entries "
             f"{condition.format(id=first.entity_id)} ORDER BY at DESC, id DESC LIMIT 50"

@@ -433,8 +433,8 @@ def test_it_costs_a_fixed_number_of_statements(make, messages, size):
         costs.append(len(sent))
 
     # Begin; the batch, the term, the traits, the cohort and the class list; records to create and to update,
-    # scores, the log; the end.
-    assert costs == [10, 11, 10, 7]
+    # scores; the log and the end.
+    assert costs == [9, 10, 9, 7]
 
 
 def test_uploads_at_once_end_as_one_after_the_other(committing):

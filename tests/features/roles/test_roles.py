@@ -303,7 +303,7 @@ class TestPermissions:
         listed = api.ok(api.get("/permissions"))
 
         assert {named(permission) for permission in listed} == set(Permission)
-        assert len(listed) == 3 * 18
+        assert len(listed) == len(Permission) == 3 * 18 + 1
         assert all(set(permission) == {"id", "section", "access"} for permission in listed)
         order = [(permission["section"], permission["access"]) for permission in listed]
         assert order == sorted(order)
@@ -404,7 +404,7 @@ class TestPermissions:
 
         assert sorted(answers) == [200] + [409] * 9
         [administrator] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
-        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 55
+        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 56
 
 
 class TestTheSchoolHeader:

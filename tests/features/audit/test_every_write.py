@@ -1,0 +1,428 @@
+"""Every operation that writes, and every export, leaves an entry of who did it, from where and in which request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from school_service.features.audit import service
+from tests.client import ApiClient
+from tests.factories import PASSWORD, Factory
+from tests.features.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.scoresheets.sheets import sheet_of, upload
+from tests.features.students.test_import import people
+from tests.features.students.test_import import sheet as students_sheet
+from tests.features.students.test_import import upload as import_students
+from tests.features.test_access_matrix import OPERATIONS
+
+WRITING = {"POST", "PUT", "PATCH", "DELETE"}
+# Its tokens are of no school: there is no log that could have an entry.
+OF_NO_SCHOOL = {("POST", "/auth/oauth/token")}
+
+
+@dataclass
+class Scene:
+    """The school's administrator, who makes what an operation needs, and then does it."""
+
+    api: ApiClient
+    make: Factory
+
+    def user(self):
+        return self.make.user()["user"]["id"]
+
+    def elective(self):
+        """A cohort subject, and a student of the cohort who takes it."""
+        cohort = self.make.cohort()
+        (student,) = self.make.enrolled(cohort)
+        subject = self.make.cohort_subject(cohort, elective=True)
+        self.api.ok(self.api.patch(f"/cohort-subjects/{subject['id']}/students", [student]))
+        return subject["id"], student
+
+    def assessment(self, students=1):
+        """An assessment, the ids of its students, and of their batch."""
+        taught = self.make.taught(students)
+        return self.make.assessment(taught.subject, taught.term), taught.students, taught.cohort["id"]
+
+    def band(self):
+        return self.make.without_grade_bands().grade_band(0, 10)["id"]
+
+    def teacher(self):
+        """A batch, and an employee."""
+        return self.make.cohort()["id"], self.make.employee()["id"]
+
+
+# How to do each operation, and the entities that are on record then.
+Step = tuple[Any, set[str]]
+WRITES: dict[tuple[str, str], Step] = {}
+
+
+def writes(operation, *entities):
+    """Note how an operation is done: the decorated function prepares, and answers what sends the request."""
+
+    def note(prepare):
+        method, path = operation.split(" ")
+        WRITES[method, path] = (prepare, set(entities))
+        return prepare
+
+    return note
+
+
+def posting(path, body, *entities):
+    """Note a POST that needs nothing made before."""
+
+    @writes(f"POST {path}", *entities)
+    def prepare(scene):
+        return lambda: scene.api.post(path, body)
+
+
+posting(
+    "/users",
+    {"username": "n", "first_name": "N", "last_name": "N", "password": "p", "gender": "FEMALE"},
+    "user",
+)
+posting("/permissions", {"section": "canteen", "access": "read"}, "permission", "role")
+posting("/roles", {"name": "Cook", "avatar": 1}, "role")
+posting("/sessions", {"name": "1999/2000", "start_date": "1999-09-08", "end_date": "2000-07-24"}, "session")
+posting("/classrooms", {"name": "JSS 0", "level": "Junior"}, "classroom")
+posting("/templates", {"name": "Latin", "code": "LAT"}, "subject")
+posting("/students", {"first_name": "A", "last_name": "B", "admission_number": "AU/1"}, "student", "user")
+posting("/metric-definitions", {"name": "Whistling", "metric_type": PSYCHOMOTOR}, "metric-definition")
+posting("/departments", {"name": "Latin"}, "department")
+posting("/employee-categories", {"name": "Latin"}, "employee-category")
+posting("/positions", {"name": "Latin"}, "position")
+
+
+@writes("POST /users/login", "sign-in")
+def _(scene):
+    name = scene.make.user()["user"]["username"]
+    return lambda: scene.api.post("/users/login", {"username": name, "password": PASSWORD})
+
+
+@writes("DELETE /users/{id}/delete", "user")
+def _(scene):
+    user = scene.user()
+    return lambda: scene.api.delete(f"/users/{user}/delete")
+
+
+@writes("PUT /users/{id}/restore", "user")
+def _(scene):
+    user = scene.user()
+    scene.api.ok(scene.api.delete(f"/users/{user}/delete"))
+    return lambda: scene.api.put(f"/users/{user}/restore")
+
+
+@writes("PUT /users/{id}/roles", "user")
+def _(scene):
+    user, role = scene.user(), scene.make.role()["id"]
+    return lambda: scene.api.put(f"/users/{user}/roles", {"role": role})
+
+
+@writes("DELETE /users/{id}/roles/{roleId}", "user")
+def _(scene):
+    user, role = scene.user(), scene.make.role()["id"]
+    scene.api.ok(scene.api.put(f"/users/{user}/roles", {"role": role}))
+    return lambda: scene.api.delete(f"/users/{user}/roles/{role}")
+
+
+@writes("DELETE /users/{id}/sessions", "user")
+def _(scene):
+    user = scene.user()
+    return lambda: scene.api.delete(f"/users/{user}/sessions")
+
+
+@writes("PUT /users/{id}/password", "user")
+def _(scene):
+    user = scene.user()
+    return lambda: scene.api.put(f"/users/{user}/password", {"password": "another password"})
+
+
+@writes("PATCH /roles/{id}/permissions", "role")
+def _(scene):
+    role = scene.make.role("read:users")["id"]
+    return lambda: scene.api.patch(f"/roles/{role}/permissions", {"permissionIds": []})
+
+
+@writes("PATCH /sessions/{id}", "session")
+def _(scene):
+    scene.make.session(current=True)
+    session = scene.make.session()["id"]
+    return lambda: scene.api.patch(f"/sessions/{session}", {"current": True})
+
+
+@writes("POST /terms", "term")
+def _(scene):
+    body = {"session_id": scene.make.session()["id"], "term": "FIRST", "display_name": "First"}
+    return lambda: scene.api.post("/terms", body)
+
+
+@writes("DELETE /templates/{id}", "subject")
+def _(scene):
+    subject = scene.make.subject()["id"]
+    return lambda: scene.api.delete(f"/templates/{subject}")
+
+
+@writes("PATCH /students/{id}", "student", "user")
+def _(scene):
+    student = scene.make.student()["id"]
+    changes = {"last_name": "Changed", "dob": "2012-01-31", "status": "WITHDRAWN"}
+    return lambda: scene.api.patch(f"/students/{student}", changes)
+
+
+@writes("POST /students/import-sheet", "student", "user")
+def _(scene):
+    content = students_sheet(*people(3))
+    return lambda: import_students(scene.api, content)
+
+
+@writes("POST /cohorts", "cohort", "batch")
+def _(scene):
+    body = {"classroom": scene.make.classroom()["id"], "session_id": scene.make.session()["id"]}
+    return lambda: scene.api.post("/cohorts", body)
+
+
+@writes("PATCH /cohorts/{id}", "cohort")
+def _(scene):
+    cohort, room = scene.make.cohort(), scene.make.classroom()["id"]
+    body = {"classroom": room, "session_id": cohort["session"]}
+    return lambda: scene.api.patch(f"/cohorts/{cohort['id']}", body)
+
+
+@writes("POST /cohorts/{id}/batches", "batch")
+def _(scene):
+    cohort = scene.make.cohort()["id"]
+    return lambda: scene.api.post(f"/cohorts/{cohort}/batches", {"name": "B"})
+
+
+@writes("POST /cohorts/{id}/enrollment", "enrollment")
+def _(scene):
+    cohort, student = scene.make.cohort()["id"], scene.make.student()["id"]
+    return lambda: scene.api.post(f"/cohorts/{cohort}/enrollment", {"students": [student], "batch": cohort})
+
+
+@writes("PATCH /cohorts/{cohortId}/remove_students", "enrollment")
+def _(scene):
+    cohort = scene.make.cohort()
+    ids = scene.make.enrolled(cohort)
+    return lambda: scene.api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": ids})
+
+
+@writes("POST /cohort-subjects", "cohort-subject")
+def _(scene):
+    body = {
+        "cohort_id": scene.make.cohort()["id"],
+        "subject_id": scene.make.subject()["id"],
+        "elective": False,
+    }
+    return lambda: scene.api.post("/cohort-subjects", body)
+
+
+@writes("PATCH /cohort-subjects/{id}/students", "subject-enrollment")
+def _(scene):
+    cohort = scene.make.cohort()
+    ids, subject = scene.make.enrolled(cohort), scene.make.cohort_subject(cohort, elective=True)["id"]
+    return lambda: scene.api.patch(f"/cohort-subjects/{subject}/students", ids)
+
+
+@writes("DELETE /cohort-subjects/{id}/students/{student_id}", "subject-enrollment")
+def _(scene):
+    subject, student = scene.elective()
+    return lambda: scene.api.delete(f"/cohort-subjects/{subject}/students/{student}")
+
+
+@writes("POST /assessments", "assessment")
+def _(scene):
+    taught = scene.make.taught()
+    body = {
+        "category": "CA1",
+        "subject": taught.subject["id"],
+        "name": "Test",
+        "abbreviation": "T",
+        "due_date": "2025-10-17",
+        "total_points": 20,
+        "term": taught.term["id"],
+        "description": "x",
+        "file_name": "test.xlsx",
+        "include_in_final": True,
+        "publish_scores": False,
+    }
+    return lambda: scene.api.post("/assessments", body)
+
+
+@writes("DELETE /assessments/{id}", "assessment")
+def _(scene):
+    assessment, _, _ = scene.assessment()
+    return lambda: scene.api.delete(f"/assessments/{assessment['id']}")
+
+
+@writes("POST /gradebooks", "gradebook")
+def _(scene):
+    assessment, (student,), batch = scene.assessment()
+    body = {"assessment": assessment["id"], "score": 7, "student": student, "batch": batch}
+    return lambda: scene.api.post("/gradebooks", body)
+
+
+@writes("DELETE /gradebooks/{id}", "gradebook")
+def _(scene):
+    assessment, (student,), batch = scene.assessment()
+    entry = scene.make.entry(assessment, student, batch)["id"]
+    return lambda: scene.api.delete(f"/gradebooks/{entry}")
+
+
+@writes("POST /assessments/{id}/scoresheet", "gradebook")
+def _(scene):
+    assessment, (student,), _ = scene.assessment()
+    number = scene.api.ok(scene.api.get(f"/students/{student}"))["admission_number"]
+    content = sheet_of((number, "A", "B", 7))
+    return lambda: upload(scene.api, assessment, content)
+
+
+@writes("POST /metrics/upload-sheet", "metric")
+def _(scene):
+    seen = Observed(scene.make, 2)
+    content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
+    return lambda: seen.upload(content)
+
+
+@writes("PATCH /teachers/{id}/add_to_batch", "form-teacher")
+def _(scene):
+    batch, teacher = scene.teacher()
+    return lambda: scene.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher})
+
+
+@writes("DELETE /teachers/{id}/teachers/{teacherId}", "form-teacher")
+def _(scene):
+    batch, teacher = scene.teacher()
+    scene.api.ok(scene.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher}))
+    return lambda: scene.api.delete(f"/teachers/{batch}/teachers/{teacher}")
+
+
+@writes("POST /employees", "employee", "user", "contact", "bank-account", "next-of-kin")
+def _(scene):
+    body = scene.make.employee_body()
+    return lambda: scene.api.post("/employees", body)
+
+
+@writes("DELETE /employees/{id}", "employee", "user", "form-teacher")
+def _(scene):
+    batch, teacher = scene.teacher()
+    scene.api.ok(scene.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher}))
+    return lambda: scene.api.delete(f"/employees/{teacher}")
+
+
+def deleting(path, kind):
+    """Note the DELETE of a department, an employee category or a position."""
+
+    @writes(f"DELETE {path}/{{id}}", path[1:-1].replace("categorie", "category"))
+    def prepare(scene):
+        made = getattr(scene.make, kind)()["id"]
+        return lambda: scene.api.delete(f"{path}/{made}")
+
+
+deleting("/departments", "department")
+deleting("/employee-categories", "employee_category")
+deleting("/positions", "position")
+
+
+@writes("POST /grade-configs", "grade-config")
+def _(scene):
+    scene.make.without_grade_bands()
+    body = {"lower_threshold": 0, "upper_threshold": 10, "letter_grade": "A1", "remarks": "x"}
+    return lambda: scene.api.post("/grade-configs", body)
+
+
+@writes("PATCH /grade-configs/{id}", "grade-config")
+def _(scene):
+    band = scene.band()
+    return lambda: scene.api.patch(f"/grade-configs/{band}", {"remarks": "changed"})
+
+
+@writes("DELETE /grade-configs/{id}", "grade-config")
+def _(scene):
+    band = scene.band()
+    return lambda: scene.api.delete(f"/grade-configs/{band}")
+
+
+@writes("POST /graduates", "graduate", "enrollment")
+def _(scene):
+    (student,) = scene.make.enrolled(scene.make.cohort())
+    return lambda: scene.api.post("/graduates", {"student": student})
+
+
+@writes("POST /contacts", "contact")
+def _(scene):
+    contact = {"email_address": "a@example.com", "phone_number": "1", "physical_address": "x"}
+    body = {"owner": scene.user(), **contact}
+    return lambda: scene.api.post("/contacts", body)
+
+
+# Exports read, and are on record too.
+
+
+@writes("GET /assessments/{id}/download-sheet", "export")
+def _(scene):
+    assessment, _, _ = scene.assessment()
+    return lambda: scene.api.get(f"/assessments/{assessment['id']}/download-sheet")
+
+
+@writes("GET /metrics/download-sheet", "export")
+def _(scene):
+    return Observed(scene.make, 2).download
+
+
+def test_none_is_forgotten():
+    operations = {(operation.method, operation.path) for operation in OPERATIONS}
+    writing = {operation for operation in operations if operation[0] in WRITING}
+
+    assert WRITES.keys() <= operations
+    assert writing - OF_NO_SCHOOL == {operation for operation in WRITES if operation[0] in WRITING}
+
+
+def log(api):
+    return api.ok(api.get("/audit", query_string={"pageSize": 1000}))["data"]
+
+
+@pytest.mark.parametrize("operation", WRITES, ids=" ".join)
+def test_it_is_on_record_with_actor_address_and_request(operation, api, other_api, make, place, messages):
+    prepare, entities = WRITES[operation]
+    send = prepare(Scene(api, make))
+    before, elsewhere = {entry["id"] for entry in log(api)}, log(other_api)
+
+    with messages() as sent:
+        answer = send()
+
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    made = [entry for entry in log(api) if entry["id"] not in before]
+    assert {entry["entity"] for entry in made} == entities
+    for entry in made:
+        assert entry["request_id"] == answer.headers["X-Request-ID"]
+        assert (entry["actor"], entry["address"]) == (str(place.admin_id), "127.0.0.1")
+    assert log(other_api) == elsewhere
+    # In the transaction of the change, and without a round trip of its own: in one message with the commit.
+    writing = [index for index, message in enumerate(sent) if "audit_entries" in message]
+    assert writing == [len(sent) - 1], sent
+    assert "RELEASE SAVEPOINT" in sent[-1]
+
+
+@pytest.mark.parametrize("operation", WRITES, ids=" ".join)
+def test_what_fails_leaves_no_entry(operation, api, make, monkeypatch):
+    """The end fails: neither the change nor its entry is there."""
+    send = WRITES[operation][0](Scene(api, make))
+    before = log(api)
+    monkeypatch.setattr(service, "_INSERT", "SELECT no_such_function(%(entries)s)")
+
+    assert send().status_code == 500
+
+    monkeypatch.undo()
+    assert log(api) == before
+    assert send().status_code == 200
+
+
+def test_a_reading_operation_that_is_no_export_runs_read_only(api, make, messages):
+    make.student()
+    with messages() as sent:
+        api.ok(api.get("/students"))
+
+    assert "transaction_read_only TO on" in sent[0]
+    assert not any("audit_entries" in message for message in sent)
