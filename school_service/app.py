@@ -16,7 +16,7 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import ConfigError, Settings
 from school_service.core.database import db
 from school_service.features.assessments.views import blp as assessments
-from school_service.features.audit.service import insertion
+from school_service.features.audit.service import insertion, operator_entry
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
@@ -132,6 +132,7 @@ def tenancy_of(settings: Settings) -> Tenancy:
         distributed=settings.tenant_distributed,
         # Complete, as the features above import each its models.
         models=db.metadata,
+        operator_entry=operator_entry,
         version=__version__,
     )
 

@@ -29,6 +29,7 @@ from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migra
 from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
 from tenants.migrations.new_revision import NOT_COMPARED, NewRevision, generate_revision, slug_of
+from tenants.operator_log import record_operation
 from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
@@ -331,7 +332,11 @@ def progress_bar(length: int, *, hidden: bool = False) -> Iterator[Callable[[int
 
 def _change(tenancy: Tenancy, school_id: UUID, as_json: bool, **values: Any) -> None:
     with tenancy.admin.begin() as connection:
-        show(registry.change_school(connection, school_id, **values).as_record(), as_json)
+        before = registry.lock_school(connection, school_id)
+        school = registry.change_school(connection, school_id, **values)
+        old = {name: getattr(before, name) for name in values}
+        record_operation(connection, tenancy, school_id, "school", old=old, new=values)
+    show(school.as_record(), as_json)
 
 
 @tenants_group.command("suspend")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import URL, Connection, MetaData
 from sqlalchemy.engine import Engine
@@ -35,6 +36,8 @@ class Administrator:
 SeedRows = tuple[str, Sequence[dict[str, Any]]]
 Seed = Callable[[Administrator], Iterable[SeedRows]]
 Reference = Callable[[Connection], None]
+# Of the operator's name, the entity, its id, and the values before and after.
+OperatorEntry = Callable[[str, str, UUID, Mapping[str, Any] | None, Mapping[str, Any] | None], SeedRows]
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class Tenancy:
     reference data that the registry keeps for all schools. `history` is the folder of the schools' migrations.
     `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places
     each school on a server. `models` are the tables of a school as the program's code knows them, which a new
-    migration is drafted from. `version` is that of the program, for the records that outlive it.
+    migration is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
+    `version` is that of the program, for the records that outlive it.
     """
 
     admin_url: URL
@@ -58,6 +62,7 @@ class Tenancy:
     logins: int = field(default=1, kw_only=True)
     distributed: bool = field(default=False, kw_only=True)
     models: MetaData | None = field(default=None, kw_only=True)
+    operator_entry: OperatorEntry | None = field(default=None, kw_only=True)
     version: str = field(default="unknown", kw_only=True)
 
     @cached_property

@@ -25,6 +25,7 @@ from tenants.backups.restore_script import Step, steps
 from tenants.clock import now
 from tenants.connections.engines import execute_script, registry_url
 from tenants.exceptions import SchoolDeleting
+from tenants.operator_log import record_operation
 from tenants.pg_programs import connection_argument, find_program, run_program
 from tenants.progress import Progress, no_progress
 from tenants.registry.schools import School, lock_school, schema_name
@@ -57,6 +58,10 @@ def back_up(
                 manifest = write_archive(file, output, dump.describe)
             with open_archive(file) as written:
                 check_restorable(written)
+        with tenancy.admin.begin() as log:
+            record_operation(
+                log, tenancy, school_id, "backup", new={"file": path.name, "sha256": manifest.sha256}
+            )
     return manifest
 
 

@@ -19,6 +19,7 @@ from tenants.connections.engines import execute_script
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
+from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.create import (
     check_distributed,
@@ -64,7 +65,10 @@ def restore(
                 for step in script:
                     _run_step(connection, step)
             _compare(manifest, connection, schema_name(row["id"]))
-            return _finish(tenancy, connection, row)
+            school = _finish(tenancy, connection, row)
+            of = {"school": manifest.school_id, "created_at": manifest.created_at, "sha256": manifest.sha256}
+            record_operation(connection, tenancy, school.id, "restore", new=of)
+            return school
 
 
 def _refuse_unknown(manifest: Manifest, tenancy: Tenancy) -> None:

@@ -24,6 +24,7 @@ from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool
+from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.ownership import become_owner
 from tenants.registry.schools import School, find_school, lock_school, schools
@@ -120,6 +121,9 @@ def _close(tenancy: Tenancy, school_id: UUID) -> School:
         school = lock_school(connection, school_id)
         if school.deletion is None:
             _set(connection, school_id, deletion="closed")
+            record_operation(
+                connection, tenancy, school_id, "school", old={"deletion": None}, new={"deletion": "closed"}
+            )
         return school
 
 
@@ -129,11 +133,20 @@ def _opened_again_on_failure(tenancy: Tenancy, school_id: UUID) -> Iterator[None
         yield
     except BaseException:
         with tenancy.admin.begin() as connection:
-            connection.execute(
+            opened = connection.execute(
                 update(schools)
                 .where(schools.c.id == school_id, schools.c.deletion == "closed")
                 .values(deletion=None)
             )
+            if opened.rowcount:
+                record_operation(
+                    connection,
+                    tenancy,
+                    school_id,
+                    "school",
+                    old={"deletion": "closed"},
+                    new={"deletion": None},
+                )
         raise
 
 
