@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION
 from tenants.placement import MAX_LOGINS, Placement
+from tenants.tenancy import OWNER_SUFFIX
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -101,6 +102,11 @@ class Settings:
         base = (auth_url or "").rstrip("/")
         issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
         tenant_roles = read.switch("TENANT_ROLES", default=True)
+        if tenant_roles and len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
+            raise ConfigError(
+                f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
+                f"it, more than {MAX_ROLE_NAME_BYTES} bytes."
+            )
         return cls(
             database_url=database_url,
             admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,

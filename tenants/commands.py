@@ -188,7 +188,8 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
     if tenancy.one_login:
         click.echo(
             "Note: the same login provisions and serves. Give DATABASE_URL a login of its own "
-            "(and this one as ADMIN_DATABASE_URL) so that serving has no rights beyond the schools' roles.",
+            "(and this one as ADMIN_DATABASE_URL) so that serving has no rights beyond the schools' roles, "
+            "and the audit log can't be changed.",
             err=True,
         )
 
@@ -251,7 +252,7 @@ def show_(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 @as_json
 @with_tenancy
 def status(tenancy: Tenancy, as_json: bool) -> None:
-    """Show the revision of each school, who is behind, and whose migration failed, and why."""
+    """Show the revision of each school, who is behind, whose migration failed, and why, and whose owner is old."""
     with tenancy.admin.connect() as connection:
         states = list_migration_states(connection, tenancy)
     show_table(
@@ -264,6 +265,12 @@ def status(tenancy: Tenancy, as_json: bool) -> None:
         failed = sum(school.state == "failed" for school in states)
         newest = head(tenancy.history)
         click.echo(f"{len(states)} schools, newest revision {newest}, {behind} behind ({failed} failed).")
+        old = sum(school.old_owner for school in states)
+        if old:
+            click.echo(
+                f"Note: requests can become the owner of the tables of {old} schools, so that their audit logs can be "
+                "changed. Run: school-service tenants migrate"
+            )
         advice = tenancy.placement.advice(len(states)) if tenancy.roles else None
         if advice:
             click.echo(f"Note: {advice}.")

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.program
 
 # What the database does for one school, seen from outside.
 WAITING = text(
-    "SELECT pid FROM pg_locks"
-    " WHERE NOT granted AND relation = CAST(:log AS regclass) AND mode = 'RowExclusiveLock'"
-    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    " AND query LIKE 'UPDATE gradebook_entries%'"
 )
 GONE = text("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = :pid")
 
@@ -28,7 +27,8 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
     committing.enrolled(taught.cohort, *students)
     assessment = committing.assessment(taught.subject, taught.term)
     content = sheet_of(*((student["admission_number"], None, None, 7) for student in students))
-    log = f"school_{committing.api.school.hex}.audit_entries"
+    committing.entry(assessment, students[0]["id"], taught.cohort["id"], score=1)
+    entries = f"school_{committing.api.school.hex}.gradebook_entries"
 
     with (
         serving(cwd=tmp_path, settings=environment(settings)) as service,
@@ -36,23 +36,23 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
         tenancy.admin.connect() as watching,
     ):
         with tenancy.admin.begin() as locking:
-            # The scores are written before the audit log, where the upload now has to wait.
-            locking.execute(text(f"LOCK TABLE {log} IN SHARE MODE"))
+            # New scores are written before the one that changes, where the upload now has to wait.
+            locking.execute(text(f"SELECT FROM {entries} FOR UPDATE"))
             answer = threads.submit(send, service, assessment, content, committing.api)
 
             def blocked():
                 assert not answer.done(), answer.result()
-                return seen(watching, WAITING, log=log)
+                return seen(watching, WAITING)
 
-            pid = wait_for(blocked, "the upload at the audit log")
+            pid = wait_for(blocked, "the upload at the score that changes")
             service.process.kill()
             service.process.wait()
         wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
         assert answer.result() is None
 
-    assert committing.api.ok(committing.api.get("/gradebooks"))["total"] == 0
-    assert committing.api.ok(committing.api.get("/audit", query_string={"entity": "gradebook"}))["total"] == 0
-    assert counts(upload(committing.api, assessment, content)) == (5, 5, 0, 0, 0)
+    assert committing.api.ok(committing.api.get("/gradebooks"))["total"] == 1
+    assert committing.api.ok(committing.api.get("/audit", query_string={"entity": "gradebook"}))["total"] == 1
+    assert counts(upload(committing.api, assessment, content)) == (5, 4, 1, 0, 0)
     assert set(map(tuple, scores(committing.api, taught.subject).values())) == {(7,)}
 
 

@@ -301,7 +301,7 @@ def test_a_backup_of_an_older_revision_is_brought_to_the_newest(tenancy, later, 
     owners = execute(
         later.admin_url, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = %s", (copy.schema,)
     )
-    assert owners == [(copy.schema,)]
+    assert owners == [(later.owner,)]
 
 
 def test_a_backup_of_a_newer_revision_is_refused(tenancy, later, file):

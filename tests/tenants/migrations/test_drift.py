@@ -74,7 +74,7 @@ def test_a_created_school_is_what_the_baseline_says(tenancy, connection, from_ba
     owners = text(
         "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = to_regnamespace(:name)"
     )
-    assert connection.execute(owners, {"name": school.schema}).scalars().all() == [school.schema]
+    assert connection.execute(owners, {"name": school.schema}).scalars().all() == [tenancy.owner]
 
 
 def test_a_schools_schema_keeps_the_rules(connection, fill):
