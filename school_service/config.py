@@ -14,7 +14,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION
-from tenants.placement import MAX_LOGINS, Placement
+from tenants.placement import MAX_LOGINS
 from tenants.tenancy import OWNER_SUFFIX
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -102,6 +102,7 @@ class Settings:
         base = (auth_url or "").rstrip("/")
         issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
         tenant_roles = read.switch("TENANT_ROLES", default=True)
+        # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
         if tenant_roles and len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
             raise ConfigError(
                 f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
@@ -121,7 +122,7 @@ class Settings:
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             tenant_roles=tenant_roles,
             tenant_distributed=read.distributed(tenant_roles),
-            serving_logins=read.serving_logins(tenant_roles, database_url),
+            serving_logins=read.serving_logins(tenant_roles),
             pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
             schools_per_connection=read.integer(
                 "SCHOOLS_PER_CONNECTION", default=SCHOOLS_PER_CONNECTION, least=1, most=100_000
@@ -221,17 +222,11 @@ class _Reader:
             )
         return True
 
-    def serving_logins(self, tenant_roles: bool, database_url: URL) -> int:
+    def serving_logins(self, tenant_roles: bool) -> int:
         logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS)
         if logins > 1 and not tenant_roles:
             raise ConfigError(
                 "SERVING_LOGINS divides the memberships in the schools' roles: with TENANT_ROLES off it must be 1."
-            )
-        longest = max(Placement(str(database_url.username), logins).all_logins, key=len)
-        if logins > 1 and len(longest.encode()) > MAX_ROLE_NAME_BYTES:
-            raise ConfigError(
-                f"DATABASE_URL names a user too long for SERVING_LOGINS: with a number behind it, more than "
-                f"{MAX_ROLE_NAME_BYTES} bytes."
             )
         return logins
 

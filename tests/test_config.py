@@ -370,10 +370,16 @@ def test_several_logins_need_roles_and_a_name_that_bears_a_number():
     assert "must be 1" in refusal(SERVING_LOGINS="2", TENANT_ROLES="off")
     assert load(SERVING_LOGINS="1", TENANT_ROLES="off").serving_logins == 1
 
-    longest, longer = ("é" * 30, "é" * 31)
-    assert load(SERVING_LOGINS="2", DATABASE_URL=f"postgresql://{longest}@db/schools").serving_logins == 2
-    assert "63 bytes" in refusal(SERVING_LOGINS="2", DATABASE_URL=f"postgresql://{longer}@db/schools")
-    assert load(DATABASE_URL=f"postgresql://{longer}@db/schools").serving_logins == 1
+    longest = f"postgresql://{'x' * 57}@db/schools"
+    assert load(SERVING_LOGINS="2", DATABASE_URL=longest).serving_logins == 2
+
+
+def test_a_login_leaves_room_for_the_name_of_the_tables_owner():
+    address = "postgresql://{}@db.example.com/schools".format
+    assert load(DATABASE_URL=address("x" * 57)).tenant_roles
+    assert load(DATABASE_URL=address("x" * 63), TENANT_ROLES="off").tenant_roles is False
+    assert "more than 63 bytes" in refusal(DATABASE_URL=address("x" * 58))
+    assert "more than 63 bytes" in refusal(DATABASE_URL=address("%C3%A9" * 29))
 
 
 def test_a_level_of_logs_is_one_that_there_is():

@@ -52,6 +52,11 @@ def contents(tenancy, school):
         return table_checksums(connection, school.schema)
 
 
+def without_log(tables):
+    """Leave the audit log out: backing up and restoring add to it, after what they copy was compared."""
+    return {name: checksum for name, checksum in tables.items() if name != "audit_entries"}
+
+
 def catalogue(tenancy, school):
     """Read what a school's schema holds.
 
@@ -101,7 +106,9 @@ def test_a_restored_school_holds_the_same(tenancy, school, file):
 
     copy = restore(tenancy, file, school_id=uuid4(), name="The copy")
 
-    assert contents(tenancy, copy) == contents(tenancy, school) == manifest.tables
+    copied, original = contents(tenancy, copy), contents(tenancy, school)
+    assert without_log(copied) == without_log(original) == without_log(manifest.tables)
+    assert (copied["audit_entries"].rows, manifest.tables["audit_entries"].rows) == (1, 0)
     assert drift(catalogue(tenancy, copy), catalogue(tenancy, school)) == []
     with tenancy.admin.connect() as connection:
         original = find_school(connection, school.id)
@@ -144,13 +151,14 @@ def test_whatever_texts_hold_stays_as_it_is(tenancy, school, file):
     copy = restore(tenancy, file, school_id=uuid4())
 
     names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms')
-    entries = execute(tenancy.admin_url, f'SELECT new, old FROM "{copy.schema}".audit_entries')
+    log = f'"{copy.schema}".audit_entries'
+    entries = execute(tenancy.admin_url, f"SELECT new, old FROM {log} WHERE entity = 'gradebook'")
     assert sorted(name for (name,) in names) == sorted(awkward)
     assert sorted(json.dumps(new, sort_keys=True) for new, _ in entries) == sorted(
         json.dumps(record, sort_keys=True) for record in audited
     )
     assert {old for _, old in entries} == {None}
-    assert contents(tenancy, copy) == contents(tenancy, school)
+    assert without_log(contents(tenancy, copy)) == without_log(contents(tenancy, school))
 
 
 def test_null_and_the_empty_text_differ_in_a_checksum_and_the_order_of_rows_does_not(tenancy, school):
@@ -249,7 +257,7 @@ def test_a_school_moves_to_every_kind_of_installation(
 
     # And back.
     assert restore(tenancy, file) == school
-    assert contents(tenancy, school) == before
+    assert without_log(contents(tenancy, school)) == without_log(before)
 
 
 def test_the_servers_time_zone_does_not_matter(server, tenancy, school, file):
@@ -504,7 +512,7 @@ def test_a_backup_waits_for_a_migration_and_is_of_one_revision(tenancy, school, 
 
     copy = restore(tenancy, file, school_id=uuid4())
     assert "column classrooms.motto" in catalogue(tenancy, copy)
-    assert contents(tenancy, copy) == manifest.tables
+    assert without_log(contents(tenancy, copy)) == without_log(manifest.tables)
 
 
 # The file.

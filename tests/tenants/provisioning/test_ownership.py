@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from tests.tenants.installations import (
     working,
 )
 from tests.tenants.migrations.upgrades import locked
+from tests.tenants.test_operator_log import invoke
 
 INSERT = (
     "INSERT INTO {schema}.audit_entries (id, at, actor, actor_name, action, entity, entity_id) "
@@ -269,6 +271,22 @@ def test_a_school_of_old_ownership_serves_and_is_told(old):
     assert write_and_read(tenancy, first) == 1
     assert state_of(tenancy, first) == ("behind", True)
     assert state_of(tenancy, second) == ("current", False)
+
+
+def test_status_counts_it(old):
+    tenancy, _, _ = old
+
+    said = invoke(tenancy, "status")
+    assert "2 schools" in said.output
+    assert "owner of the tables of 1 schools" in said.output
+    listed = json.loads(invoke(tenancy, "status", "--json").output)
+    assert sorted((school["state"], school["old_owner"]) for school in listed) == [
+        ("behind", True),
+        ("current", False),
+    ]
+
+    migrate_schools(tenancy)
+    assert "Note" not in invoke(tenancy, "status").output
 
 
 def test_migrating_moves_it_and_leaves_it_as_one_that_is_new(old):
