@@ -134,6 +134,7 @@ def tenancy_of(settings: Settings) -> Tenancy:
         models=db.metadata,
         operator_entry=operator_entry,
         version=__version__,
+        backup_recipients=settings.backup_recipients,
     )
 
 

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from tenants.backups.encryption import parse_recipient
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION
 from tenants.placement import MAX_LOGINS
 from tenants.tenancy import OWNER_SUFFIX
@@ -56,6 +57,8 @@ class Settings:
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
                         X-Forwarded-For is believed; default: none
+    `backup_recipients` BACKUP_RECIPIENT: public keys of age (age1…), separated by commas, to which every backup
+                        is encrypted; default: none
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
@@ -79,6 +82,7 @@ class Settings:
     schools_per_connection: int
     max_upload_bytes: int
     trusted_proxies: Networks
+    backup_recipients: tuple[str, ...]
     rate_limit_storage: str = field(repr=False)
     docs: bool
     log_level: str
@@ -129,6 +133,7 @@ class Settings:
             ),
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
+            backup_recipients=read.recipients("BACKUP_RECIPIENT"),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
@@ -190,6 +195,18 @@ class _Reader:
             raise ConfigError(
                 f"{name} must be addresses or networks separated by commas, such as 10.0.0.0/8, not {value!r}."
             ) from None
+
+    def recipients(self, name: str) -> tuple[str, ...]:
+        # No message repeats a key: it could be a private one.
+        keys = tuple(key.strip() for key in (self.text(name) or "").split(",") if key.strip())
+        for key in keys:
+            try:
+                parse_recipient(key)
+            except ValueError as error:
+                raise ConfigError(
+                    f"{name} must be public keys of age separated by commas; one of them is wrong: {error}."
+                ) from None
+        return keys
 
     def switch(self, name: str, *, default: bool) -> bool:
         value = (self.text(name) or ("on" if default else "off")).lower()

@@ -50,7 +50,8 @@ class Tenancy:
     `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places
     each school on a server. `models` are the tables of a school as the program's code knows them, which a new
     migration is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
-    `version` is that of the program, for the records that outlive it.
+    `version` is that of the program, for the records that outlive it. `backup_recipients` are the public keys to which
+    every backup is encrypted; none: backups are not encrypted.
     """
 
     admin_url: URL
@@ -64,6 +65,7 @@ class Tenancy:
     models: MetaData | None = field(default=None, kw_only=True)
     operator_entry: OperatorEntry | None = field(default=None, kw_only=True)
     version: str = field(default="unknown", kw_only=True)
+    backup_recipients: tuple[str, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def admin(self) -> Engine:

@@ -1,8 +1,11 @@
 """One school in one file, and back.
 
-`backup`          writing a school into a file, as of one moment
-`restore`         a school from its file, here or elsewhere
-`archive`         the file: a zip of a dump and its manifest
-`restore_script`  the statements of a dump: judged, and put into another schema
-`checksums`       rows and checksum of each table
+`backup`           writing a school into a file, as of one moment
+`backup_all`       writing every school, again and again, and removing older files
+`restore`          a school from its file, here or elsewhere
+`archive`          the file: a zip of a dump and its manifest
+`encryption`       files that only the owner of a key can read
+`table_rows`       the rows of a dump, and nothing else of it
+`revision_tables`  the tables of a school's schema at a revision
+`checksums`        rows and checksum of each table
 """

@@ -3,7 +3,9 @@
     school.dump     pg_dump's custom format, which compresses its own data
     manifest.json   what the dump holds, of which school, and the dump's SHA-256
 
-Common tools open it: `unzip -p FILE school.dump | pg_restore --list`.
+Common tools open it: `unzip -p FILE school.dump | pg_restore --list`. Where it is encrypted, each member is by itself,
+in the format of age, and bears `.age` at the end of its name:
+`unzip -p FILE school.dump.age | age --decrypt --identity KEYFILE | pg_restore --list`.
 """
 
 from __future__ import annotations
@@ -13,21 +15,24 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
 
 from tenants.atomic_file import atomic_file
 from tenants.backups.checksums import TableChecksum
+from tenants.backups.encryption import Identity, Readable, Recipient, decrypt, encrypt
 from tenants.exceptions import BackupRefused
 
 FORMAT = 1
 DUMP, MANIFEST = "school.dump", "manifest.json"
+ENCRYPTED = ".age"
 # What of the registry's row belongs to the school, wherever it is.
 DETAILS = ("name", "status", "address", "phone_number", "email_address", "motto", "logo_url", "created_at")
 _MAX_MANIFEST_BYTES = 16 << 20
@@ -156,65 +161,128 @@ def refuse_existing(path: Path, *, replace: bool) -> None:
         raise BackupRefused(f"{path} exists already. Name another file, or add --force.")
 
 
-def write_archive(file: IO[bytes], dump: IO[bytes], describe: Callable[[int, str], Manifest]) -> Manifest:
-    """Write a backup from a dump that is being made; `describe` gets the dump's size in bytes and SHA-256."""
-    digest, size = hashlib.sha256(), 0
+def write_archive(
+    file: IO[bytes],
+    dump: IO[bytes],
+    describe: Callable[[int, str], Manifest],
+    recipients: Sequence[Recipient] = (),
+) -> Manifest:
+    """Write a backup from a dump that is being made; `describe` gets the dump's size in bytes and SHA-256.
+
+    It is encrypted to the recipients, if there are any.
+    """
+    measured = _Measured(dump)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        with archive.open(DUMP, "w", force_zip64=True) as member:
-            while chunk := dump.read(_CHUNK):
-                digest.update(chunk)
-                size += len(chunk)
-                member.write(chunk)
-        manifest = describe(size, digest.hexdigest())
-        archive.writestr(MANIFEST, manifest.to_json())
+        _write_member(archive, DUMP, measured, recipients)
+        manifest = describe(measured.size, measured.sha256)
+        _write_member(archive, MANIFEST, BytesIO(manifest.to_json().encode()), recipients)
     return manifest
+
+
+def _write_member(
+    archive: zipfile.ZipFile, name: str, source: Readable, recipients: Sequence[Recipient]
+) -> None:
+    with archive.open(name + ENCRYPTED * bool(recipients), "w", force_zip64=name == DUMP) as member:
+        if recipients:
+            encrypt(source, member.write, recipients)
+            return
+        while chunk := source.read(_CHUNK):
+            member.write(chunk)
+
+
+class _Measured:
+    """A file that is being read, or written, and how much of it was: its size in bytes, and its SHA-256."""
+
+    def __init__(self, file: Readable | None = None) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def read(self, size: int = -1, /) -> bytes:
+        assert self._file is not None  # noqa: S101 -- for mypy
+        chunk = self._file.read(size)
+        self.write(chunk)
+        return chunk
+
+    def write(self, chunk: bytes) -> None:
+        self._digest.update(chunk)
+        self.size += len(chunk)
 
 
 class Archive:
     """A backup that has been opened, and found whole."""
 
-    def __init__(self, zipped: zipfile.ZipFile) -> None:
-        self._zipped = zipped
+    def __init__(self, zipped: zipfile.ZipFile, identities: Sequence[Identity]) -> None:
+        self._zipped, self._identities = zipped, identities
+        self._suffix = self._find_suffix()
         self.manifest = self._read_manifest()
         self._check_dump()
 
     def write_dump(self, to: IO[bytes], advance: Callable[[int], None] = lambda _bytes: None) -> None:
         """Write the dump somewhere; `advance` is called with the bytes of each chunk."""
-        for chunk in self._dump():
+
+        def write(chunk: bytes) -> None:
             to.write(chunk)
             advance(len(chunk))
 
+        self._read(DUMP, write)
+
+    def _find_suffix(self) -> str:
+        """Tell what the members' names end in: nothing, or that they are encrypted."""
+        names = sorted(self._zipped.namelist())
+        for suffix in ("", ENCRYPTED):
+            if not {DUMP + suffix, MANIFEST + suffix} <= set(names):
+                continue
+            if len(names) > 2:
+                raise BackupRefused("The file is no backup of a school: it has members that no backup has.")
+            if suffix and not self._identities:
+                raise BackupRefused(
+                    "The backup is encrypted: name the file of its private key with --identity."
+                )
+            if self._identities and not suffix:
+                raise BackupRefused(
+                    "The backup is not encrypted: leave out --identity, if that is as it should be."
+                )
+            return suffix
+        raise BackupRefused("The file is no backup of a school: it has no manifest.")
+
     def _read_manifest(self) -> Manifest:
-        names = set(self._zipped.namelist())
-        if not {DUMP, MANIFEST} <= names:
-            raise BackupRefused("The file is no backup of a school: it has no manifest.")
-        member = self._zipped.getinfo(MANIFEST)
-        if member.file_size > _MAX_MANIFEST_BYTES:
+        if self._zipped.getinfo(MANIFEST + self._suffix).file_size > _MAX_MANIFEST_BYTES:
             raise BackupRefused("The backup's manifest is not what it should be: it is too long.")
-        return Manifest.from_json(self._zipped.read(member))
+        text = BytesIO()
+        self._read(MANIFEST, text.write)
+        return Manifest.from_json(text.getvalue())
 
     def _check_dump(self) -> None:
-        digest, size = hashlib.sha256(), 0
-        for chunk in self._dump():
-            digest.update(chunk)
-            size += len(chunk)
-        if (size, digest.hexdigest()) != (self.manifest.size, self.manifest.sha256):
+        found = _Measured()
+        self._read(DUMP, found.write)
+        if (found.size, found.sha256) != (self.manifest.size, self.manifest.sha256):
             raise BackupRefused("The backup is damaged: its dump is not the one that was written.")
 
-    def _dump(self) -> Iterator[bytes]:
-        with self._zipped.open(DUMP) as member:
+    def _read(self, name: str, write: Callable[[bytes], object]) -> None:
+        with self._zipped.open(name + self._suffix) as member:
+            if self._suffix:
+                decrypt(member, write, self._identities)
+                return
             while chunk := member.read(_CHUNK):
-                yield chunk
+                write(chunk)
 
 
 @contextmanager
-def open_archive(file: Path | IO[bytes]) -> Iterator[Archive]:
-    """Open a backup, and see that it is whole; raises BackupRefused where it is none, cut, damaged or newer."""
+def open_archive(file: Path | IO[bytes], identities: Sequence[Identity] = ()) -> Iterator[Archive]:
+    """Open a backup, and see that it is whole; raises BackupRefused where it is none, cut, damaged or newer.
+
+    `identities` are the keys of one that is encrypted: none, or others, and it is refused too.
+    """
     with _undamaged(), readable_errors("read"):
         zipped = zipfile.ZipFile(file)
     with zipped:
         with _undamaged(), readable_errors("read"):
-            archive = Archive(zipped)
+            archive = Archive(zipped, identities)
         yield archive
 
 

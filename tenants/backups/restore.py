@@ -1,7 +1,13 @@
-"""Restoring a school from its backup: here or elsewhere, under its own id or beside the original."""
+"""Restoring a school from its backup: here or elsewhere, under its own id or beside the original.
+
+The schema is built by our own migrations. From the file come rows alone (`table_rows`), which are copied in the name
+of the school's role.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +18,15 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from tenants.backups.archive import DETAILS, Manifest, open_archive
-from tenants.backups.backup import script_of
+from tenants.backups.backup import rows_of
 from tenants.backups.checksums import differences, table_checksums
-from tenants.backups.restore_script import Step
-from tenants.connections.engines import execute_script
+from tenants.backups.encryption import Identity
+from tenants.backups.revision_tables import refuse_unknown, table_columns, table_statements
+from tenants.backups.table_rows import TableRows
+from tenants.connections.engines import execute_script, quote_identifier
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
-from tenants.migrations.migration_sql import head, revisions, upgrade_statements
+from tenants.migrations.migration_sql import head, upgrade_statements
 from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.create import (
@@ -30,10 +38,18 @@ from tenants.provisioning.create import (
 from tenants.registry.schools import School, change_school, find_school, schema_name
 from tenants.tenancy import Tenancy
 
-# What the dump's statements and rows are written in, whatever this connection's own settings are.
+# What the dump's rows are written in, whatever this connection's own settings are.
 _SETTINGS = (
     "SET LOCAL client_encoding TO 'UTF8'; SET LOCAL standard_conforming_strings TO on; "
     "SET LOCAL client_min_messages TO warning; SET LOCAL datestyle TO 'ISO'; SET LOCAL intervalstyle TO 'postgres'"
+)
+_FOREIGN_KEYS = text(
+    """
+    SELECT c.relname, k.conname, pg_get_constraintdef(k.oid)
+    FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+    WHERE c.relnamespace = to_regnamespace(:schema) AND k.contype = 'f'
+    ORDER BY c.relname, k.conname
+    """
 )
 
 
@@ -43,40 +59,42 @@ def restore(
     *,
     school_id: UUID | None = None,
     name: str | None = None,
+    identities: Sequence[Identity] = (),
     progress: Progress = no_progress,
 ) -> School:
     """Restore a school from its backup, under its own id and name unless others are given.
 
-    All of it happens in one transaction, which ends by comparing every table with the manifest: whatever fails or is
-    killed on the way leaves nothing. A backup of an older revision is brought to the newest in the same transaction.
-    Raises BackupRefused where the file is no backup, damaged, newer than this program, or holds what no school
-    needs; AlreadyExists where the id is taken; NotInstalled; ProgramMissing, ProgramFailed.
+    All of it happens in one transaction, which compares every table with the manifest: whatever fails or is killed
+    on the way leaves nothing. A backup of an older revision is brought to the newest in the same transaction.
+    `identities` are the private keys for one that is encrypted.
+
+    Raises BackupRefused where the file is no backup, damaged, encrypted to another key, newer than this program, or
+    holds what the school's revision has no place for; AlreadyExists where the id is taken; NotInstalled;
+    ProgramMissing, ProgramFailed.
     """
-    with open_archive(path) as archive:
+    with open_archive(path, identities) as archive:
         manifest = archive.manifest
-        _refuse_unknown(manifest, tenancy)
+        refuse_unknown(manifest.revision, tenancy.history)
         row = _row(manifest, school_id, name)
+        schema = schema_name(row["id"])
         with tenancy.admin.begin() as connection:
-            _create_schema(tenancy, connection, row)
+            owner = _create_schema(tenancy, connection, row)
+            tables = table_columns(connection, schema)
             with (
+                _empty_tables(connection, schema, list(tables)),
                 progress(manifest.size) as advance,
-                script_of(archive, schema=schema_name(row["id"]), advance=advance) as script,
+                rows_of(archive, tables, advance=advance) as found,
             ):
-                for step in script:
-                    _run_step(connection, step)
-            _compare(manifest, connection, schema_name(row["id"]))
+                if tenancy.roles:
+                    _switch_role(connection, schema)
+                for table in found:
+                    _run(connection, table.copy_statement(schema), table)
+                _switch_role(connection, owner)
+            _compare(manifest, connection, schema)
             school = _finish(tenancy, connection, row)
             of = {"school": manifest.school_id, "created_at": manifest.created_at, "sha256": manifest.sha256}
             record_operation(connection, tenancy, school.id, "restore", new=of)
             return school
-
-
-def _refuse_unknown(manifest: Manifest, tenancy: Tenancy) -> None:
-    if manifest.revision not in revisions(tenancy.history):
-        raise BackupRefused(
-            f"The backup is of a school at revision {manifest.revision}, which this program does not know "
-            f"(its newest is {head(tenancy.history)}): restore it with a newer program."
-        )
 
 
 def _row(manifest: Manifest, school_id: UUID | None, name: str | None) -> dict[str, Any]:
@@ -91,7 +109,8 @@ def _row(manifest: Manifest, school_id: UUID | None, name: str | None) -> dict[s
     }
 
 
-def _create_schema(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> None:
+def _create_schema(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> str:
+    """Make the school's row, role and schema, and its tables at its revision; answer the role that owns them."""
     if tenancy.distributed:
         check_distributed(connection)
     try:
@@ -103,20 +122,48 @@ def _create_schema(tenancy: Tenancy, connection: Connection, row: dict[str, Any]
         if isinstance(refused, AlreadyExists):
             refused = AlreadyExists(f"{refused} Give another id with --id to restore beside it.")
         raise refused from None
+    owner: str = connection.execute(text("SELECT current_setting('role')")).scalar_one()
+    statements = table_statements(row["revision"], tenancy.history)
+    # The school's role needs its grants for the rows to come.
+    execute_script(connection, ";\n".join([*statements, *grant_statements(tenancy, row["id"])]))
+    _switch_role(connection, owner)
+    return owner
 
 
-def _run_step(connection: Connection, step: Step) -> None:
-    """Run a statement of the dump; raises BackupRefused where PostgreSQL does not take it."""
+def _switch_role(connection: Connection, role: str) -> None:
+    connection.execute(text("SELECT set_config('role', :role, true)"), {"role": role})
+
+
+@contextmanager
+def _empty_tables(connection: Connection, schema: str, tables: Sequence[str]) -> Iterator[None]:
+    """Take out the rows that the migrations insert, and the foreign keys until the block has ended.
+
+    The dump has the tables in an order of its own, and they refer to each other.
+    """
+    names = [f"{quote_identifier(schema)}.{quote_identifier(table)}" for table in tables]
+    keys = [
+        (f"ALTER TABLE {quote_identifier(schema)}.{quote_identifier(table)}", quote_identifier(key), meaning)
+        for table, key, meaning in connection.execute(_FOREIGN_KEYS, {"schema": schema})
+    ]
+    statements = [f"{alter} DROP CONSTRAINT {key}" for alter, key, _ in keys]
+    execute_script(connection, ";\n".join([*statements, f"TRUNCATE {', '.join(names)}"]))
+    yield
+    for alter, key, meaning in keys:
+        _run(connection, f"{alter} ADD CONSTRAINT {key} {meaning}")
+
+
+def _run(connection: Connection, sql: str, rows: TableRows | None = None) -> None:
+    """Run a statement that the rows of the backup may break; raises BackupRefused where they do."""
     driver: Any = connection.connection.dbapi_connection
     with driver.cursor() as cursor:
         try:
-            if step.rows is None:
-                cursor.execute(step.sql)
+            if rows is None:
+                cursor.execute(sql)
             else:
-                cursor.copy_expert(step.sql, step.rows)
+                cursor.copy_expert(sql, rows.rows)
         except psycopg2.Error as error:
-            if step.rows is not None and step.rows.error is not None:
-                raise step.rows.error from None
+            if rows is not None and rows.rows.error is not None:
+                raise rows.rows.error from None
             raise BackupRefused(f"The backup can't be restored here: {first_line(error)}") from None
 
 
@@ -138,6 +185,7 @@ def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> Sc
         connection.execute(
             text("SELECT citus_schema_distribute(:schema)"), {"schema": schema_name(row["id"])}
         )
+    # Once more: the migrations may have made tables.
     last = grant_statements(tenancy, row["id"])
     if last:
         execute_script(connection, ";\n".join(last))

@@ -8,6 +8,7 @@ import re
 import zipfile
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg2
@@ -323,6 +324,33 @@ def test_a_backup_of_a_newer_revision_is_refused(tenancy, later, file):
     delete_school(later, newer.id, backup_folder=None)
 
 
+FORMAT_1 = Path(__file__).with_name("format1.zip")
+
+
+def test_a_backup_made_by_the_first_release_is_restored(tenancy):
+    """Made with PostgreSQL 16, at the revision t0003."""
+    manifest = manifest_of(FORMAT_1)
+    copy = restore(tenancy, FORMAT_1, school_id=uuid4())
+
+    found = contents(tenancy, copy)
+    assert (manifest["format"], manifest["revision"], copy.revision) == (1, "t0003", head())
+    assert (copy.name, copy.motto) == ("Queen's College, Yaba", "Pass on\nthe \\torch")
+    assert {name: found[name].rows for name in manifest["tables"]} == {
+        name: table["rows"] for name, table in manifest["tables"].items()
+    }
+    names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms ORDER BY id')
+    assert [name for (name,) in names] == [
+        "tab\tand\nnew line \\ \\N \\.",
+        "\\.",
+        "",
+        "Ọmọ 学校 🏫",
+        "JSS 1",
+    ]
+    fresh = create_school(tenancy, name="Fresh", administrator=ADMINISTRATOR)
+    assert drift(catalogue(tenancy, copy), catalogue(tenancy, fresh)) == []
+    assert users_seen(tenancy, copy) == [("admin", copy.schema)]
+
+
 def test_a_backup_of_a_newer_format_is_refused(tenancy, school, file):
     back_up(tenancy, school.id, file)
     with_manifest(file, format=2, something="new")
@@ -458,7 +486,46 @@ def test_a_dump_of_another_school_is_refused(tenancy, whole, file, school):
     assert "damaged: its dump is not the one that was written" in refused(tenancy, file, file.read_bytes())
 
     with_manifest(file, sha256=ours["sha256"], size=ours["size"])
-    assert "holds what no school's schema needs: CREATE TABLE" in refused(tenancy, file, file.read_bytes())
+    assert f"holds rows of another schema: {school.schema}" in refused(tenancy, file, file.read_bytes())
+
+
+# Schemas that are not their revision's.
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ('CREATE TABLE "{0}".extra (id uuid)', "column extra.id, table extra"),
+        ('CREATE SEQUENCE "{0}".numbers', "sequence numbers"),
+        ('ALTER TABLE "{0}".classrooms ADD COLUMN motto text', r"column classrooms\.motto"),
+        ('ALTER TABLE "{0}".classrooms DROP COLUMN level', r"column classrooms\.level"),
+        ('ALTER TABLE "{0}".classrooms ALTER COLUMN name TYPE text', r"column classrooms\.name"),
+        ('DROP TABLE "{0}".metric_scores', "table metric_scores"),
+    ],
+)
+def test_a_school_that_would_not_be_restored_as_it_is_is_not_backed_up(tenancy, school, file, change, part):
+    execute(tenancy.admin_url, change.format(school.schema))
+
+    with pytest.raises(BackupRefused, match=rf"is not that of its revision {head()}.*: .*{part}"):
+        back_up(tenancy, school.id, file)
+    assert not file.exists()
+
+
+def test_what_the_check_makes_is_gone_afterwards(tenancy, school, file):
+    schemas = "SELECT nspname FROM pg_namespace ORDER BY 1"
+    before = execute(tenancy.admin_url, schemas)
+
+    back_up(tenancy, school.id, file)
+
+    assert execute(tenancy.admin_url, schemas) == before
+
+
+def test_a_school_newer_than_the_program_is_not_backed_up(tenancy, later, file):
+    newer = create_school(later, name="Newer", administrator=ADMINISTRATOR)
+
+    with pytest.raises(BackupRefused, match="which this program does not know"):
+        back_up(tenancy, newer.id, file)
+    assert back_up(later, newer.id, file).revision == newer.revision
 
 
 # What is in the way.
@@ -494,23 +561,26 @@ def test_of_two_that_restore_at_once_one_succeeds(tenancy, school, file):
     assert {kind for (kind,) in traces(tenancy, copy)} == {"role", "schema", "membership", "row"}
 
 
-def test_a_backup_waits_for_a_migration_and_is_of_one_revision(tenancy, school, file):
+def test_a_backup_waits_for_a_migration_and_is_of_one_revision(tenancy, later, school, history, file):
     migrating = psycopg2.connect(tenancy.admin_url.set(drivername="postgresql").render_as_string(False))
     with closing(migrating), migrating.cursor() as cursor:
-        cursor.execute("UPDATE registry.schools SET revision = revision WHERE id = %s", (str(school.id),))
-        cursor.execute(f'ALTER TABLE "{school.schema}".classrooms ADD COLUMN motto text')
+        cursor.execute(
+            "UPDATE registry.schools SET revision = %s WHERE id = %s", (head(history), str(school.id))
+        )
+        cursor.execute(f'ALTER TABLE "{school.schema}".classrooms ADD COLUMN motto varchar(120)')
         waiting = "SELECT 1 FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
 
         def work(number):
             if number:
-                return back_up(tenancy, school.id, file)
+                return back_up(later, school.id, file)
             wait_for(lambda: execute(tenancy.admin_url, waiting, (migrating.info.backend_pid,)), "waiting")
             migrating.commit()
             return None
 
         _, manifest = run_concurrently(2, work)
 
-    copy = restore(tenancy, file, school_id=uuid4())
+    copy = restore(later, file, school_id=uuid4())
+    assert manifest.revision == copy.revision == head(history)
     assert "column classrooms.motto" in catalogue(tenancy, copy)
     assert without_log(contents(tenancy, copy)) == without_log(manifest.tables)
 
@@ -546,7 +616,7 @@ def test_a_fault_leaves_no_file_and_the_one_before(tenancy, school, file, monkey
     file.write_text("something of value")
     execute(tenancy.admin_url, f'CREATE VIEW "{school.schema}".strange AS SELECT 1')
 
-    with pytest.raises(BackupRefused, match="holds what no school's schema needs: CREATE VIEW"):
+    with pytest.raises(BackupRefused, match=r"is not that of its revision .*: view strange\."):
         back_up(tenancy, school.id, file, replace=True)
     with pytest.raises(UnknownSchool):
         back_up(tenancy, uuid4(), file.with_name("new"))

@@ -1,0 +1,127 @@
+"""Backing up every school, as often as a clock says: a folder for each school, a file for each moment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+
+from tenants.backups.archive import Manifest, readable_errors
+from tenants.backups.backup import back_up
+from tenants.clock import now
+from tenants.driver_errors import first_line, sqlstate
+from tenants.exceptions import BackupRefused, ProgramFailed, SchoolDeleting, UnknownSchool
+from tenants.progress import Progress, no_progress
+from tenants.registry.schools import School, list_schools
+from tenants.tenancy import Tenancy
+
+# Names sort as their moments do.
+_MOMENT = "%Y%m%dT%H%M%S%fZ"
+_NAME = re.compile(r"[0-9]{8}T[0-9]{12}Z\.zip", re.ASCII)
+
+
+@dataclass
+class BackupReport:
+    """What a run over all schools did.
+
+    `made` has each school's file and its manifest, `failed` schools with the reason, `skipped` those that were deleted
+    meanwhile, or are being deleted; `removed` the older files that gave way to new ones.
+    """
+
+    made: list[tuple[Path, Manifest]] = field(default_factory=list)
+    failed: list[tuple[School, str]] = field(default_factory=list)
+    skipped: list[School] = field(default_factory=list)
+    removed: list[Path] = field(default_factory=list)
+
+    def as_record(self) -> dict[str, Any]:
+        """The report as an operator sees it, ready for JSON."""
+        return {
+            "made": [{"file": str(path), **manifest.as_record()} for path, manifest in self.made],
+            "failed": [{**_named(school), "error": error} for school, error in self.failed],
+            "skipped": [_named(school) for school in self.skipped],
+            "removed": [str(path) for path in self.removed],
+        }
+
+
+def _named(school: School) -> dict[str, str]:
+    return {"id": str(school.id), "name": school.name}
+
+
+def back_up_all(
+    tenancy: Tenancy,
+    folder: Path,
+    *,
+    keep: int | None = None,
+    encrypt_to: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> BackupReport:
+    """Write every school into a new file, `folder`/ID/MOMENT.zip; one that fails does not hold up the others.
+
+    `keep`: once a school's new file is complete, only so many of its files (1 or more) stay, this one and the newest
+    before it; None: all of them. Nothing is removed but files of such names in such folders, older than the new one.
+    Several runs at once each make files of their own. Where the database itself goes away, the run stops with
+    the driver's error. Raises also ProgramMissing, and ValueError for a key that is none.
+    """
+    report = BackupReport()
+    with tenancy.admin.connect() as connection:
+        schools = list_schools(connection)
+    with progress(len(schools)) as advance:
+        for school in schools:
+            try:
+                _back_up(tenancy, school, folder, keep, encrypt_to, report)
+            except (UnknownSchool, SchoolDeleting):
+                report.skipped.append(school)
+            except (BackupRefused, ProgramFailed) as error:
+                report.failed.append((school, str(error)))
+            except DBAPIError as error:
+                if sqlstate(error) is None:
+                    raise
+                report.failed.append((school, first_line(error.orig)))
+            advance(1)
+    return report
+
+
+def _back_up(
+    tenancy: Tenancy,
+    school: School,
+    folder: Path,
+    keep: int | None,
+    encrypt_to: Sequence[str],
+    report: BackupReport,
+) -> None:
+    own = folder / str(school.id)
+    path = own / f"{now():{_MOMENT}}.zip"
+    if school.deletion == "begun":
+        raise SchoolDeleting(f"The school {school.id} is being deleted.")
+    with readable_errors("written"):
+        own.mkdir(mode=0o700, exist_ok=True)
+    report.made.append((path, back_up(tenancy, school.id, path, encrypt_to=encrypt_to)))
+    if keep is not None:
+        _remove_older(path, keep, report)
+
+
+def _remove_older(newest: Path, keep: int, report: BackupReport) -> None:
+    """Remove a school's files that are older than the newest and the `keep` - 1 before it; raises BackupRefused."""
+    try:
+        older = sorted(
+            path for path in newest.parent.iterdir() if _is_backup(path) and path.name < newest.name
+        )
+        for path in older[: max(0, len(older) - (keep - 1))]:
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                # Another run was faster.
+                continue
+            report.removed.append(path)
+    except OSError as error:
+        raise BackupRefused(
+            f"{newest} was made, but older files can't be removed: {error.strerror or error}."
+        ) from None
+
+
+def _is_backup(path: Path) -> bool:
+    return _NAME.fullmatch(path.name) is not None and path.is_file() and not path.is_symlink()

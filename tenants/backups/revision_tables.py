@@ -1,0 +1,94 @@
+"""The tables of a school's schema at a revision: made by our own migrations, and read from the catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import Connection, text
+
+from tenants.connections.engines import execute_script, quote_identifier
+from tenants.exceptions import BackupRefused
+from tenants.migrations.migration_sql import baseline, head, revisions, upgrade_statements
+from tenants.tenancy import Tenancy
+
+# What a schema holds besides its tables' indexes and types: a line for each relation, and for each column.
+_RELATIONS = text(
+    """
+    SELECT CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+        WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'foreign table' ELSE 'partitioned table' END || ' ' || c.relname,
+        NULL
+    FROM pg_class c
+    WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'v', 'm', 'S', 'f', 'p')
+    UNION ALL
+    SELECT 'column ' || c.relname || '.' || a.attname, format_type(a.atttypid, a.atttypmod)
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+    """
+)
+_COLUMNS = text(
+    """
+    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attname IS NOT NULL)
+    FROM pg_class c LEFT JOIN pg_attribute a
+        ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind = 'r'
+    GROUP BY c.relname
+    """
+)
+# By the statements that make them, so that a history that is edited gives others.
+_known: dict[str, dict[str, str | None]] = {}
+
+
+def refuse_unknown(revision: str, history: Path) -> None:
+    """See that this program's migrations have a revision; raises BackupRefused."""
+    if revision not in revisions(history):
+        raise BackupRefused(
+            f"The backup is of a school at revision {revision}, which this program does not know "
+            f"(its newest is {head(history)}): use a newer program."
+        )
+
+
+def table_statements(revision: str, history: Path) -> list[str]:
+    """Write the statements that make a school's tables at a revision, the rows that migrations insert among them."""
+    newest, statements = baseline(history)
+    return statements if revision == newest else upgrade_statements(None, revision, history)
+
+
+def table_columns(connection: Connection, schema: str) -> dict[str, tuple[str, ...]]:
+    """Read the tables of a schema, and the columns of each that rows give values to."""
+    rows = connection.execute(_COLUMNS, {"schema": schema})
+    return {table: tuple(columns or ()) for table, columns in rows}
+
+
+def odd_parts(tenancy: Tenancy, connection: Connection, schema: str, revision: str) -> list[str]:
+    """List what a school's schema holds beyond its revision, or lacks of it, such as "view summary".
+
+    Such rows would not be brought back. The revision's tables are made in a schema of the moment, in a transaction
+    that is rolled back; once in a process.
+    """
+    found = _relations(connection, schema)
+    statements = ";\n".join(table_statements(revision, tenancy.history))
+    if statements not in _known:
+        _known[statements] = _rehearse(tenancy, statements)
+    expected = _known[statements]
+    return sorted(
+        part
+        for part in found.keys() | expected.keys()
+        if part not in found or part not in expected or found[part] != expected[part]
+    )
+
+
+def _rehearse(tenancy: Tenancy, statements: str) -> dict[str, str | None]:
+    schema = f"rehearsal_{uuid4().hex}"
+    name = quote_identifier(schema)
+    with tenancy.admin.connect() as connection, connection.begin() as transaction:
+        execute_script(
+            connection, f"CREATE SCHEMA {name};\nSET LOCAL search_path TO {name}, pg_temp;\n{statements}"
+        )
+        found = _relations(connection, schema)
+        transaction.rollback()
+    return found
+
+
+def _relations(connection: Connection, schema: str) -> dict[str, str | None]:
+    return {row[0]: row[1] for row in connection.execute(_RELATIONS, {"schema": schema})}
