@@ -1,0 +1,110 @@
+"""Backups as an attacker makes them, and a record of what a restore sends to PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+from psycopg2.extensions import cursor as Cursor  # noqa: N812
+from sqlalchemy import URL, create_engine
+
+from tenants.connections.engines import registry_url
+from tenants.pg_programs import find_program
+from tenants.registry.schools import schema_name
+from tenants.tenancy import Tenancy
+from tests.postgres import test_database
+
+
+def manifest_of(file: Path) -> dict:
+    """Read a backup's manifest."""
+    with zipfile.ZipFile(file) as archive:
+        return json.loads(archive.read("manifest.json"))
+
+
+def dump_of(file: Path) -> bytes:
+    """Read a backup's dump."""
+    with zipfile.ZipFile(file) as archive:
+        return archive.read("school.dump")
+
+
+def with_dump(file: Path, dump: bytes, to: Path) -> Path:
+    """Write a backup with another dump, and the manifest that fits it."""
+    digest = hashlib.sha256(dump).hexdigest()
+    manifest = {**manifest_of(file), "size": len(dump), "sha256": digest}
+    with zipfile.ZipFile(to, "w") as archive:
+        archive.writestr("school.dump", dump)
+        archive.writestr("manifest.json", json.dumps(manifest))
+    return to
+
+
+@contextmanager
+def unpacked(server: URL, dump: bytes) -> Iterator[URL]:
+    """Restore a dump with PostgreSQL's own program, which takes all that it holds, into a database of its own."""
+    with test_database(server) as (admin, _):
+        program("pg_restore", "--no-owner", f"--dbname={address(admin)}", stdin=dump, check=False)
+        yield admin
+
+
+def dumped(database: URL, *options: str) -> bytes:
+    """Dump a database with PostgreSQL's own program, in the custom format."""
+    return program("pg_dump", "--format=custom", "--no-owner", *options, f"--dbname={address(database)}")
+
+
+def program(name: str, *arguments: str, stdin: bytes = b"", check: bool = True) -> bytes:
+    """Run a program of PostgreSQL; answers what it writes."""
+    path = find_program(name, 16).path
+    return subprocess.run([path, *arguments], input=stdin, capture_output=True, check=check).stdout
+
+
+def address(url: URL) -> str:
+    """Write the address of a database for a program."""
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def patched(dump: bytes, old: str, new: str) -> bytes:
+    """Put another text, filled up with blanks, in the place of one in a dump's table of contents."""
+    assert len(new) <= len(old), (new, old)
+    assert dump.count(old.encode()) >= 1, old
+    return dump.replace(old.encode(), new.ljust(len(old)).encode())
+
+
+@contextmanager
+def recorded(tenancy: Tenancy) -> Iterator[tuple[Tenancy, list[str]]]:
+    """Yield the same installation, and the list of the statements that its operator sends."""
+    statements: list[str] = []
+
+    class Recording(Cursor):
+        def execute(self, sql, parameters=None):
+            statements.append(sql)
+            return super().execute(sql, parameters)
+
+        def copy_expert(self, sql, file, size=8192):
+            statements.append(sql)
+            return super().copy_expert(sql, file, size)
+
+    watched = replace(tenancy)
+    watched.__dict__["admin"] = create_engine(
+        registry_url(tenancy.admin_url), connect_args={"cursor_factory": Recording}, use_native_hstore=False
+    )
+    with watched.admin.connect():
+        # Asks the server what it is, this once.
+        statements.clear()
+    try:
+        yield watched, statements
+    finally:
+        watched.admin.dispose()
+
+
+def without_id(statements: list[str], school_id: UUID) -> list[str]:
+    """Write statements as they are for any school."""
+    return [
+        statement.replace(schema_name(school_id), "school_X").replace(str(school_id), "X")
+        for statement in statements
+    ]
