@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
 from school_service.config import ConfigError, Settings
+from tenants.backups.encryption import new_identity
 
 SECRET = "hunter2"
 DATABASE_URL = f"postgresql://school:{SECRET}@db.example.com:5432/schools"
@@ -78,6 +79,7 @@ def test_the_defaults():
         "TENANT_DISTRIBUTED",
         "SERVING_LOGINS",
         "POOL_SIZE",
+        "BACKUP_RECIPIENT",
         "SCHOOLS_PER_CONNECTION",
         "MAX_UPLOAD_BYTES",
         "RATE_LIMIT_STORAGE",
@@ -441,3 +443,25 @@ def test_trusted_proxies_are_addresses_and_networks():
 def test_what_is_no_network_is_refused(value):
     with pytest.raises(ConfigError, match="TRUSTED_PROXIES must be addresses or networks"):
         load(TRUSTED_PROXIES=value)
+
+
+# BACKUP_RECIPIENT
+
+
+def test_backups_are_encrypted_to_one_key_or_several():
+    one, two = (str(new_identity().to_public()) for _ in range(2))
+
+    assert load().backup_recipients == ()
+    assert load(BACKUP_RECIPIENT=one).backup_recipients == (one,)
+    assert load(BACKUP_RECIPIENT=f" {one} , {two}, ").backup_recipients == (one, two)
+
+
+def test_a_key_that_is_none_is_refused_and_not_repeated():
+    key = new_identity()
+    good, private = str(key.to_public()), str(key)
+
+    for wrong in ("age1x", f"{good} {good}", f"{good},x", private, f"{good},{private}"):
+        message = refusal(BACKUP_RECIPIENT=wrong)
+        assert wrong not in message
+        assert private not in message
+    assert "private key" in refusal(BACKUP_RECIPIENT=private)

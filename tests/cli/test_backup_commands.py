@@ -5,12 +5,14 @@ import os
 import pty
 import signal
 import subprocess
+import zipfile
 from contextlib import closing, suppress
 from uuid import uuid4
 
 import psycopg2
 import pytest
 
+from tenants.backups.encryption import new_identity
 from tenants.pg_programs import find_program
 from tests.cli.program import DEADLINE, PROGRAM, environment, run, running, wait_for
 
@@ -262,3 +264,103 @@ def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, fold
     assert traces(query, school["id"]) == []
     assert list(backups.iterdir()) == [file]
     assert cli("tenants", "restore", str(file)).exit_code == 0
+
+
+# Keys, and every school.
+
+
+@pytest.fixture
+def key(folder):
+    """A private key, and its file."""
+    key = new_identity()
+    file = folder / f"{uuid4()}.txt"
+    file.write_text(f"# public key: {key.to_public()}\n{key}\n")
+    return key, file
+
+
+@pytest.mark.parametrize("by", ["option", "setting"])
+def test_a_backup_is_encrypted_and_restored_with_its_key(cli, school, folder, key, by):
+    (private, key_file), file = key, f"{uuid4()}.zip"
+    public = str(private.to_public())
+    options = ("--encrypt-to", public) if by == "option" else ()
+    settings = {} if by == "option" else {"BACKUP_RECIPIENT": public}
+
+    assert cli("tenants", "backup", school["id"], file, *options, **settings).exit_code == 0
+
+    arguments = ("tenants", "restore", file, "--id", str(uuid4()))
+    assert "--identity" in failed(cli(*arguments))
+    assert cli(*arguments, "--identity", str(key_file)).exit_code == 0
+    with zipfile.ZipFile(folder / file) as archive:
+        assert archive.namelist() == ["school.dump.age", "manifest.json.age"]
+
+
+def test_deletion_encrypts_its_backup_where_the_setting_says_so(cli, school, key):
+    private, key_file = key
+    deleted = cli(
+        "tenants", "delete", school["id"], "--yes", "--json", BACKUP_RECIPIENT=str(private.to_public())
+    )
+    file = json.loads(deleted.stdout)["backup"]
+
+    assert "--identity" in failed(cli("tenants", "restore", file))
+    assert cli("tenants", "restore", file, "--identity", str(key_file)).exit_code == 0
+
+
+def test_wrong_keys_are_said_and_never_repeated(cli, school, folder, key):
+    private, key_file = key
+    file = folder / f"{uuid4()}.zip"
+    for wrong in (str(private), "age1nonsense"):
+        refused = cli("tenants", "backup", school["id"], str(file), "--encrypt-to", wrong)
+        assert "public" in failed(refused, 2)
+        assert wrong not in refused.output
+        refused = cli("tenants", "backup", school["id"], str(file), BACKUP_RECIPIENT=wrong)
+        assert "BACKUP_RECIPIENT" in failed(refused, refused.exit_code)
+        assert refused.exit_code != 0
+        assert wrong not in refused.output
+    assert not file.exists()
+    assert cli("tenants", "backup", school["id"], str(file)).exit_code == 0
+    assert "is not encrypted" in failed(cli("tenants", "restore", str(file), "--identity", str(key_file)))
+    key_file.write_text("nonsense")
+    assert "none of age's" in failed(cli("tenants", "restore", str(file), "--identity", str(key_file)))
+    assert "does not exist" in failed(cli("tenants", "restore", str(file), "--identity", "missing"), 2)
+
+
+def test_every_school_is_backed_up_and_a_failure_is_told_at_the_end(cli, school, folder, query):
+    other = json.loads(cli("tenants", "create", "Failing College", "--json").stdout)
+    backups = folder / f"backups {uuid4()}"
+    backups.mkdir()
+    arguments = ("tenants", "backup", "--all", str(backups), "--keep", "1")
+
+    report = json.loads(cli(*arguments, "--json").stdout)
+    made = {each["id"]: each["file"] for each in report["made"]}
+    assert {school["id"], other["id"]} <= made.keys()
+    assert report["failed"] == report["skipped"] == report["removed"] == []
+
+    os.rename(backups / other["id"], backups / "aside")
+    (backups / other["id"]).write_text("no folder")
+    again = cli(*arguments)
+    count = len(made)
+    assert again.exit_code == 1
+    assert again.stdout == (
+        f"{count - 1} schools backed up, 1 failed, 0 deleted meanwhile, {count - 1} older files removed.\n"
+    )
+    assert again.stderr == (
+        f"Failed: {other['id']} Failing College: The backup can't be written: File exists.\n"
+    )
+    (left,) = os.listdir(backups / school["id"])
+    assert left > made[school["id"]].rpartition("/")[2]
+    assert cli("tenants", "restore", str(backups / school["id"] / left), "--id", str(uuid4())).exit_code == 0
+    assert cli("tenants", "delete", other["id"], "--yes", "--no-backup").exit_code == 0
+
+
+def test_wrong_use_of_backup_is_said(cli, school, folder):
+    for arguments, reason in (
+        ((), "--all DIR"),
+        ((school["id"],), "--all DIR"),
+        ((school["id"], "x.zip", "--all", "."), "neither ID and FILE"),
+        (("--all", ".", "--force"), "nor --force"),
+        ((school["id"], "x.zip", "--keep", "1"), "--keep goes with --all"),
+        (("--all", ".", "--keep", "0"), "x>=1"),
+        (("--all", "missing"), "does not exist"),
+    ):
+        assert reason in failed(cli("tenants", "backup", *arguments), 2)
+    assert not (folder / "x.zip").exists()

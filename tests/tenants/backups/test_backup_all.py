@@ -1,0 +1,277 @@
+"""Backing up every school: one folder each, older files given up for newer ones, a failure alone."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import update
+from sqlalchemy.exc import OperationalError
+
+from tenants.backups import backup_all
+from tenants.backups.backup_all import back_up_all
+from tenants.backups.encryption import new_identity
+from tenants.backups.restore import restore
+from tenants.exceptions import ProgramMissing
+from tenants.provisioning.create import create_school
+from tenants.provisioning.delete import delete_school
+from tenants.registry.schools import change_school, schools
+from tests.tenants.backups.test_backup import contents
+from tests.tenants.installations import ADMINISTRATOR, execute, installation
+from tests.threads import run_concurrently
+
+
+@pytest.fixture
+def tenancy(server):
+    """An installation of the test's own, with the schools Ada and Bisi."""
+    with installation(server) as tenancy:
+        yield tenancy
+
+
+@pytest.fixture
+def ada(tenancy):
+    """A school."""
+    return create_school(tenancy, name="Ada", administrator=ADMINISTRATOR)
+
+
+@pytest.fixture
+def bisi(tenancy):
+    """Another school."""
+    return create_school(tenancy, name="Bisi", administrator=ADMINISTRATOR)
+
+
+def files(folder):
+    """List the files of a folder and of those in it."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+
+def between(work):
+    """Progress that does something once the schools are listed, before the first one."""
+
+    @contextmanager
+    def progress(_schools):
+        work()
+        yield lambda _done: None
+
+    return progress
+
+
+def test_every_school_has_a_file_of_its_own(tenancy, ada, bisi, tmp_path):
+    with tenancy.admin.begin() as connection:
+        change_school(connection, bisi.id, status="suspended")
+    report = back_up_all(tenancy, tmp_path)
+
+    assert [manifest.school["name"] for _, manifest in report.made] == ["Ada", "Bisi"]
+    assert (report.failed, report.skipped, report.removed) == ([], [], [])
+    assert files(tmp_path) == sorted(str(path.relative_to(tmp_path)) for path, _ in report.made)
+    for (path, _), school in zip(report.made, (ada, bisi), strict=True):
+        assert path.parent == tmp_path / str(school.id)
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        assert path.stat().st_mode & 0o777 == 0o600
+        copy = restore(tenancy, path, school_id=uuid4())
+        assert contents(tenancy, copy) == contents(tenancy, school)
+
+
+def test_no_school_is_no_failure(tenancy, tmp_path):
+    report = back_up_all(tenancy, tmp_path, keep=1)
+
+    assert report.as_record() == {"made": [], "failed": [], "skipped": [], "removed": []}
+    assert os.listdir(tmp_path) == []
+
+
+def test_they_are_encrypted_where_a_key_is_named(tenancy, ada, tmp_path):
+    key = new_identity()
+
+    ((path, _),) = back_up_all(tenancy, tmp_path, encrypt_to=[str(key.to_public())]).made
+
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == ["school.dump.age", "manifest.json.age"]
+    assert restore(tenancy, path, school_id=uuid4(), identities=[key]).name == "Ada"
+
+
+# One that fails.
+
+
+def test_a_school_that_fails_does_not_hold_up_the_others(tenancy, ada, bisi, tmp_path):
+    execute(tenancy.admin_url, f'CREATE TABLE "{ada.schema}".strange (id int)')
+    (tmp_path / str(ada.id)).mkdir()
+    old = tmp_path / str(ada.id) / "20200101T000000000000Z.zip"
+    old.write_text("the only one")
+
+    report = back_up_all(tenancy, tmp_path, keep=1)
+
+    assert [manifest.school["name"] for _, manifest in report.made] == ["Bisi"]
+    ((failed, reason),) = report.failed
+    assert failed.id == ada.id
+    assert "table strange" in reason
+    # Nothing gives way to a file that was not made.
+    assert old.read_text() == "the only one"
+    assert os.listdir(old.parent) == [old.name]
+
+
+def test_an_error_of_the_database_in_one_school_does_not_hold_up_the_others(tenancy, ada, bisi, tmp_path):
+    execute(tenancy.admin_url, f'REVOKE ALL ON "{ada.schema}".users FROM "{ada.schema}"')
+
+    report = back_up_all(tenancy, tmp_path)
+
+    assert [(school.id, "permission denied" in reason) for school, reason in report.failed] == [
+        (ada.id, True)
+    ]
+    assert [manifest.school["name"] for _, manifest in report.made] == ["Bisi"]
+
+
+def test_where_the_database_goes_away_the_run_stops(tenancy, ada, bisi, tmp_path, monkeypatch):
+    seen = []
+
+    def lost(_tenancy, school_id, path, **_options):
+        seen.append(school_id)
+        raise OperationalError("SELECT", {}, Exception("connection lost"))
+
+    monkeypatch.setattr(backup_all, "back_up", lost)
+    with pytest.raises(OperationalError):
+        back_up_all(tenancy, tmp_path)
+    assert seen == [ada.id]
+
+
+def test_a_missing_program_stops_the_run(tenancy, ada, bisi, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("tenants.pg_programs.wheel_programs", dict)
+
+    with pytest.raises(ProgramMissing):
+        back_up_all(tenancy, tmp_path)
+
+
+def test_a_folder_that_cant_be_made_is_that_schools_failure(tenancy, ada, bisi, tmp_path):
+    (tmp_path / str(ada.id)).write_text("a file")
+
+    report = back_up_all(tenancy, tmp_path)
+
+    assert [(school.id, reason) for school, reason in report.failed] == [
+        (ada.id, "The backup can't be written: File exists.")
+    ]
+    assert len(report.made) == 1
+
+
+# Schools that come and go.
+
+
+def test_schools_deleted_or_created_meanwhile_are_no_failures(tenancy, ada, bisi, tmp_path):
+    def change():
+        delete_school(tenancy, ada.id, backup_folder=None)
+        create_school(tenancy, name="Chidi", administrator=ADMINISTRATOR)
+
+    report = back_up_all(tenancy, tmp_path, progress=between(change))
+
+    assert [manifest.school["name"] for _, manifest in report.made] == ["Bisi"]
+    assert ([school.id for school in report.skipped], report.failed) == ([ada.id], [])
+
+
+def test_a_school_that_is_half_deleted_is_skipped_and_has_no_folder(tenancy, ada, bisi, tmp_path):
+    with tenancy.admin.begin() as connection:
+        connection.execute(update(schools).where(schools.c.id == ada.id).values(deletion="begun"))
+
+    report = back_up_all(tenancy, tmp_path)
+
+    assert ([school.id for school in report.skipped], len(report.made)) == ([ada.id], 1)
+    assert os.listdir(tmp_path) == [str(bisi.id)]
+
+
+def test_the_files_of_a_school_that_is_gone_stay(tenancy, ada, bisi, tmp_path):
+    back_up_all(tenancy, tmp_path)
+    delete_school(tenancy, ada.id, backup_folder=None)
+    before = files(tmp_path / str(ada.id))
+
+    back_up_all(tenancy, tmp_path, keep=1)
+
+    assert files(tmp_path / str(ada.id)) == before != []
+
+
+# How many stay.
+
+
+def test_the_newest_files_stay_and_older_ones_go_once_the_new_one_is_complete(tenancy, ada, tmp_path):
+    runs = [back_up_all(tenancy, tmp_path, keep=2) for _ in range(4)]
+
+    made = [run.made[0][0] for run in runs]
+    assert files(tmp_path) == sorted(str(path.relative_to(tmp_path)) for path in made[2:])
+    assert [run.removed for run in runs] == [[], [], [made[0]], [made[1]]]
+    assert made == sorted(made)
+
+
+def test_without_a_number_all_stay(tenancy, ada, tmp_path):
+    for _ in range(3):
+        back_up_all(tenancy, tmp_path)
+
+    assert len(files(tmp_path)) == 3
+
+
+def test_no_other_file_is_removed(tenancy, ada, tmp_path):
+    own = tmp_path / str(ada.id)
+    own.mkdir()
+    (own / "20200101T000000000000Z.zip").mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("of value")
+    (own / "20200102T000000000000Z.zip").symlink_to(elsewhere)
+    others = [
+        "notes.txt",
+        "20200101T000000000000Z.zip.bak",
+        "x20200101T000000000000Z.zip",
+        "20200101T000000000000Z.ZIP",
+        "20200101T0000Z.zip",
+        "\uff120200101T000000000000Z.zip",
+        ".school-backup-abc",
+        f"{ada.id}-20200101T000000000000Z.zip",
+        # The clock was wrong once: this is newer than the new one.
+        "29991231T235959999999Z.zip",
+    ]
+    for name in others:
+        (own / name).write_text("of value")
+    strangers = tmp_path / str(uuid4())
+    strangers.mkdir()
+    (strangers / "20200101T000000000000Z.zip").write_text("of value")
+    (own / "20200103T000000000000Z.zip").write_text("an old one")
+
+    report = back_up_all(tenancy, tmp_path, keep=1)
+
+    assert report.removed == [own / "20200103T000000000000Z.zip"]
+    new = report.made[0][0]
+    assert sorted(os.listdir(own)) == sorted(
+        [*others, new.name, "20200101T000000000000Z.zip", "20200102T000000000000Z.zip"]
+    )
+    assert os.listdir(strangers) == ["20200101T000000000000Z.zip"]
+    assert elsewhere.read_text() == "of value"
+
+
+def test_an_older_file_that_cant_be_removed_is_said(tenancy, ada, tmp_path, monkeypatch):
+    back_up_all(tenancy, tmp_path)
+
+    def refuse(_path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    report = back_up_all(tenancy, tmp_path, keep=1)
+
+    ((_, reason),) = report.failed
+    assert "was made, but older files can't be removed: Permission denied" in reason
+    assert len(report.made) == 1
+
+
+def test_two_runs_at_once_both_end_well_and_the_newest_stays(tenancy, ada, bisi, tmp_path):
+    def run(_number):
+        return back_up_all(tenancy, tmp_path, keep=1)
+
+    for _ in range(2):
+        reports = run_concurrently(3, run)
+
+        assert [report.failed for report in reports] == [[], [], []]
+        made = [path for report in reports for path, _ in report.made]
+        for school in (ada, bisi):
+            newest = max(path.name for path in made if path.parent.name == str(school.id))
+            left = os.listdir(tmp_path / str(school.id))
+            # Whoever made an older one may have ended last: then that one stays too, until the next run.
+            assert newest in left
+            assert len(left) <= 3
