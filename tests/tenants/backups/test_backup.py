@@ -307,10 +307,21 @@ def test_a_backup_of_an_older_revision_is_brought_to_the_newest(tenancy, later, 
 
     assert (school.revision, copy.revision) == (head(), head(history))
     assert "column classrooms.motto" in catalogue(later, copy)
-    owners = execute(
-        later.admin_url, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = %s", (copy.schema,)
+    assert access(later, copy) == access(
+        later, create_school(later, name="Fresh", administrator=ADMINISTRATOR)
     )
     assert owners == [(later.owner,)]
+
+
+def access(tenancy, school):
+    """Read who owns a school's tables, and who may do what with them."""
+    found = execute(
+        tenancy.admin_url,
+        "SELECT relname, pg_get_userbyid(relowner), relacl::text FROM pg_class "
+        "WHERE relnamespace = %s::regnamespace AND relkind = 'r' ORDER BY relname",
+        (school.schema,),
+    )
+    return [tuple(str(part).replace(school.schema, "school_X") for part in row) for row in found]
 
 
 def test_a_backup_of_a_newer_revision_is_refused(tenancy, later, file):

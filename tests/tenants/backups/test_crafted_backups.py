@@ -283,7 +283,7 @@ def mutated(rng, original, lines=()):
     changed = bytearray(original)
     for _ in range(rng.randint(1, 4)):
         place, length = rng.randrange(len(changed)), rng.choice((1, 1, 2, 8, 64, 1000))
-        piece = bytes(changed[place : place + length])
+        part = bytes(changed[place : place + length])
         other = rng.randrange(len(changed))
         match rng.randrange(7 if lines else 5):
             case 0:
@@ -291,7 +291,7 @@ def mutated(rng, original, lines=()):
             case 1:
                 del changed[place : place + length]
             case 2:
-                changed[other:other] = piece
+                changed[other:other] = part
             case 3:
                 changed[place : place + length] = rng.randbytes(length)
             case 4:
