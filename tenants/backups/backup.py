@@ -66,14 +66,15 @@ def back_up(
         _locked_school(tenancy, school_id) as school,
         tenancy.admin.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
         connection.begin(),
+        readable_errors("written"),
+        new_file(path, replace=replace) as file,
     ):
-        with readable_errors("written"), new_file(path, replace=replace) as file:
-            _check_schema(tenancy, connection, school)
-            dump = _Dump(tenancy, connection, school)
-            with dump.output(progress) as output:
-                manifest = write_archive(file, output, dump.describe, recipients)
-            with open_archive(file, reading_keys) as written:
-                check_restorable(written, dump.columns)
+        _check_schema(tenancy, connection, school)
+        dump = _Dump(tenancy, connection, school)
+        with dump.output(progress) as output:
+            manifest = write_archive(file, output, dump.describe, recipients)
+        with open_archive(file, reading_keys) as written:
+            check_restorable(written, dump.columns)
         with tenancy.admin.begin() as log:
             record_operation(
                 log, tenancy, school_id, "backup", new={"file": path.name, "sha256": manifest.sha256}

@@ -313,6 +313,47 @@ def test_a_backup_of_an_older_revision_is_brought_to_the_newest(tenancy, later, 
     assert owners == [(later.owner,)]
 
 
+def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_computed(
+    tenancy, file, tmp_path_factory
+):
+    history = later_history(
+        tmp_path_factory.mktemp("circle") / "later",
+        [
+            "ALTER TABLE classrooms ADD COLUMN twin uuid",
+            "ALTER TABLE classrooms ADD CONSTRAINT fk_classrooms_twin FOREIGN KEY (twin) REFERENCES classrooms (id)",
+            "ALTER TABLE classrooms ADD COLUMN first_session uuid",
+            "ALTER TABLE classrooms ADD CONSTRAINT fk_classrooms_first_session FOREIGN KEY (first_session) "
+            "REFERENCES sessions (id) ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED",
+            "ALTER TABLE sessions ADD COLUMN room uuid",
+            "ALTER TABLE sessions ADD CONSTRAINT fk_sessions_room FOREIGN KEY (room) REFERENCES classrooms (id)",
+            "ALTER TABLE classrooms ADD COLUMN name_length integer GENERATED ALWAYS AS (length(name)) STORED",
+        ],
+    )
+    circle = replace(tenancy, history=history)
+    school = create_school(circle, name="Circle", administrator=ADMINISTRATOR)
+    one, two, session = (str(uuid4()) for _ in range(3))
+    execute(
+        tenancy.admin_url,
+        f"""
+        SET search_path TO "{school.schema}";
+        INSERT INTO classrooms (id, name, level) VALUES (%(one)s, 'one', ''), (%(two)s, 'two', '');
+        INSERT INTO sessions VALUES (%(session)s, 'x', '2025-01-01', '2026-01-01', true, %(two)s);
+        UPDATE classrooms SET twin = CASE id WHEN %(one)s THEN %(two)s::uuid ELSE %(one)s::uuid END,
+            first_session = %(session)s
+        """,
+        {"one": one, "two": two, "session": session},
+    )
+
+    manifest = back_up(circle, school.id, file)
+    copy = restore(circle, file, school_id=uuid4())
+
+    assert contents(tenancy, copy) == manifest.tables
+    assert drift(catalogue(tenancy, copy), catalogue(tenancy, school)) == []
+    delete_school(circle, school.id, backup_folder=None)
+    delete_school(circle, copy.id, backup_folder=None)
+    circle.admin.dispose()
+
+
 def access(tenancy, school):
     """Read who owns a school's tables, and who may do what with them."""
     found = execute(

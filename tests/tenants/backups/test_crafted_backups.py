@@ -182,6 +182,28 @@ REFUSED = {
         "CREATE SEQUENCE {0}.evil; SELECT nextval('{0}.evil')",
         "something else than rows: SELECT",
     ),
+    "rows that refer to none": (
+        "ALTER TABLE {0}.user_roles DROP CONSTRAINT fk_user_roles_user_id; DELETE FROM {0}.users",
+        'can\'t be restored here: insert or update on table "user_roles" violates foreign key constraint',
+    ),
+    "rows that a check forbids": (
+        "ALTER TABLE {0}.sessions DROP CONSTRAINT ck_sessions_dates; "
+        "INSERT INTO {0}.sessions VALUES (gen_random_uuid(), 'x', '2026-01-02', '2026-01-01', false)",
+        'violates check constraint "ck_sessions_dates"',
+    ),
+    "the same row twice": (
+        "ALTER TABLE {0}.classrooms DROP CONSTRAINT pk_classrooms CASCADE, DROP CONSTRAINT uq_classrooms_name; "
+        "INSERT INTO {0}.classrooms SELECT * FROM {0}.classrooms",
+        "violates unique constraint",
+    ),
+    "other rows": (
+        "UPDATE {0}.classrooms SET name = 'another'",
+        "is not what was backed up: classrooms (other rows)",
+    ),
+    "fewer rows": (
+        "DELETE FROM {0}.classrooms",
+        "is not what was backed up: classrooms (0 rows, not 1 rows)",
+    ),
     "a large object": ("SELECT lo_from_bytea(4242, 'x')", "something else than rows"),
 }
 
