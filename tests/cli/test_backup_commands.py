@@ -39,6 +39,15 @@ def query(installed):
         yield query
 
 
+@pytest.fixture
+def key(folder):
+    """A private key, and its file."""
+    key = new_identity()
+    file = folder / f"{uuid4()}.txt"
+    file.write_text(f"# public key: {key.to_public()}\n{key}\n")
+    return key, file
+
+
 def traces(query, school_id):
     """List what there is of a school."""
     schema = f"school_{school_id.replace('-', '')}"
@@ -217,11 +226,16 @@ def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, school
     assert traces(query, copy) == []
 
 
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(installed, folder, school, query, half, number):
+def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(
+    installed, folder, school, query, half, number, encrypted, key
+):
     backups = folder / f"backups {uuid4()}"
     backups.mkdir()
     settings, begun = half("pg_dump")
+    if encrypted:
+        settings["BACKUP_RECIPIENT"] = str(key[0].to_public())
 
     with running(
         "tenants",
@@ -232,7 +246,7 @@ def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(installed, folder,
         settings={**installed, **settings},
     ) as backing_up:
         backing_up.wait_for(begun.exists, "half of the dump")
-        backing_up.end(number)
+        assert backing_up.end(number) == (-number if number == signal.SIGKILL else 128 + number)
 
     left = [path.name for path in backups.iterdir()]
     assert left == [] if number == signal.SIGTERM else [name[:15] for name in left] == [".school-backup-"]
@@ -267,15 +281,6 @@ def test_a_deletion_killed_half_way_goes_on_when_it_is_run_again(installed, fold
 
 
 # Keys, and every school.
-
-
-@pytest.fixture
-def key(folder):
-    """A private key, and its file."""
-    key = new_identity()
-    file = folder / f"{uuid4()}.txt"
-    file.write_text(f"# public key: {key.to_public()}\n{key}\n")
-    return key, file
 
 
 @pytest.mark.parametrize("by", ["option", "setting"])
