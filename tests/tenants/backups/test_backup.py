@@ -310,7 +310,7 @@ def test_a_backup_of_an_older_revision_is_brought_to_the_newest(tenancy, later, 
     assert access(later, copy) == access(
         later, create_school(later, name="Fresh", administrator=ADMINISTRATOR)
     )
-    assert owners == [(later.owner,)]
+    assert {owner for _, owner, _ in access(later, copy)} == {later.owner}
 
 
 def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_computed(
@@ -347,7 +347,7 @@ def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_comput
     manifest = back_up(circle, school.id, file)
     copy = restore(circle, file, school_id=uuid4())
 
-    assert contents(tenancy, copy) == manifest.tables
+    assert without_log(contents(tenancy, copy)) == without_log(manifest.tables)
     assert drift(catalogue(tenancy, copy), catalogue(tenancy, school)) == []
     delete_school(circle, school.id, backup_folder=None)
     delete_school(circle, copy.id, backup_folder=None)
@@ -387,7 +387,12 @@ def test_a_backup_made_by_the_first_release_is_restored(tenancy):
     found = contents(tenancy, copy)
     assert (manifest["format"], manifest["revision"], copy.revision) == (1, "t0003", head())
     assert (copy.name, copy.motto) == ("Queen's College, Yaba", "Pass on\nthe \\torch")
-    assert {name: found[name].rows for name in manifest["tables"]} == {
+    added = {
+        "audit_entries": 1,
+        "permissions": 1,
+        "role_permissions": 1,
+    }  # by the migrations, and by restoring
+    assert {name: found[name].rows - added.get(name, 0) for name in manifest["tables"]} == {
         name: table["rows"] for name, table in manifest["tables"].items()
     }
     names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms ORDER BY id')
