@@ -442,15 +442,15 @@ def delete(
 
 
 @tenants_group.command("backup", short_help="Write a school, or every school, into a file each.")
-@click.argument("school_id", metavar="[ID", type=click.UUID, required=False)
-@click.argument("path", metavar="FILE]", type=click.Path(path_type=Path), required=False)
+@click.argument("school_id", metavar="ID", type=click.UUID, required=False)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path), required=False)
 @click.option("--force", is_flag=True, help="Replace the file where it exists.")
 @click.option(
     "--all",
     "folder",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
-    help="Write every school into a file of its own, DIR/ID/MOMENT.zip.",
+    help="In place of ID and FILE: write every school into a new file of its own, DIR/ID/MOMENT.zip.",
 )
 @click.option(
     "--keep",
@@ -479,8 +479,8 @@ def backup(
 ) -> None:
     """Write a school into a file, all of it as of one moment, while its users go on working.
 
-    With --all every school, each into a new file; one that fails does not hold up the others, and makes the exit
-    status 1.
+    With --all DIR, which stands in the place of ID and FILE, every school, each into a new file; one that fails does
+    not hold up the others, and makes the exit status 1.
     """
     progress = partial(progress_bar, hidden=as_json)
     if folder is not None:

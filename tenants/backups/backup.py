@@ -185,7 +185,7 @@ def rows_of(
     """Yield the rows of a backup, table by table; `tables` has the columns of each table that there is."""
     with run_program(
         find_program("pg_restore", archive.manifest.pg_dump_major),
-        ["--file=-", "--data-only", "--section=data", "--no-owner", "--no-privileges"],
+        ["--format=custom", "--file=-", "--data-only", "--section=data", "--no-owner", "--no-privileges"],
         stdin=lambda to: archive.write_dump(to, advance),
     ) as script:
         yield read_tables(script, schema_name(archive.manifest.school_id), tables)

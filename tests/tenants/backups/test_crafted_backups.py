@@ -289,6 +289,18 @@ def test_statements_behind_a_false_end_of_rows_are_refused(server, tenancy, real
     assert "something else than rows: SELECT lo_create(4242);" in refusal(tenancy, real, file)
 
 
+def test_a_dump_of_another_format_is_refused(server, tenancy, real, tmp_path):
+    """PostgreSQL's program would find out itself which one it is."""
+    with unpacked(server, real.dump) as database:
+        tar = dumped(database, f"--schema={real.schema}", "--format=tar")
+    file = with_dump(real.file, tar, tmp_path / "crafted.zip")
+    copy = uuid4()
+
+    with pytest.raises(ProgramFailed, match="pg_restore failed"):
+        restore(tenancy, file, school_id=copy)
+    assert traces(tenancy, copy) == []
+
+
 # At random, and the same each time.
 
 SEED, SCRIPTS, ARCHIVES, RESTORES = 20261122, 440, 60, 10
