@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -28,6 +28,19 @@ def remove(record: Any) -> UUID:
     db.session.flush()
     record_id: UUID = record.id
     return record_id
+
+
+def change(record: Any, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give attributes of a record, whose row the caller has locked, other values, now.
+
+    Returns those that differ, as they were and as they are; both are empty where none does, and nothing is written.
+    """
+    new = {name: value for name, value in values.items() if getattr(record, name) != value}
+    old = {name: getattr(record, name) for name in new}
+    for name, value in new.items():
+        setattr(record, name, value)
+    db.session.flush()
+    return old, new
 
 
 def get(model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Record:

@@ -227,7 +227,7 @@ def test_a_field_that_a_service_does_not_take_is_named(api, logs, ids, monkeypat
     monkeypatch.setattr(classroom_service, "create_classroom", create_classroom)
     monkeypatch.setattr(employee_service, "BankAccount", bank_account)
 
-    classrooms, employees = failures(api, logs, ids)
+    classrooms, employees = (line for line in failures(api, logs, ids) if line.startswith("POST "))
 
     assert classrooms.startswith("POST /classrooms answers 500 ")
     assert "create_classroom() got an unexpected keyword argument" in classrooms

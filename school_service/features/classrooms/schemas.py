@@ -21,3 +21,7 @@ class NewClassroomSchema(Schema):
 
     name = Text()
     level = Text(metadata={"description": "Education level, such as Junior Secondary."})
+
+
+class ClassroomChangesSchema(NewClassroomSchema):
+    """What to change of a classroom: any of its members."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from school_service.core.records import add
+from typing import Any
+from uuid import UUID
+
+from school_service.core.records import add, change, get
+from school_service.features.audit.service import audit_change
 from school_service.features.audit.service import audit_change
 from school_service.features.classrooms.models import Classroom
+
+ENTITY = "classroom"
 
 
 def create_classroom(*, name: str, level: str) -> Classroom:
@@ -12,3 +18,12 @@ def create_classroom(*, name: str, level: str) -> Classroom:
     classroom = add(Classroom(name=name, level=level))
     audit_change("classroom", classroom.id, new={"name": name, "level": level})
     return classroom
+
+
+def change_classroom(*, classroom_id: UUID, **changes: Any) -> UUID:
+    """Change any of a classroom's members; its cohorts keep it. A name already taken is a conflict. Raises NotFound."""
+    classroom = get(Classroom, classroom_id, for_update=True)
+    old, new = change(classroom, changes)
+    if new:
+        audit_change(ENTITY, classroom.id, old=old, new=new)
+    return classroom.id

@@ -9,7 +9,11 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.features.classrooms import reads, service
-from school_service.features.classrooms.schemas import ClassroomSchema, NewClassroomSchema
+from school_service.features.classrooms.schemas import (
+    ClassroomChangesSchema,
+    ClassroomSchema,
+    NewClassroomSchema,
+)
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("classrooms", __name__, description="The structure of the school, such as JSS 1.")
@@ -42,3 +46,10 @@ class OneClassroom(MethodView):
     def get(self, id: UUID) -> Any:
         """Show a classroom."""
         return reads.classroom(id)
+
+    @blp.requires(Permission.CLASSROOMS_WRITE)
+    @blp.arguments(ClassroomChangesSchema(partial=True))
+    @blp.returns(ClassroomSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a classroom; its cohorts show the new name."""
+        return reads.classroom(service.change_classroom(classroom_id=id, **changes))

@@ -33,6 +33,10 @@ class NewContactSchema(ContactDetailsSchema):
     owner = Id(metadata={"description": "The user."})
 
 
+class ContactChangesSchema(ContactDetailsSchema):
+    """What to change of a contact: any of its members but the owner."""
+
+
 class ContactFilterSchema(Schema):
     """Which contact to show."""
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
+from sqlalchemy import select
+
+from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get_referenced
+from school_service.core.records import add, change, get_referenced, not_found
+from school_service.features.audit.service import audit_change
 from school_service.features.audit.service import audit_change
 from school_service.features.contacts.models import Contact
 from school_service.features.users.models import User
+
+ENTITY = "contact"
 
 
 def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> Contact:
@@ -28,6 +35,25 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
     # Whose it is, and nothing of what it says.
     audit_change("contact", contact.id, new={"owner": owner})
     return contact
+
+
+def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
+    """Change any of a contact's members but its owner; an e-mail address that the owner has already is a conflict.
+
+    Raises NotFound, for the contact of a deleted owner too.
+    """
+    contact = db.session.scalars(
+        select(Contact)
+        .join(User, User.id == Contact.owner_id)
+        .where(Contact.id == contact_id, User.deleted_at.is_(None))
+        .with_for_update(key_share=True, of=Contact)
+    ).one_or_none()
+    if contact is None:
+        raise not_found(Contact)
+    old, new = change(contact, changes)
+    if new:
+        audit_change(ENTITY, contact.id, old=old, new=new)
+    return contact.id
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.features.contacts import reads, service
-from school_service.features.contacts.schemas import ContactFilterSchema, ContactSchema, NewContactSchema
+from school_service.features.contacts.schemas import (
+    ContactChangesSchema,
+    ContactFilterSchema,
+    ContactSchema,
+    NewContactSchema,
+)
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("contacts", __name__, description="How users can be reached.")
@@ -31,3 +37,15 @@ class Contacts(MethodView):
     def post(self, contact: dict[str, Any]) -> Any:
         """Create a contact of a user, who has at most one for an e-mail address."""
         return reads.contact(service.create_contact(**contact).id)
+
+
+@blp.route("/contacts/<uuid:id>")
+class OneContact(MethodView):
+    """A contact of a user."""
+
+    @blp.requires(Permission.CONTACTS_WRITE)
+    @blp.arguments(ContactChangesSchema(partial=True))
+    @blp.returns(ContactSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a contact; the owner stays."""
+        return reads.contact(service.change_contact(contact_id=id, **changes))

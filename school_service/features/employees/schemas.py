@@ -80,6 +80,10 @@ class NewBankAccountSchema(Schema):
     employee = employee_ref()
 
 
+class BankAccountChangesSchema(NewBankAccountSchema):
+    """What to change of an employee's bank account: any of its members."""
+
+
 class NewNextOfKinSchema(Schema):
     """The next of kin of an employee to create."""
 
@@ -90,8 +94,12 @@ class NewNextOfKinSchema(Schema):
     employee = employee_ref()
 
 
-class NewEmployeeSchema(Schema):
-    """An employee to create, with a user account."""
+class NextOfKinChangesSchema(NewNextOfKinSchema):
+    """What to change of an employee's next of kin: any of its members."""
+
+
+class ParticularsSchema(Schema):
+    """What is written of an employee."""
 
     first_name = Text()
     middle_name = Text(least=0, metadata={"description": "May be empty."})
@@ -110,6 +118,18 @@ class NewEmployeeSchema(Schema):
     lga = Id(metadata={"description": "A local government area, which lies in `state`."})
     state = Id()
     nationality = Id()
+
+
+class EmployeeChangesSchema(ParticularsSchema):
+    """What to change of an employee: any of these.
+
+    Bank account, next of kin and contact are changed at addresses of their own.
+    """
+
+
+class NewEmployeeSchema(ParticularsSchema):
+    """An employee to create, with a user account."""
+
     bank_details = Nested(NewBankAccountSchema)
     next_of_kin = Nested(NewNextOfKinSchema)
     contact = Nested(ContactDetailsSchema)

@@ -7,26 +7,43 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
-from school_service.core.records import add, find, get, get_referenced, not_found
+from school_service.core.records import add, change, find, get, get_referenced, not_found
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.cohorts.models import Batch
 from school_service.features.contacts.service import create_contact
-from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
+from school_service.features.employees.models import (
+    NOT_DELETED,
+    BankAccount,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+)
 from school_service.features.geography.service import check_origin
 from school_service.features.settings.models import Department, EmployeeCategory, Position
 from school_service.features.users.models import User
-from school_service.features.users.service import create_named_user, delete_user
+from school_service.features.users.service import (
+    change_account,
+    create_named_user,
+    delete_user,
+    permissions_of_user,
+)
 from tenants.clock import now
 
 ENTITY = "employee"
 FORM_TEACHER = "form-teacher"
 """What the audit log calls it that an employee is a form teacher; the id is the batch's."""
+BANK_ACCOUNT = "bank-account"
+NEXT_OF_KIN = "next-of-kin"
+
+_OF_USER = frozenset({"first_name", "last_name", "gender"})
+_SETTINGS = {"department": Department, "category": EmployeeCategory, "position": Position}
+_ORIGIN = ("lga", "state", "nationality")
 
 
 def create_employee(
@@ -53,8 +70,7 @@ def create_employee(
     Raises Invalid for an unknown id, a local government area that is not in the state, and who was born after
     joining.
     """
-    if dob > join_date:
-        raise Invalid.field("dob", "is after join_date")
+    _check_dates(dob, join_date)
     # First, while this transaction has locked nothing: nobody waits for it while the registry is queried.
     check_origin(lga=lga, state=state, nationality=nationality)
     department_id = get_referenced(Department, department, "department").id
@@ -85,6 +101,42 @@ def create_employee(
     return employee
 
 
+def change_employee(*, employee_id: UUID, principal: Principal, **changes: Any) -> UUID:
+    """Change any of an employee's members; first name, last name and gender are those of the user account.
+
+    Who changes these needs every permission that the user has; the username stays. Raises NotFound, Forbidden, and
+    Invalid as `create_employee`.
+    """
+    employee = _get_employee(employee_id)
+    if not changes.keys().isdisjoint(_ORIGIN):
+        # The registry is queried while this employee's row alone is locked: who waits for it is changing it too.
+        check_origin(**{name: changes.get(name, getattr(employee, f"{name}_id")) for name in _ORIGIN})
+    _check_dates(changes.get("dob", employee.dob), changes.get("join_date", employee.join_date))
+    for name, model in _SETTINGS.items():
+        if name in changes:
+            get_referenced(model, changes[name], name)
+    _change_account(employee, {name: changes[name] for name in _OF_USER & changes.keys()}, principal)
+    columns = {
+        f"{name}_id" if name in {*_SETTINGS, *_ORIGIN} else name: value
+        for name, value in changes.items()
+        if name not in _OF_USER
+    }
+    _change_and_audit(ENTITY, employee, columns)
+    return employee.id
+
+
+def change_bank_account(*, employee_id: UUID, **changes: Any) -> UUID:
+    """Change any member of an employee's bank account; returns the employee's id. Raises NotFound."""
+    _change_and_audit(BANK_ACCOUNT, _lock_part(BankAccount, employee_id), changes)
+    return employee_id
+
+
+def change_next_of_kin(*, employee_id: UUID, **changes: Any) -> UUID:
+    """Change any member of an employee's next of kin; returns the employee's id. Raises NotFound."""
+    _change_and_audit(NEXT_OF_KIN, _lock_part(NextOfKin, employee_id), changes)
+    return employee_id
+
+
 def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Employee | None:
     """Find an employee, unless they are deleted; `for_update` and `for_share` as in `get`."""
     employee = find(Employee, employee_id, for_update=for_update, for_share=for_share)
@@ -97,9 +149,7 @@ def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
     Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
     would be left who has every permission.
     """
-    employee = find_employee(employee_id, for_update=True)
-    if employee is None:
-        raise not_found(Employee)
+    employee = _get_employee(employee_id)
     user = get(User, employee.user_id, for_update=True)
     employee.deleted_at = now()
     if user.deleted_at is None:
@@ -140,6 +190,49 @@ def _end_teaching(*conditions: Any) -> bool:
     removed = db.session.execute(delete(FormTeacher).where(*conditions).returning(*columns)).all()
     audit_changes(FORM_TEACHER, [Change(row.batch_id, {"teacher": row.employee_id}, None) for row in removed])
     return bool(removed)
+
+
+def _get_employee(employee_id: UUID) -> Employee:
+    employee = find_employee(employee_id, for_update=True)
+    if employee is None:
+        raise not_found(Employee)
+    return employee
+
+
+def _lock_part(model: type[Any], employee_id: UUID) -> Any:
+    """Lock the record of an employee, unless they are deleted, that there is one of for each; raises NotFound."""
+    part = db.session.scalars(
+        select(model)
+        .join(Employee, Employee.id == model.employee_id)
+        .where(Employee.id == employee_id, NOT_DELETED)
+        .with_for_update(key_share=True, of=model)
+    ).one_or_none()
+    if part is None:
+        raise not_found(Employee)
+    return part
+
+
+def _change_account(employee: Employee, names: Mapping[str, str], principal: Principal) -> None:
+    if not names:
+        return
+    user = get(User, employee.user_id, for_update=True)
+    if principal.user_id != user.id and any(getattr(user, name) != value for name, value in names.items()):
+        principal.require(permissions_of_user(user.id), "Changing the name or gender of this employee")
+    change_account(user, names)
+
+
+def _change_and_audit(entity: str, record: Any, changes: Mapping[str, Any]) -> None:
+    old, new = (
+        {name.removesuffix("_id"): value for name, value in values.items()}
+        for values in change(record, changes)
+    )
+    if new:
+        audit_change(entity, record.id, old=old, new=new)
+
+
+def _check_dates(dob: date, join_date: date) -> None:
+    if dob > join_date:
+        raise Invalid.field("dob", "is after join_date")
 
 
 def _audited(employee: Employee, user: User) -> dict[str, str]:

@@ -10,10 +10,13 @@ from flask.views import MethodView
 from school_service.core.permissions import Permission
 from school_service.features.employees import reads, service
 from school_service.features.employees.schemas import (
+    BankAccountChangesSchema,
     BankAccountSchema,
+    EmployeeChangesSchema,
     EmployeeSchema,
     FormTeacherSchema,
     NewEmployeeSchema,
+    NextOfKinChangesSchema,
     NextOfKinSchema,
     TeacherOfBatchSchema,
 )
@@ -61,6 +64,18 @@ class OneEmployee(MethodView):
         """Show an employee."""
         return reads.employee(id)
 
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(EmployeeChangesSchema(partial=True))
+    @blp.returns(EmployeeSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of an employee; the username stays.
+
+        Another name or gender, which are the user account's too, needs every permission that the user has.
+        """
+        return reads.employee(
+            service.change_employee(employee_id=id, **changes, principal=current_principal())
+        )
+
     @blp.requires(Permission.EMPLOYEES_DELETE)
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
@@ -78,6 +93,13 @@ class BankAccountOfEmployee(MethodView):
         """Show the account that an employee is paid into."""
         return reads.bank_account(id)
 
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(BankAccountChangesSchema(partial=True))
+    @blp.returns(BankAccountSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of the account that an employee is paid into."""
+        return reads.bank_account(service.change_bank_account(employee_id=id, **changes))
+
 
 @blp.route("/employees/<uuid:id>/nextofkin")
 class NextOfKinOfEmployee(MethodView):
@@ -88,6 +110,13 @@ class NextOfKinOfEmployee(MethodView):
     def get(self, id: UUID) -> Any:
         """Show whom to tell when something happens to an employee."""
         return reads.next_of_kin(id)
+
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(NextOfKinChangesSchema(partial=True))
+    @blp.returns(NextOfKinSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of whom to tell when something happens to an employee."""
+        return reads.next_of_kin(service.change_next_of_kin(employee_id=id, **changes))
 
 
 @teachers.route("/teachers/<uuid:cohortId>")

@@ -21,13 +21,18 @@ class GradebookEntrySchema(RecordSchema):
     subject = fields.UUID(metadata={"description": "The cohort subject."})
 
 
-class NewGradebookEntrySchema(Schema):
-    """A score to enter."""
+class ScoreSchema(Schema):
+    """A score, to correct that of an entry."""
 
-    assessment = Id()
     score = Points(
         metadata={"description": "From 0 to the assessment's total points, with two decimal places at most."}
     )
+
+
+class NewGradebookEntrySchema(ScoreSchema):
+    """A score to enter."""
+
+    assessment = Id()
     student = Id(metadata={"description": "In the batch, and taking the subject."})
     batch = Id(metadata={"description": "Of the assessment's cohort."})
 

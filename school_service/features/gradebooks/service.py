@@ -58,9 +58,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     assessed = find_assessment(assessment, for_share=True)
     if assessed is None:
         raise Invalid.field("assessment", "no such assessment")
-    if score_fault(score, assessed.total_points):
-        # The schema has refused what is less than 0 or has more places: this is more than the total.
-        raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
+    _check_score(score, assessed)
     if get_referenced(Batch, batch, "batch").cohort_id != assessed.cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
     _check_student(get_referenced(Student, student, "student").id, batch, assessed.cohort_subject_id)
@@ -69,17 +67,26 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     return entry
 
 
+def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
+    """Correct a score by hand, from 0 to the assessment's total points; the one that is there already stays as it is.
+
+    The student may have left the batch or the subject meanwhile: what was entered can still be corrected. Raises
+    NotFound, and Invalid for a score beyond the total points.
+    """
+    entry, assessed = _lock_entry(entry_id)
+    if score is not None:
+        _check_score(score, assessed)
+        if score != entry.score:
+            old = score_values(entry.score, entry.sheet)
+            entry.score, entry.sheet, entry.updated_at = score, None, now()
+            db.session.flush()
+            audit_change(ENTITY, entry.id, old=old, new=score_values(score))
+    return entry.id
+
+
 def delete_entry(*, entry_id: UUID) -> UUID:
     """Remove an entry; the audit log keeps its score. Raises NotFound."""
-    assessed = (
-        select(Assessment.id)
-        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
-        .where(GradebookEntry.id == entry_id, NOT_DELETED)
-        .with_for_update(read=True, of=Assessment)
-    )
-    if db.session.scalar(assessed) is None:
-        raise not_found(GradebookEntry)
-    entry = get(GradebookEntry, entry_id, for_update=True)
+    entry, _assessed = _lock_entry(entry_id)
     audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
     db.session.delete(entry)
     return entry.id
@@ -117,6 +124,26 @@ def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> R
         _update(updated, sheet, moment)
     audit_changes(ENTITY, changes)
     return RowCounts(len(created), len(updated), len(scores) - len(changes))
+
+
+def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
+    """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound."""
+    assessed = db.session.scalar(
+        select(Assessment)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .where(GradebookEntry.id == entry_id, NOT_DELETED)
+        .with_for_update(read=True, of=Assessment)
+        .execution_options(populate_existing=True)
+    )
+    if assessed is None:
+        raise not_found(GradebookEntry)
+    return get(GradebookEntry, entry_id, for_update=True), assessed
+
+
+def _check_score(score: Decimal, assessed: Assessment) -> None:
+    if score_fault(score, assessed.total_points):
+        # The schema has refused what is less than 0 or has more places: this is more than the total.
+        raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
 
 
 def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) -> None:

@@ -13,6 +13,7 @@ from school_service.features.gradebooks.schemas import (
     GradebookEntrySchema,
     GradebookFilterSchema,
     NewGradebookEntrySchema,
+    ScoreSchema,
 )
 from school_service.web.blueprint import Blueprint
 
@@ -47,6 +48,13 @@ class OneGradebookEntry(MethodView):
     def get(self, id: UUID) -> Any:
         """Show a gradebook entry."""
         return reads.entry(id)
+
+    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.arguments(ScoreSchema(partial=True))
+    @blp.returns(GradebookEntrySchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Correct the score of a gradebook entry; the audit log keeps the one before."""
+        return reads.entry(service.change_entry(entry_id=id, **changes))
 
     @blp.requires(Permission.GRADEBOOKS_DELETE)
     @blp.returns_deleted()

@@ -75,14 +75,23 @@ def password_text(**options: Any) -> Text:
     return Text(MAX_PASSWORD_LENGTH, trim=False, **options)
 
 
-class NewUserSchema(Schema):
-    """A user to create."""
+class PersonalDetailsSchema(Schema):
+    """What is written of a user."""
 
     username = Text()
-    password = password_text()
     first_name = Text()
     last_name = Text()
     gender = Text()
+
+
+class NewUserSchema(PersonalDetailsSchema):
+    """A user to create."""
+
+    password = password_text()
+
+
+class UserChangesSchema(PersonalDetailsSchema):
+    """What to change of a user: any of these. A password is set with PUT /users/{id}/password."""
 
 
 class LoginSchema(Schema):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
@@ -14,7 +16,7 @@ from school_service.auth.passwords import check_password, hash_password, needs_r
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound, WrongPassword
-from school_service.core.records import add, find, get, not_found, unknown_reference
+from school_service.core.records import add, change, find, get, not_found, unknown_reference
 from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
 from school_service.features.roles.administrators import require_administrator
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
@@ -62,6 +64,25 @@ def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
         if user is not None:
             audit_change(ENTITY, user.id, new=_audited(user))
             return user
+
+
+def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
+    """Change username, names and gender of an account: one's own, or by having every permission that the user has.
+
+    So nobody takes over, or locks out, who may do more. A taken username is a conflict. Raises NotFound, Forbidden.
+    """
+    user = _get_user(user_id)
+    if principal.user_id != user.id:
+        principal.require(permissions_of_user(user.id), "Changing this user")
+    change_account(user, changes)
+    return user.id
+
+
+def change_account(user: User, changes: Mapping[str, Any]) -> None:
+    """Change what is given of an account, which the caller has locked and may change; nothing new, nothing written."""
+    old, new = change(user, changes)
+    if new:
+        audit_change(ENTITY, user.id, old=old, new=new)
 
 
 def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:

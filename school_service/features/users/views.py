@@ -18,6 +18,7 @@ from school_service.features.users.schemas import (
     NewUserSchema,
     PasswordSchema,
     RoleOfUserSchema,
+    UserChangesSchema,
     UserSchema,
     UserSearchSchema,
 )
@@ -83,6 +84,13 @@ class OneUser(MethodView):
     def get(self, id: UUID) -> Any:
         """Show a user."""
         return reads.user(id)
+
+    @blp.requires(Permission.USERS_WRITE)
+    @blp.arguments(UserChangesSchema(partial=True))
+    @blp.returns(UserSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a user: one's own account, or by having every permission that the user has."""
+        return reads.user(service.change_user(user_id=id, **changes, principal=current_principal()))
 
 
 @blp.route("/users/<uuid:id>/delete")

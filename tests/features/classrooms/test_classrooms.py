@@ -45,3 +45,22 @@ def test_a_list_costs_three_round_trips_however_long_it_is(api, make, messages):
         with messages() as sent:
             api.ok(api.get("/classrooms"))
         assert len(sent) == 3, sent
+
+
+def test_a_corrected_name_that_is_taken_is_a_conflict(api, make):
+    make.classroom(name="JSS 1")
+    made = make.classroom(name="JSS 2")
+
+    answer = api.patch(f"/classrooms/{made['id']}", {"name": " JSS 1 ", "level": "Upper"})
+
+    assert (answer.status_code, answer.get_json()["errors"]) == (409, {"json": {"name": ["already taken"]}})
+    assert api.ok(api.get(f"/classrooms/{made['id']}")) == made
+
+
+def test_its_cohorts_show_the_corrected_name(api, make):
+    classroom = make.classroom(name="JSS One")
+    cohort = make.cohort(classroom)
+
+    api.ok(api.patch(f"/classrooms/{classroom['id']}", {"name": "JSS 1"}))
+
+    assert api.ok(api.get(f"/cohorts/{cohort['id']}")) == {**cohort, "classroom": "JSS 1"}

@@ -1,0 +1,272 @@
+"""Correcting records by PATCH: what holds for every record alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.threads import run_concurrently
+
+
+@dataclass(frozen=True)
+class Record:
+    """A kind of record: `make` answers the path of a new one and the id that the audit log knows it by.
+
+    `changes` are other values of all members, of which the answer does not show the `hidden`; `stored` names those
+    that the audit log has under another name.
+    """
+
+    entity: str
+    make: Callable[[Any], tuple[str, str]]
+    changes: dict[str, Any]
+    hidden: frozenset[str] = frozenset()
+    stored: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self):
+        return self.entity
+
+
+def make_classroom(make):
+    made = make.classroom()
+    return f"/classrooms/{made['id']}", made["id"]
+
+
+def make_contact(make):
+    made = make.contact()
+    return f"/contacts/{made['id']}", made["id"]
+
+
+def make_user(make):
+    made = make.user()["user"]
+    return f"/users/{made['id']}", made["id"]
+
+
+def make_employee(make):
+    made = make.employee()
+    return f"/employees/{made['id']}", made["id"]
+
+
+def make_bank_account(make):
+    made = make.employee()
+    return f"/employees/{made['id']}/bank-account", made["bank_details"]
+
+
+def make_next_of_kin(make):
+    made = make.employee()
+    return f"/employees/{made['id']}/nextofkin", made["next_of_kin"]
+
+
+RECORDS = [
+    Record("classroom", make_classroom, {"name": "Ìdí 1", "level": "Upper"}, hidden=frozenset({"level"})),
+    Record(
+        "contact",
+        make_contact,
+        {
+            "email_address": "ọmọ@example.com",
+            "phone_number": "0803",
+            "physical_address": "1 Ọba Street\nIbadan",
+        },
+    ),
+    Record(
+        "user", make_user, {"username": "ọmọ", "first_name": "Ọmọ", "last_name": "Ẹ̀bùn", "gender": "MALE"}
+    ),
+    Record(
+        "employee",
+        make_employee,
+        {
+            "middle_name": "",
+            "title": "Dr",
+            "marital_status": "SINGLE",
+            "blood_group": "AB-",
+            "religion": "Ìṣẹ̀ṣe",
+            "status": "ON LEAVE",
+            "dob": "1990-02-28",
+            "join_date": "2021-01-01",
+        },
+    ),
+    Record(
+        "bank-account",
+        make_bank_account,
+        {
+            "bank_name": "Zenith",
+            "account_name": "Ọmọ",
+            "account_number": "0001",
+            "bank_sort_code": "057",
+            "employee_no": "E/0",
+            "account_type": "CURRENT",
+            "employee": 7,
+        },
+        hidden=frozenset({"employee_no", "employee"}),
+        stored={"employee": "employee_ref"},
+    ),
+    Record(
+        "next-of-kin",
+        make_next_of_kin,
+        {
+            "full_name": "Ẹ̀bùn",
+            "relationship": "sister",
+            "phone_number": "0803",
+            "physical_address": "Ilé-Ifẹ̀",
+            "employee": 7,
+        },
+        hidden=frozenset({"employee"}),
+        stored={"employee": "employee_ref"},
+    ),
+]
+MEMBERS = [pytest.param(record, name, id=f"{record}-{name}") for record in RECORDS for name in record.changes]
+TEXTS = [
+    param for param in MEMBERS if param.values[1] not in {"dob", "join_date", "employee", "email_address"}
+]
+each = pytest.mark.parametrize("record", RECORDS, ids=str)
+each_member = pytest.mark.parametrize(("record", "member"), MEMBERS)
+
+
+def audited(api, entity, record_id):
+    """List the updates of a record, the oldest first: old and new."""
+    found = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
+    return [(entry["old"], entry["new"]) for entry in reversed(found) if entry["action"] == "update"]
+
+
+@each_member
+def test_it_changes_what_it_names_alone(api, make, record, member):
+    path, record_id = record.make(make)
+    before = api.ok(api.patch(path, {}))
+    value = record.changes[member]
+
+    changed = api.ok(api.patch(path, {member: value}))
+
+    assert changed == (before if member in record.hidden else {**before, member: value})
+    assert api.ok(api.patch(path, {})) == changed
+    ((old, new),) = audited(api, record.entity, record_id)
+    name = record.stored.get(member, member)
+    assert new == {name: value}
+    assert set(old) == {name}
+    if member not in record.hidden:
+        assert old[name] == before[member]
+
+
+@each
+def test_all_members_at_once_and_again(api, make, record):
+    path, record_id = record.make(make)
+
+    changed = api.ok(api.patch(path, record.changes))
+    again = api.ok(api.patch(path, record.changes))
+
+    assert {name: changed[name] for name in record.changes.keys() - record.hidden} == {
+        name: value for name, value in record.changes.items() if name not in record.hidden
+    }
+    assert again == changed
+    # Nothing new, nothing written.
+    assert len(audited(api, record.entity, record_id)) == 1
+
+
+@each
+def test_nothing_given_changes_nothing(api, make, record):
+    path, record_id = record.make(make)
+
+    assert api.ok(api.patch(path, {})) == api.ok(api.patch(path, {}))
+    assert audited(api, record.entity, record_id) == []
+
+
+@each_member
+def test_null_is_refused(api, make, record, member):
+    path, _ = record.make(make)
+
+    assert api.patch(path, {member: None}).get_json()["errors"]["json"].keys() == {member}
+
+
+@pytest.mark.parametrize(("record", "member"), TEXTS)
+@pytest.mark.parametrize("value", [5, True, ["x"], {}, "x\0y", "\ud800", "x" * 2001])
+def test_what_is_no_text_is_refused(api, make, record, member, value):
+    path, record_id = record.make(make)
+
+    answer = api.patch(path, {**record.changes, member: value})
+
+    assert (answer.status_code, answer.get_json()["errors"]["json"].keys()) == (422, {member})
+    assert audited(api, record.entity, record_id) == []
+
+
+@pytest.mark.parametrize(("record", "member"), [param for param in TEXTS if param.values[1] != "middle_name"])
+def test_an_empty_text_is_refused(api, make, record, member):
+    path, _ = record.make(make)
+
+    for value in ("", "  \n"):
+        assert api.patch(path, {member: value}).status_code == 422
+
+
+@each
+def test_what_is_no_member_is_refused(api, make, record):
+    path, record_id = record.make(make)
+    for name in ("id", "no member", "deleted_at", "owner", "password", "school"):
+        answer = api.patch(path, {**record.changes, name: str(uuid4())})
+
+        assert (answer.status_code, answer.get_json()["errors"]["json"].keys()) == (422, {name})
+    for body in ([], "x", None, 5):
+        assert api.patch(path, body).status_code == 422
+    assert audited(api, record.entity, record_id) == []
+
+
+@each
+def test_an_unknown_record_is_not_found(api, make, record):
+    path, _ = record.make(make)
+    parts = path.split("/")
+    parts[2] = str(uuid4())
+
+    assert api.patch("/".join(parts), record.changes).status_code == 404
+
+
+@each
+def test_the_other_schools_record_is_not_found(api, other_api, make, record):
+    path, record_id = record.make(make)
+
+    assert other_api.patch(path, record.changes).status_code == 404
+    assert other_api.using(school=api.school).patch(path, record.changes).status_code == 403
+    assert api.using(school=other_api.school).patch(path, record.changes).status_code == 403
+    assert audited(api, record.entity, record_id) == []
+    assert api.patch(path, record.changes).status_code == 200
+
+
+@each
+def test_it_needs_the_permission_to_write(api, make, record):
+    path, record_id = record.make(make)
+    section = path.split("/")[1]
+    for caller in (make.caller(), make.caller(f"read:{section}", f"delete:{section}")):
+        answer = caller.patch(path, record.changes)
+
+        assert answer.status_code == 403
+        assert f"write:{section}" in answer.get_json()["message"]
+    assert audited(api, record.entity, record_id) == []
+    assert make.caller(f"write:{section}").patch(path, record.changes).status_code == 200
+
+
+@each
+def test_it_costs_seven_round_trips_at_most(api, make, messages, record):
+    path, _ = record.make(make)
+    api.ok(api.patch(path, {}))
+
+    with messages() as sent:
+        api.ok(api.patch(path, record.changes))
+
+    # Beginning, lock, permissions of a user, change, audit, answer, commit.
+    assert len(sent) <= 7, sent
+
+
+@each
+def test_of_two_at_once_each_is_on_record_with_what_it_changed(committing, record):
+    path, record_id = record.make(committing)
+    api = committing.api
+    name = next(iter(record.changes.keys() - record.hidden - {"dob", "join_date", "email_address"}))
+
+    answers = run_concurrently(8, lambda number: api.using().patch(path, {name: f"Value {number}"}))
+
+    assert {answer.status_code for answer in answers} == {200}
+    steps = audited(api, record.entity, record_id)
+    assert len(steps) == 8
+    for (_, before), (after, _) in pairwise(steps):
+        assert after == before
+    assert api.ok(api.patch(path, {}))[name] == steps[-1][1][name]
