@@ -32,6 +32,7 @@ from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
+from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
@@ -70,6 +71,7 @@ FEATURES = (
     school_settings,
     graduates,
     contacts,
+    personal_data,
     audit,
     geography,
     health,

@@ -55,27 +55,28 @@ class Blueprint(flask_smorest.Blueprint):
     def requires(
         self,
         permission: Permission | None,
-        *,
+        *others: Permission,
         school_required: bool | None = None,
         own: str | None = None,
         audited: bool = False,
     ) -> Callable[[View], View]:
-        """Require a token, a school and a permission (None: any token of the school will do).
+        """Require a token, a school and a permission, or several (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
         names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
         log, such as an export; no other runs in a transaction that can write.
         """
         header_required = self._school_required if school_required is None else school_required
+        needed = () if permission is None else (permission, *others)
 
         def decorate(view: View) -> View:
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
                 def authorize(principal: Principal) -> None:
-                    if permission is None or (own and parameters[own] == principal.user_id):
+                    if not needed or (own and parameters[own] == principal.user_id):
                         return
-                    if not principal.has(permission):
-                        principal.require([permission])
+                    if not all(map(principal.has, needed)):
+                        principal.require(needed)
 
                 g.arguments = dict(parameters)
                 return run_in_request_scope(
@@ -85,7 +86,7 @@ class Blueprint(flask_smorest.Blueprint):
                     audited=audited,
                 )
 
-            note(scoped, access={"permission": permission, "school_required": header_required})
+            note(scoped, access={"permissions": needed, "school_required": header_required})
             return scoped  # type: ignore[return-value]
 
         return decorate

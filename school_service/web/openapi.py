@@ -28,7 +28,8 @@ and graduates.
 header is not required, a token that names exactly one school chooses it.
 
 **Tokens.** Every operation but `GET /health` and those under `/auth` needs a bearer token.
-`x-permission` names the permission that it asks for; `null` means that any token of the school will do.
+`x-permission` names the permission that it asks for, or several with spaces between them; `null` means that any
+token of the school will do.
 
 **Answers.** Success is always 200. Every error has the one shape `Error`, and its `request_id` is the
 answer's header `X-Request-ID`. Paged lists take `pageNumber` and `pageSize`; past the end `data` is empty.
@@ -173,7 +174,9 @@ class Conventions(BasePlugin):
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", operation_id(method, path or ""))
             if operation.get("x-permission"):
-                need = f"Needs the permission `{operation['x-permission']}`."
+                names = operation["x-permission"].split()
+                word = "permission" if len(names) == 1 else "permissions"
+                need = f"Needs the {word} {', '.join(f'`{name}`' for name in names)}."
                 operation["description"] = "\n\n".join(filter(None, (operation.get("description"), need)))
 
 
@@ -244,8 +247,8 @@ def document_operation(
         required = access["school_required"]
         header = {"required": required, "description": _SCHOOL_REQUIRED if required else _SCHOOL_OPTIONAL}
         doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
-        permission = access["permission"]
-        doc["x-permission"] = str(permission) if permission else None
+        # Several are written as in the scope of a token (RFC 6749, section 3.3).
+        doc["x-permission"] = " ".join(map(str, access["permissions"])) or None
         if method in {"post", "put", "patch", "delete"}:
             statuses.add(409)
     if locations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from uuid import UUID
 
-from sqlalchemy import Date, DateTime, ForeignKey, Integer, String
+from sqlalchemy import CheckConstraint, Date, DateTime, ForeignKey, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
@@ -16,10 +16,18 @@ class Employee(db.Model):
     """A member of staff; first name, last name and gender are those of the user account that each has.
 
     State, local government area and nationality are of the reference data in the registry, which no foreign
-    key reaches. A deleted employee stays stored, with the time of the deletion.
+    key reaches. A deleted employee stays stored, with the time of the deletion. Dates and origin are empty where the
+    employee's data were erased, and nowhere else.
     """
 
     __tablename__ = "employees"
+    __table_args__ = (
+        CheckConstraint(
+            "deleted_at IS NOT NULL OR (dob IS NOT NULL AND join_date IS NOT NULL AND lga_id IS NOT NULL"
+            " AND state_id IS NOT NULL AND nationality_id IS NOT NULL)",
+            name="particulars",
+        ),
+    )
 
     id: Mapped[UUID] = primary_key()
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"), unique=True)
@@ -29,13 +37,13 @@ class Employee(db.Model):
     position_id: Mapped[UUID] = mapped_column(ForeignKey("positions.id"), index=True)
     middle_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     title: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    dob: Mapped[date] = mapped_column(Date)
-    join_date: Mapped[date] = mapped_column(Date)
+    dob: Mapped[date | None] = mapped_column(Date)
+    join_date: Mapped[date | None] = mapped_column(Date)
     marital_status: Mapped[str] = mapped_column(String(NAME_LENGTH))
     blood_group: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    lga_id: Mapped[UUID]
-    state_id: Mapped[UUID]
-    nationality_id: Mapped[UUID]
+    lga_id: Mapped[UUID | None]
+    state_id: Mapped[UUID | None]
+    nationality_id: Mapped[UUID | None]
     religion: Mapped[str] = mapped_column(String(NAME_LENGTH))
     status: Mapped[str] = mapped_column(String(NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()

@@ -230,8 +230,8 @@ def _change_and_audit(entity: str, record: Any, changes: Mapping[str, Any]) -> N
         audit_change(entity, record.id, old=old, new=new)
 
 
-def _check_dates(dob: date, join_date: date) -> None:
-    if dob > join_date:
+def _check_dates(dob: date | None, join_date: date | None) -> None:
+    if dob and join_date and dob > join_date:
         raise Invalid.field("dob", "is after join_date")
 
 

@@ -67,12 +67,15 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     """Change any of a student's members but username and password.
 
     A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
-    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change.
+    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change, and where the
+    student's data were erased.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
         raise Conflict("The student has graduated: the status can't be changed.")
     user = get(User, student.user_id, for_update=True)
+    if user.erased_at is not None:
+        raise Conflict("The student's data were erased: nothing of them can be changed.")
     if "guardian" in changes:
         changes |= guardian_columns(changes.pop("guardian"))
     if "gender" in changes:

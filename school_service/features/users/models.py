@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import DateTime, ForeignKey, Integer, String, Text
+from sqlalchemy import CheckConstraint, DateTime, ForeignKey, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, created_at, primary_key
@@ -16,9 +16,13 @@ CREATED = 0
 
 
 class User(db.Model):
-    """An account. A deleted one stays stored, with the time of its deletion, and its username stays taken."""
+    """An account. A deleted one stays stored, with the time of its deletion, and its username stays taken.
+
+    An erased one is deleted too: it has neither a name nor a password any more, and does not come back.
+    """
 
     __tablename__ = "users"
+    __table_args__ = (CheckConstraint("erased_at IS NULL OR deleted_at IS NOT NULL", name="erased"),)
 
     id: Mapped[UUID] = primary_key()
     username: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
@@ -30,6 +34,7 @@ class User(db.Model):
     session_number: Mapped[int] = mapped_column(Integer, default=CREATED)
     created_at: Mapped[datetime] = created_at()
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
 class UserRole(db.Model):

@@ -15,7 +15,7 @@ from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.core.database import db
-from school_service.core.errors import Invalid, NotFound, WrongPassword
+from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
 from school_service.core.records import add, change, find, get, not_found, unknown_reference
 from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
 from school_service.features.roles.administrators import require_administrator
@@ -128,9 +128,12 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
 def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
     """Bring a deleted account back, without its tokens; one that is not deleted stays as it is.
 
-    Raises NotFound, and Forbidden where the principal lacks a permission that the user has.
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict for an account
+    whose data were erased.
     """
     user = get(User, user_id, for_update=True)
+    if user.erased_at is not None:
+        raise Conflict("The user's data were erased: the account does not come back.")
     principal.require(held_permissions(user.id).names, "Restoring this user")
     if user.deleted_at is not None:
         user.deleted_at = None

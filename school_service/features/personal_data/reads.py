@@ -1,0 +1,263 @@
+"""Read models of all that is stored of a person: one statement, however much there is."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    Text,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    union_all,
+)
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.assessments.models import Assessment
+from school_service.features.audit.models import AuditEntry
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
+from school_service.features.cohorts.models import Batch, Cohort, Enrollment
+from school_service.features.contacts.models import Contact
+from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.graduates.models import Graduate
+from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
+from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
+from school_service.features.roles.models import Role
+from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.settings.models import Department, EmployeeCategory, Position
+from school_service.features.students.models import Student
+from school_service.features.subjects.models import Subject
+from school_service.features.users.models import User, UserRole
+
+Rows = Select[*tuple[Any, ...]]
+
+
+@read_model
+def student_data(student_id: UUID) -> Query:
+    """Read model of StudentDataSchema, for one."""
+    user_id = select(Student.user_id).where(Student.id == student_id).scalar_subquery()
+    records = [
+        select(Student.id).where(Student.id == student_id),
+        *_records_of_account(user_id),
+        *(
+            select(model.id).where(model.student_id == student_id)
+            for model in (Enrollment, GradebookEntry, Metric, Graduate)
+        ),
+    ]
+    return select(
+        *_account(user_id, records),
+        _one(select(*told_columns(Student)).where(Student.id == student_id), "student"),
+        _many(_enrollments(student_id), "enrollments"),
+        _many(_subject_enrollments(student_id), "subject_enrollments"),
+        _many(_gradebook_entries(student_id), "gradebook_entries"),
+        _many(_metrics(student_id), "metrics"),
+        _one(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
+    ).where(Student.id == student_id)
+
+
+@read_model
+def employee_data(employee_id: UUID) -> Query:
+    """Read model of EmployeeDataSchema, for one, also where they are deleted."""
+    user_id = select(Employee.user_id).where(Employee.id == employee_id).scalar_subquery()
+    records = [
+        select(Employee.id).where(Employee.id == employee_id),
+        *_records_of_account(user_id),
+        *(select(model.id).where(model.employee_id == employee_id) for model in (BankAccount, NextOfKin)),
+    ]
+    return select(
+        *_account(user_id, records),
+        _one(_employee(employee_id), "employee"),
+        _one(
+            select(*told_columns(BankAccount)).where(BankAccount.employee_id == employee_id), "bank_account"
+        ),
+        _one(select(*told_columns(NextOfKin)).where(NextOfKin.employee_id == employee_id), "next_of_kin"),
+        _many(_form_teachers(employee_id), "form_teachers"),
+    ).where(Employee.id == employee_id)
+
+
+# What is stored of whoever has an account.
+
+
+def _account(user_id: Any, records: list[Any]) -> list[Any]:
+    contacts = (
+        select(*told_columns(Contact))
+        .where(Contact.owner_id == user_id)
+        .order_by(Contact.created_at, Contact.id)
+    )
+    roles = (
+        select(*told_columns(UserRole), Role.name.label("role"))
+        .join(Role, Role.id == UserRole.role_id)
+        .where(UserRole.user_id == user_id)
+        .order_by(UserRole.created_at, UserRole.role_id)
+    )
+    return [
+        _one(select(*told_columns(User)).where(User.id == user_id), "user"),
+        _many(roles, "roles"),
+        _many(contacts, "contacts"),
+        _many(_audit(user_id, records), "audit"),
+    ]
+
+
+def _records_of_account(user_id: Any) -> list[Any]:
+    return [select(User.id).where(User.id == user_id), select(Contact.id).where(Contact.owner_id == user_id)]
+
+
+def _audit(user_id: Any, records: list[Any]) -> Rows:
+    by_the_person = AuditEntry.actor == cast(user_id, Text)
+    columns: list[ColumnElement[Any]] = [
+        case((by_the_person, column)).label(column.name) if column.name in OF_THE_ACTOR else column
+        for column in told_columns(AuditEntry)
+    ]
+    return (
+        select(*columns)
+        .where(AuditEntry.entity_id.in_(union_all(*records)))
+        .order_by(AuditEntry.at, AuditEntry.id)
+    )
+
+
+# What is stored of a student.
+
+
+def _enrollments(student_id: UUID) -> Rows:
+    return (
+        select(
+            *told_columns(Enrollment),
+            Batch.name.label("batch"),
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+        )
+        .join(Batch, Batch.id == Enrollment.batch_id)
+        .join(Cohort, Cohort.id == Enrollment.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Enrollment.session_id)
+        .where(Enrollment.student_id == student_id)
+        .order_by(Enrollment.started_at, Enrollment.id)
+    )
+
+
+def _subject_enrollments(student_id: UUID) -> Rows:
+    return (
+        select(
+            *told_columns(SubjectEnrollment),
+            Subject.name.label("subject"),
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+        )
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .where(SubjectEnrollment.student_id == student_id)
+        .order_by(SubjectEnrollment.created_at, SubjectEnrollment.cohort_subject_id)
+    )
+
+
+def _gradebook_entries(student_id: UUID) -> Rows:
+    """Write all scores, those of deleted assessments too."""
+    return (
+        select(
+            *told_columns(GradebookEntry),
+            Assessment.name.label("assessment"),
+            Assessment.total_points,
+            Subject.name.label("subject"),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+        )
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(AcademicSession, AcademicSession.id == Assessment.session_id)
+        .join(Term, Term.id == Assessment.term_id)
+        .where(GradebookEntry.student_id == student_id)
+        .order_by(GradebookEntry.created_at, GradebookEntry.id)
+    )
+
+
+def _metrics(student_id: UUID) -> Rows:
+    scores = (
+        select(*told_columns(MetricScore), MetricDefinition.name.label("trait"))
+        .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
+        .where(MetricScore.metric_id == Metric.id)
+        .order_by(MetricDefinition.position, MetricDefinition.id)
+        .correlate(Metric)
+    )
+    return (
+        select(
+            *told_columns(Metric),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+            _many(scores, "scores"),
+        )
+        .join(AcademicSession, AcademicSession.id == Metric.session_id)
+        .join(Term, Term.id == Metric.term_id)
+        .where(Metric.student_id == student_id)
+        .order_by(Metric.created_at, Metric.id)
+    )
+
+
+# What is stored of an employee.
+
+
+def _employee(employee_id: UUID) -> Rows:
+    return (
+        select(
+            *told_columns(Employee),
+            Department.name.label("department"),
+            EmployeeCategory.name.label("category"),
+            Position.name.label("position"),
+        )
+        .join(Department, Department.id == Employee.department_id)
+        .join(EmployeeCategory, EmployeeCategory.id == Employee.category_id)
+        .join(Position, Position.id == Employee.position_id)
+        .where(Employee.id == employee_id)
+    )
+
+
+def _form_teachers(employee_id: UUID) -> Rows:
+    return (
+        select(
+            *told_columns(FormTeacher),
+            Batch.name.label("batch"),
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+        )
+        .join(Batch, Batch.id == FormTeacher.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .where(FormTeacher.employee_id == employee_id)
+        .order_by(FormTeacher.created_at, FormTeacher.batch_id)
+    )
+
+
+# Rows within a row.
+
+
+def _one(rows: Rows, name: str) -> Any:
+    """The only row, as a JSON object; null where there is none."""
+    found: ScalarSelect[Any] = (
+        select(func.row_to_json(literal_column(f"of_{name}")))
+        .select_from(rows.subquery(f"of_{name}"))
+        .scalar_subquery()
+    )
+    return found.label(name)
+
+
+def _many(rows: Rows, name: str) -> Any:
+    """The rows, as a JSON array."""
+    objects = func.json_agg(func.row_to_json(literal_column(f"of_{name}")))
+    found: ScalarSelect[Any] = (
+        select(func.coalesce(objects, literal_column("'[]'::json")))
+        .select_from(rows.subquery(f"of_{name}"))
+        .scalar_subquery()
+    )
+    return found.label(name)

@@ -1,0 +1,123 @@
+"""What is stored of a person, as it is answered: a record for each row, with the columns of its table.
+
+The columns are read off the models, so that what is added to a table is in the document. Beside them are the names of
+what the ids in them refer to, for people to read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields
+from sqlalchemy import Boolean, Date, DateTime, Integer, Numeric, String, Uuid
+from sqlalchemy.dialects.postgresql import INET, JSONB
+from sqlalchemy.types import TypeEngine
+
+from school_service.features.audit.models import AuditEntry
+from school_service.features.cohort_subjects.models import SubjectEnrollment
+from school_service.features.cohorts.models import Enrollment
+from school_service.features.contacts.models import Contact
+from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.graduates.models import Graduate
+from school_service.features.metrics.models import Metric, MetricScore
+from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
+from school_service.features.students.models import Student
+from school_service.features.users.models import User, UserRole
+from school_service.web.schemas import RecordSchema
+
+Field = fields.Field[Any]
+
+_FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
+    (Uuid, fields.UUID),
+    (String, fields.String),
+    (INET, fields.String),
+    (Boolean, fields.Boolean),
+    (Integer, fields.Integer),
+    (Numeric, fields.Decimal),
+    (DateTime, fields.AwareDateTime),
+    (Date, fields.Date),
+    (JSONB, fields.Dict),
+]
+
+
+def _field(kind: TypeEngine[Any], *, nullable: bool) -> Field:
+    """Make the field of a column; a type that is not listed above stops the start."""
+    made = next(field for of, field in _FIELDS if isinstance(kind, of))
+    return made(allow_none=nullable)
+
+
+def _rows_of(model: type[Any], *, nullable: frozenset[str] = frozenset(), **names: Field) -> type[ma.Schema]:
+    """Make the schema of a table's rows: a field for each column, and for each name that is told with them."""
+    columns = {
+        column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
+        for column in told_columns(model)
+    }
+    return RecordSchema.from_dict({**columns, **names}, name=f"Stored{model.__name__}Schema")
+
+
+def _name() -> Field:
+    return fields.String()
+
+
+StoredStudentSchema = _rows_of(Student)
+StoredEmployeeSchema = _rows_of(Employee, department=_name(), category=_name(), position=_name())
+StoredUserSchema = _rows_of(User)
+StoredUserRoleSchema = _rows_of(UserRole, role=_name())
+StoredContactSchema = _rows_of(Contact)
+StoredEnrollmentSchema = _rows_of(Enrollment, batch=_name(), classroom=_name(), session=_name())
+StoredSubjectEnrollmentSchema = _rows_of(
+    SubjectEnrollment, subject=_name(), classroom=_name(), session=_name()
+)
+StoredGradebookEntrySchema = _rows_of(
+    GradebookEntry,
+    assessment=_name(),
+    total_points=fields.Decimal(),
+    subject=_name(),
+    session=_name(),
+    term=_name(),
+)
+StoredMetricScoreSchema = _rows_of(MetricScore, trait=_name())
+StoredMetricSchema = _rows_of(
+    Metric, session=_name(), term=_name(), scores=fields.List(fields.Nested(StoredMetricScoreSchema))
+)
+StoredGraduateSchema = _rows_of(Graduate)
+StoredBankAccountSchema = _rows_of(BankAccount)
+StoredNextOfKinSchema = _rows_of(NextOfKin)
+StoredFormTeacherSchema = _rows_of(FormTeacher, batch=_name(), classroom=_name(), session=_name())
+StoredAuditEntrySchema = _rows_of(AuditEntry, nullable=OF_THE_ACTOR)
+
+
+class AccountDataSchema(RecordSchema):
+    """What is stored of whoever has an account; the account without its password."""
+
+    user = fields.Nested(StoredUserSchema)
+    roles = fields.List(fields.Nested(StoredUserRoleSchema))
+    contacts = fields.List(fields.Nested(StoredContactSchema))
+    audit = fields.List(
+        fields.Nested(StoredAuditEntrySchema),
+        metadata={
+            "description": "Changes of these records, the oldest first. Who made one is told where it was the person."
+        },
+    )
+
+
+class StudentDataSchema(AccountDataSchema):
+    """All that is stored of a student."""
+
+    student = fields.Nested(StoredStudentSchema)
+    enrollments = fields.List(fields.Nested(StoredEnrollmentSchema))
+    subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
+    gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
+    metrics = fields.List(fields.Nested(StoredMetricSchema))
+    graduate = fields.Nested(StoredGraduateSchema, allow_none=True)
+
+
+class EmployeeDataSchema(AccountDataSchema):
+    """All that is stored of an employee, also of one who is deleted."""
+
+    employee = fields.Nested(StoredEmployeeSchema)
+    bank_account = fields.Nested(StoredBankAccountSchema, allow_none=True)
+    next_of_kin = fields.Nested(StoredNextOfKinSchema, allow_none=True)
+    form_teachers = fields.List(fields.Nested(StoredFormTeacherSchema))

@@ -1,0 +1,142 @@
+"""Erasing what is stored of a person who has left: their records stay, under a name that says nothing of them."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, select
+
+from school_service.auth.principal import Principal
+from school_service.core.database import db
+from school_service.core.errors import Conflict
+from school_service.core.records import get, not_found
+from school_service.features.audit.service import audit_change
+from school_service.features.cohorts.models import CURRENT, Enrollment
+from school_service.features.contacts.models import Contact
+from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
+from school_service.features.employees.service import ENTITY as EMPLOYEE
+from school_service.features.roles.administrators import keeping_an_administrator
+from school_service.features.students.models import ACTIVE, WITHDRAWN, Student
+from school_service.features.students.service import guardian_columns
+from school_service.features.users.models import User, UserRole
+from school_service.features.users.service import permissions_of_user
+from tenants.clock import now
+
+STUDENT = "student"
+
+FIRST_NAME = "Erased"
+"""The first name of everybody who was erased; the last name is random, and so are username and admission number."""
+
+
+def check_student(*, id: UUID) -> None:
+    """Tell whether there is the student; raises NotFound."""
+    get(Student, id)
+
+
+def check_employee(*, id: UUID) -> None:
+    """Tell whether there is the employee, deleted or not; raises NotFound."""
+    get(Employee, id)
+
+
+def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
+    """Erase a student's data; enrollments, scores, metrics and graduation stay. Again changes nothing.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the student
+    is enrolled, or nobody would be left who has every permission.
+    """
+    student, user = _lock(Student, student_id)
+    if user.erased_at is None:
+        enrolled = select(Enrollment.id).where(Enrollment.student_id == student.id, CURRENT).limit(1)
+        if db.session.scalar(enrolled) is not None:
+            raise Conflict("The student is enrolled: take them out of the cohort first.")
+        pseudonym = token_hex(16)
+        _erase_account(user, pseudonym, principal)
+        student.admission_number = f"erased-{pseudonym}"
+        student.middle_name = student.dob = None
+        for name, value in guardian_columns(None).items():
+            setattr(student, name, value)
+        if student.status == ACTIVE:
+            student.status = WITHDRAWN
+        _audit_erasure(STUDENT, student, contacts=_delete_contacts(user))
+    return student_id
+
+
+def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
+    """Erase the data of an employee who is deleted; department, category and position stay. Again changes nothing.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the employee
+    is not deleted, or nobody would be left who has every permission.
+    """
+    employee, user = _lock(Employee, employee_id)
+    if user.erased_at is None:
+        if employee.deleted_at is None:
+            raise Conflict("The employee is not deleted: delete them first.")
+        _erase_account(user, token_hex(16), principal)
+        employee.dob = employee.join_date = None
+        employee.lga_id = employee.state_id = employee.nationality_id = None
+        employee.middle_name = employee.title = employee.marital_status = ""
+        employee.blood_group = employee.religion = employee.status = ""
+        db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
+        # What every employee refers to is emptied, the rest is deleted.
+        contact = get(Contact, employee.contact_id, for_update=True)
+        contact.email_address = contact.phone_number = contact.physical_address = ""
+        _audit_erasure(
+            EMPLOYEE,
+            employee,
+            contacts=[contact.id, *_delete_contacts(user, but=contact.id)],
+            bank_account=_delete_part(BankAccount, employee.id),
+            next_of_kin=_delete_part(NextOfKin, employee.id),
+        )
+    return employee_id
+
+
+def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
+    """Lock a student or an employee, and their account, FOR NO KEY UPDATE; raises NotFound."""
+    found = db.session.execute(
+        select(model, User)
+        .join(User, User.id == model.user_id)
+        .where(model.id == record_id)
+        .with_for_update(key_share=True)
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if found is None:
+        raise not_found(model)
+    record, user = found
+    return record, user
+
+
+def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
+    principal.require(permissions_of_user(user.id), "Erasing this person")
+    moment = now()
+    with keeping_an_administrator("Erasing this person"):
+        user.username = f"erased-{pseudonym}"
+        user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""
+        user.photo = user.password_hash = None
+        user.session_number += 1
+        user.deleted_at = user.deleted_at or moment
+        user.erased_at = moment
+        db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
+
+
+def _delete_contacts(user: User, but: UUID | None = None) -> list[UUID]:
+    deleting = delete(Contact).where(Contact.owner_id == user.id)
+    if but is not None:
+        deleting = deleting.where(Contact.id != but)
+    return list(db.session.scalars(deleting.returning(Contact.id)))
+
+
+def _delete_part(model: type[Any], employee_id: UUID) -> UUID | None:
+    deleted: UUID | None = db.session.scalar(
+        delete(model).where(model.employee_id == employee_id).returning(model.id)
+    )
+    return deleted
+
+
+def _audit_erasure(entity: str, record: Any, **records: Any) -> None:
+    """Write that a person was erased, without a value; by the ids the operator finds what the log says of them."""
+    db.session.flush()
+    audit_change(
+        entity, record.id, old={"erased": False}, new={"erased": True, "user": record.user_id, **records}
+    )

@@ -1,0 +1,21 @@
+"""Which columns of a table belong to what is stored of a person: all of them, and those not told are named here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Column
+
+NOT_TOLD = {
+    "users": frozenset({"password_hash"}),
+}
+"""By table. The hash of a password says nothing of a person, and helps whoever gets hold of the document."""
+
+OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})
+"""Columns of the audit log that tell of whoever made a change: told where that is the person, and null elsewhere."""
+
+
+def told_columns(model: type[Any]) -> list[Column[Any]]:
+    """List the columns of a model's table that the document tells, in their order."""
+    table = model.__table__
+    return [column for column in table.columns if column.name not in NOT_TOLD.get(table.name, ())]

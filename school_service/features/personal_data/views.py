@@ -1,0 +1,66 @@
+"""What is stored of a person, over HTTP: told to them (GDPR, article 15; NDPA, section 34), and erased."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.personal_data import reads, service
+from school_service.features.personal_data.schemas import EmployeeDataSchema, StudentDataSchema
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
+
+blp = Blueprint(
+    "personal-data", __name__, description="All that is stored of a person: to tell them, and to erase it."
+)
+
+
+@blp.route("/students/<uuid:id>/data")
+class DataOfStudent(MethodView):
+    """All that is stored of a student."""
+
+    @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ)
+    @blp.returns(StudentDataSchema, if_empty=service.check_student)
+    def get(self, id: UUID) -> Any:
+        """Show all that is stored of a student, with what the audit log says of their records.
+
+        What they did themselves is listed by `GET /audit?actor=` with the id of their account.
+        """
+        return reads.student_data(id)
+
+    @blp.requires(Permission.STUDENTS_WRITE, Permission.USERS_WRITE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Erase a student who is in no cohort: names, dates, guardian, contacts, account; results stay, without a name.
+
+        Needs every permission that the student's account has, too. This can't be taken back; again changes nothing.
+        Files of backups, and values in the audit log, are the operator's to erase: `docs/privacy.md` says how.
+        """
+        return service.erase_student(student_id=id, principal=current_principal())
+
+
+@blp.route("/employees/<uuid:id>/data")
+class DataOfEmployee(MethodView):
+    """All that is stored of an employee."""
+
+    @blp.requires(Permission.EMPLOYEES_READ, Permission.USERS_READ)
+    @blp.returns(EmployeeDataSchema, if_empty=service.check_employee)
+    def get(self, id: UUID) -> Any:
+        """Show all that is stored of an employee, deleted or not, with what the audit log says of their records.
+
+        What they did themselves is listed by `GET /audit?actor=` with the id of their account.
+        """
+        return reads.employee_data(id)
+
+    @blp.requires(Permission.EMPLOYEES_WRITE, Permission.USERS_WRITE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Erase an employee who is deleted: names, dates, origin, bank account, next of kin, contacts, account.
+
+        Needs every permission that the employee's account has, too. This can't be taken back; again changes nothing.
+        Files of backups, and values in the audit log, are the operator's to erase: `docs/privacy.md` says how.
+        """
+        return service.erase_employee(employee_id=id, principal=current_principal())

@@ -1,0 +1,1 @@
+"""All that is stored of a person: told and erased."""

@@ -1,0 +1,87 @@
+"""A student and an employee of whom something is stored in every table there is."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from tests.factories import Factory
+from tests.features.metrics.sheets import TRAITS, Observed
+
+PRIVATE_OF_STUDENT = {
+    "first_name": "Chidinma-Zxq",
+    "middle_name": "Oluwaseun-Zxq",
+    "last_name": "Bàlógun-Zxq",
+    "gender": "FEMALE-Zxq",
+    "dob": "2011-03-29",
+}
+GUARDIAN = {
+    "full_name": "Emeka-Zxq",
+    "relationship": "father-Zxq",
+    "phone_number": "0803-Zxq",
+    "email_address": "emeka@zxq.example.com",
+}
+MARK = "zxq"
+"""In every private text that is made here."""
+
+
+def make_student(make: Factory) -> dict[str, Any]:
+    """Make a student who is enrolled, has scores, metrics, contacts and a role, and was corrected."""
+    seen = Observed(make, 0)
+    body = {
+        **PRIVATE_OF_STUDENT,
+        "admission_number": "QC/ZXQ",
+        "username": "chidinma.zxq",
+        "guardian": GUARDIAN,
+    }
+    student = make.student(password="a password", **body)
+    make.enrolled(seen.cohort, student)
+    subject = make.cohort_subject(seen.cohort)
+    make.entry(make.assessment(subject, seen.term), student["id"], seen.batch, 12.5)
+    assert seen.send({"QC/ZXQ": {TRAITS[0]: 5, TRAITS[1]: 3}}).status_code == 200
+    complete_account(make, {"id": student["user"]})
+    make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxq"}))
+    student["cohort_id"] = seen.cohort["id"]
+    return student
+
+
+def make_graduate(make: Factory) -> dict[str, Any]:
+    """Make a student who graduated."""
+    student = make.student()
+    make.graduate(student)
+    return student
+
+
+def make_employee(make: Factory) -> dict[str, Any]:
+    """Make an employee who is a form teacher, has a role, two contacts and a password, and was corrected."""
+    body = make.employee_body(
+        first_name="Adaeze-Zxq",
+        middle_name="Ife-Zxq",
+        last_name="Okafor-Zxq",
+        title="Mrs-Zxq",
+        gender="FEMALE-Zxq",
+        marital_status="MARRIED-Zxq",
+        blood_group="O-Zxq",
+        religion="R-Zxq",
+        status="ACTIVE-Zxq",
+    )
+    for part in ("bank_details", "next_of_kin", "contact"):
+        texts = {name: f"{value}-Zxq" for name, value in body[part].items() if isinstance(value, str)}
+        body[part] |= texts
+    body["contact"]["email_address"] = "adaeze@zxq.example.com"
+    employee = make.employee(**body)
+    account = make.account_of(employee)
+    make.api.ok(make.api.put(f"/users/{account['id']}/password", {"password": "a password"}))
+    complete_account(make, account)
+    teacher = {"teacher_id": employee["id"]}
+    make.api.ok(make.api.patch(f"/teachers/{make.cohort()['id']}/add_to_batch", teacher))
+    make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxq"}))
+    employee["user"] = account["id"]
+    return employee
+
+
+def complete_account(make: Factory, account: dict[str, Any]) -> None:
+    """Give an account a role and another contact."""
+    role = make.role("read:classrooms")
+    make.api.ok(make.api.put(f"/users/{account['id']}/roles", {"role": role["id"]}))
+    make.contact(account, email_address=f"{UUID(account['id']).hex}@zxq.example.com", phone_number="0805-Zxq")

@@ -1,0 +1,182 @@
+"""The document of a person has every row, and every column, that the database has of them.
+
+Asked is the catalogue: a table that refers to a person, directly or through others, and is not in the document fails
+here, and so does a column.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from school_service.features.personal_data.stored import NOT_TOLD, OF_THE_ACTOR
+from tenants.registry.schools import schema_name
+from tests.features.personal_data.people import make_employee, make_graduate, make_student
+
+# Where the document has the rows of a table.
+PLACES = {
+    "users": lambda told: [told["user"]],
+    "user_roles": lambda told: told["roles"],
+    "contacts": lambda told: told["contacts"],
+    "students": lambda told: [told["student"]] if "student" in told else [],
+    "enrollments": lambda told: told.get("enrollments", []),
+    "subject_enrollments": lambda told: told.get("subject_enrollments", []),
+    "gradebook_entries": lambda told: told.get("gradebook_entries", []),
+    "metrics": lambda told: told.get("metrics", []),
+    "metric_scores": lambda told: [score for metric in told.get("metrics", []) for score in metric["scores"]],
+    "graduates": lambda told: [told["graduate"]] if told.get("graduate") else [],
+    "employees": lambda told: [told["employee"]] if "employee" in told else [],
+    "bank_accounts": lambda told: [told["bank_account"]] if "bank_account" in told else [],
+    "next_of_kin": lambda told: [told["next_of_kin"]] if "next_of_kin" in told else [],
+    "form_teachers": lambda told: told.get("form_teachers", []),
+}
+
+FOREIGN_KEYS = text("""
+SELECT c.conrelid::regclass::text AS child, c.confrelid::regclass::text AS parent, a.attname AS column, b.attname AS key
+FROM pg_constraint c
+JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+JOIN pg_attribute b ON b.attrelid = c.confrelid AND b.attnum = c.confkey[1]
+WHERE c.contype = 'f' AND c.connamespace = current_schema()::regnamespace
+ORDER BY 1, 2, 3
+""")
+
+
+@pytest.fixture
+def catalogue(committing, tenancy):
+    """A connection of the operator's in the school."""
+    with tenancy.admin.connect() as connection:
+        connection.execute(
+            text(f'SET search_path TO "{schema_name(committing.api.school)}"; SET TimeZone TO UTC')
+        )
+        yield connection
+        connection.rollback()
+        connection.execute(text("RESET ALL"))
+
+
+def rows_of_person(connection, table, person):
+    """Read all rows that belong to a person, by table: those that refer to them, and those that refer to these."""
+    account = f"SELECT user_id FROM {table} WHERE id = '{person}'"
+    conditions = {"users": f"id IN ({account})", table: f"id = '{person}'"}
+    keys = connection.execute(FOREIGN_KEYS).all()
+    while True:
+        found = {
+            key.child: f"{key.column} IN (SELECT {key.key} FROM {key.parent} WHERE {conditions[key.parent]})"
+            for key in keys
+            if key.parent in conditions and key.child not in conditions
+        }
+        if not found:
+            break
+        conditions |= found
+    return {
+        name: connection.execute(text(f"SELECT row_to_json(t) FROM {name} t WHERE {condition}"))
+        .scalars()
+        .all()
+        for name, condition in conditions.items()
+    }
+
+
+def untold(rows, told):
+    """Say what the database has of a person and the document has not."""
+    found = []
+    for table, stored in rows.items():
+        if table not in PLACES:
+            found.append(
+                f"the table {table} refers to a person: tell of it in features/personal_data/reads.py"
+            )
+            continue
+        shown = PLACES[table](told)
+        hidden = NOT_TOLD.get(table, frozenset())
+        for row in stored:
+            wanted = {name: value for name, value in row.items() if name not in hidden}
+            if not any(
+                wanted.items() <= {name: one.get(name, ...) for name in wanted}.items() for one in shown
+            ):
+                found.append(f"a row of {table} is not told as it is: {wanted}")
+        if len(shown) != len(stored):
+            found.append(f"{table} has {len(stored)} rows of the person, the document {len(shown)}")
+    return found
+
+
+@pytest.fixture
+def people(committing, catalogue):
+    """Persons of whom together there is a row in every table: their rows, and their document."""
+    made = [
+        ("students", make_student(committing)),
+        ("students", make_graduate(committing)),
+        ("employees", make_employee(committing)),
+    ]
+    api = committing.api
+
+    def read():
+        catalogue.rollback()
+        return [
+            (rows_of_person(catalogue, kind, one["id"]), api.ok(api.get(f"/{kind}/{one['id']}/data")))
+            for kind, one in made
+        ]
+
+    catalogue.commit()
+    return read
+
+
+def test_every_row_and_every_column_is_told(people):
+    found = people()
+
+    for rows, told in found:
+        assert untold(rows, told) == []
+    with_rows = {table for rows, _ in found for table, stored in rows.items() if stored}
+    assert with_rows == {table for rows, _ in found for table in rows} == PLACES.keys()
+
+
+def test_what_the_audit_log_says_of_these_records_is_told(people, catalogue):
+    for rows, told in people():
+        ids = {row["id"] for stored in rows.values() for row in stored if "id" in row}
+        query = text(
+            "SELECT row_to_json(e) FROM audit_entries e WHERE entity_id = ANY(CAST(:ids AS uuid[])) ORDER BY at, id"
+        )
+        logged = catalogue.execute(query, {"ids": sorted(ids)}).scalars().all()
+
+        assert logged
+        # An administrator did all of it, of whom the person is told nothing.
+        by_another = [{**entry, **dict.fromkeys(OF_THE_ACTOR & entry.keys())} for entry in logged]
+        assert told["audit"] == by_another
+
+
+def test_a_new_table_is_missed(people, catalogue):
+    for statement in (
+        "CREATE TABLE loans (id uuid PRIMARY KEY, student_id uuid REFERENCES students (id))",
+        "CREATE TABLE reminders (id uuid PRIMARY KEY, loan_id uuid REFERENCES loans (id))",
+    ):
+        catalogue.execute(text(statement))
+    catalogue.commit()
+
+    (rows, told), *_ = people()
+
+    missed = [line.split(" refers")[0] for line in untold(rows, told)]
+    assert missed == ["the table loans", "the table reminders"]
+
+
+def test_a_new_column_is_missed(people, catalogue):
+    catalogue.execute(text("ALTER TABLE students ADD COLUMN club text DEFAULT 'Chess'"))
+    catalogue.commit()
+
+    (rows, told), *_ = people()
+
+    (line,) = untold(rows, told)
+    assert line.startswith("a row of students is not told as it is")
+
+
+def test_a_new_row_is_missed(people, catalogue):
+    (rows, told), *_ = people()
+    assert untold(rows, told) == []
+
+    rows["contacts"].append({**rows["contacts"][0], "id": str(uuid4())})
+
+    assert len(untold(rows, told)) == 2
+
+
+def test_what_is_not_told_is_a_column_that_is_there(catalogue):
+    for table, names in NOT_TOLD.items():
+        found = catalogue.execute(text(f"SELECT * FROM {table} LIMIT 0"))
+        assert names <= set(found.keys())
