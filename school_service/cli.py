@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 from flask.cli import FlaskGroup, routes_command, shell_command
@@ -23,7 +24,7 @@ from school_service.config import ConfigError, Settings
 from school_service.data_folder import DataFolderError, data_folder
 from school_service.server import ServingError
 from school_service.web.request_log import configure_logging
-from tenants.commands import LOADER, clients_group, tenants_group
+from tenants.commands import LOADER, as_json, clients_group, show, tenants_group, with_tenancy
 from tenants.exceptions import TenancyError
 from tenants.registry.installation import install
 
@@ -195,6 +196,21 @@ def serve(host: str, port: int, threads: int) -> None:
             install(tenancy_of(settings))
         serving.check_database(app, settings, threads)
         serving.serve(app, settings, listener, threads=threads)
+
+
+@tenants_group.command("erase-audit", short_help="Empty what the audit log says of people who were erased.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@as_json
+@with_tenancy
+def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
+    """Empty the values in a school's audit log that tell of people whose data were erased.
+
+    Erasing a person by the API can't do this: requests can only add to the log. What was done, when and by whom
+    stays. Prints how many entries it changed.
+    """
+    from school_service.features.personal_data.audit_erasure import erase_audit
+
+    show({"id": str(school_id), "entries": erase_audit(tenancy, school_id)}, as_json)
 
 
 for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command, openapi_cli):

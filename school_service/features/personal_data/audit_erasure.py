@@ -1,0 +1,101 @@
+"""Erasing what the audit log says of people who were erased: the operator's work, as requests can only add to it."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, insert, text
+
+from school_service.features.audit.models import UPDATE, AuditEntry
+from school_service.features.audit.service import OPERATOR
+from tenants.clock import now
+from tenants.connections.engines import execute_script, quote_identifier
+from tenants.exceptions import SchoolUpgrading
+from tenants.migrations.migration_sql import head
+from tenants.registry.schools import lock_school
+from tenants.tenancy import Tenancy
+
+ENTITY = "audit"
+SPARED = (
+    *("erased", "user", "contacts", "bank_account", "next_of_kin"),
+    *("deleted", "password", "permissions", "role", "sessions"),
+)
+"""Members of `old` and `new` whose values stay: what was done to an account, and the ids of records."""
+
+# Of the people who were erased: the account and its name, and the ids of all records that told of them. Those that are
+# deleted are named by the entry that says that they were erased.
+_ERASED = """
+WITH erased AS (
+    SELECT id AS user_id, first_name || ' ' || last_name AS name FROM users WHERE erased_at IS NOT NULL
+), people AS (
+    SELECT s.id, s.user_id FROM students s JOIN erased e ON e.user_id = s.user_id
+    UNION ALL SELECT s.id, s.user_id FROM employees s JOIN erased e ON e.user_id = s.user_id
+), entries AS (
+    SELECT a.new FROM audit_entries a JOIN people p ON p.id = a.entity_id WHERE a.new @> '{"erased": true}'
+), records AS (
+    SELECT user_id AS id FROM erased
+    UNION SELECT id FROM people
+    UNION SELECT c.id FROM contacts c JOIN erased e ON e.user_id = c.owner_id
+    UNION SELECT jsonb_array_elements_text(new -> 'contacts')::uuid FROM entries
+    UNION SELECT (new ->> 'bank_account')::uuid FROM entries
+    UNION SELECT (new ->> 'next_of_kin')::uuid FROM entries
+)"""
+
+_WITHOUT_VALUES = """
+CASE WHEN jsonb_typeof({column}) = 'object' THEN coalesce(
+    (SELECT jsonb_object_agg(key, CASE WHEN key = ANY(:spared) THEN value ELSE 'null' END) FROM jsonb_each({column})),
+    '{{}}'
+) END"""
+
+_VALUES = text(f"""{_ERASED}, emptied AS (
+    SELECT a.id, {_WITHOUT_VALUES.format(column="a.old")} AS old, {_WITHOUT_VALUES.format(column="a.new")} AS new
+    FROM audit_entries a JOIN records r ON r.id = a.entity_id
+)
+UPDATE audit_entries a SET old = emptied.old, new = emptied.new
+FROM emptied
+WHERE emptied.id = a.id AND (a.old, a.new) IS DISTINCT FROM (emptied.old, emptied.new)
+RETURNING a.id
+""")  # noqa: S608 -- of constants
+
+_ACTORS = text(f"""{_ERASED}
+UPDATE audit_entries a SET actor_name = e.name FROM erased e
+WHERE a.actor = e.user_id::text AND a.actor_name <> e.name
+RETURNING a.id
+""")  # noqa: S608 -- of constants
+
+
+def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
+    """Empty the values in a school's audit log that tell of people who were erased; returns how many entries changed.
+
+    What was done, when and by whom stays; an erased person who acted has the pseudonym there, too. Again changes
+    nothing. Where something changed, an entry says so. Raises UnknownSchool, SchoolUpgrading.
+    """
+    with tenancy.admin.begin() as connection:
+        school = lock_school(connection, school_id, shared=True)
+        newest = head(tenancy.history)
+        if school.revision != newest:
+            raise SchoolUpgrading(
+                f"The school is at revision {school.revision}. Run: school-service tenants migrate"
+            )
+        _become_owner(connection, school.schema)
+        changed = set(connection.execute(_VALUES, {"spared": list(SPARED)}).scalars())
+        changed |= set(connection.execute(_ACTORS).scalars())
+        if changed:
+            about = {"actor": OPERATOR, "actor_name": OPERATOR, "action": UPDATE, "entity": ENTITY}
+            new = {"erased": True, "entries": len(changed)}
+            entry = insert(AuditEntry).values(
+                id=uuid4(), at=now(), **about, entity_id=school.id, old={}, new=new
+            )
+            connection.execute(entry)
+        return len(changed)
+
+
+def _become_owner(connection: Connection, schema: str) -> None:
+    """Go on in a school's schema, as the owner of its audit log, until the transaction ends."""
+    owner = connection.execute(
+        text("SELECT tableowner FROM pg_tables WHERE schemaname = :schema AND tablename = :name"),
+        {"schema": schema, "name": AuditEntry.__tablename__},
+    ).scalar_one()
+    execute_script(
+        connection, f'SET LOCAL ROLE {quote_identifier(owner)}; SET LOCAL search_path TO "{schema}", pg_temp'
+    )
