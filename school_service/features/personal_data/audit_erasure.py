@@ -19,8 +19,9 @@ ENTITY = "audit"
 SPARED = (
     *("erased", "user", "contacts", "bank_account", "next_of_kin"),
     *("deleted", "password", "permissions", "role", "sessions"),
+    *("batch", "changed", "cohort", "employee", "owner", "teacher"),
 )
-"""Members of `old` and `new` whose values stay: what was done to an account, and the ids of records."""
+"""Members of `old` and `new` whose values stay: what was done to an account, and ids and names of what is no person."""
 
 # Of the people who were erased: the account and its name, and the ids of all records that told of them. Those that are
 # deleted are named by the entry that says that they were erased.

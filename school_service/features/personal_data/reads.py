@@ -10,6 +10,7 @@ from sqlalchemy import (
     ScalarSelect,
     Select,
     Text,
+    any_,
     case,
     cast,
     func,
@@ -118,7 +119,8 @@ def _audit(user_id: Any, records: list[Any]) -> Rows:
     ]
     return (
         select(*columns)
-        .where(AuditEntry.entity_id.in_(union_all(*records)))
+        # As an array, so that each is looked up in the index, however long the log.
+        .where(AuditEntry.entity_id == any_(func.array(union_all(*records).scalar_subquery())))
         .order_by(AuditEntry.at, AuditEntry.id)
     )
 

@@ -101,12 +101,12 @@ def test_it_needs_the_permission_to_write(make, entry):
     assert correct(make.caller("write:gradebooks"), entry, 15).status_code == 200
 
 
-def test_it_costs_seven_round_trips(api, entry, messages):
+def test_it_costs_seven_round_trips_at_most(api, entry, messages):
     api.ok(correct(api, entry, 1))
     with messages() as sent:
         api.ok(correct(api, entry, 2))
     # Beginning, assessment, entry, change, audit, answer, commit.
-    assert len(sent) == 7, sent
+    assert len(sent) <= 7, sent
 
 
 def test_of_many_at_once_each_corrects_what_the_one_before_left(committing):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from school_service.core.database import db
@@ -10,6 +12,7 @@ from school_service.features.assessments import reads as assessments
 from school_service.features.cohort_subjects import reads as cohort_subjects
 from school_service.features.gradebooks import reads as gradebooks
 from school_service.features.metrics import reads as metrics
+from school_service.features.personal_data import reads as personal_data
 from school_service.features.scoresheets import reads as scoresheets
 from school_service.web import rendering
 from school_service.web.request_scope import in_transaction
@@ -19,6 +22,7 @@ from tests.conftest import make_place
 ENTRIES = 50_000
 LARGE = {
     "assessments",
+    "audit_entries",
     "cohort_subjects",
     "enrollments",
     "gradebook_entries",
@@ -46,7 +50,7 @@ CREATE TEMPORARY TABLE a_student ON COMMIT DROP AS
     FROM generate_series(1, 2000) c, generate_series(1, 8) n;
 
 INSERT INTO users (id, username, first_name, last_name, gender, session_number, created_at)
-    SELECT id, 'U' || number, 'Ada', 'Eze ' || n, '', 0, now() FROM a_student;
+    SELECT id, 'U' || number, 'Ada', 'Eze ' || n, '', 0, 1, now() FROM a_student;
 INSERT INTO students (id, number, user_id, admission_number, status, created_at)
     SELECT id, number, id, 'A/' || number, 'ACTIVE', now() FROM a_student;
 INSERT INTO classrooms (id, name, level)
@@ -84,11 +88,14 @@ INSERT INTO metrics (id, student_id, batch_id, cohort_id, session_id, term_id, m
     FROM enrollments e JOIN terms t USING (session_id), unnest(ARRAY['AFFECTIVE', 'PSYCHOMOTOR']) k;
 INSERT INTO metric_scores (metric_id, definition_id, score)
     SELECT m.id, d.id, 4 FROM metrics m JOIN metric_definitions d USING (metric_type);
+INSERT INTO audit_entries (id, at, actor, actor_name, action, entity, entity_id, new)
+    SELECT gen_random_uuid(), now(), 'somebody', 'Somebody', 'create', 'gradebook', id, '{{}}' FROM gradebook_entries;
 """
 
 IDS = """
 SELECT t.id AS taught, t.cohort_id AS cohort, t.subject_id AS subject, c.session_id AS session, m.id AS term,
-    (SELECT id FROM {schema}.gradebook_entries LIMIT 1) AS entry
+    (SELECT id FROM {schema}.gradebook_entries LIMIT 1) AS entry,
+    (SELECT student_id FROM {schema}.gradebook_entries LIMIT 1) AS student
 FROM {schema}.cohort_subjects t JOIN {schema}.cohorts c ON c.id = t.cohort_id
 JOIN {schema}.terms m ON m.session_id = c.session_id AND m.term = 'SECOND' LIMIT 1
 """
@@ -145,6 +152,18 @@ def test_no_list_reads_a_whole_table(app, school, name):
 
     assert answer
     assert not scanned & LARGE, scanned
+
+
+def test_neither_does_all_that_is_stored_of_a_student(app, school):
+    school_id, ids = school
+
+    with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
+        reading = personal_data.student_data(ids.student)
+        scanned, answer = explain(reading.template.statement(rendering._one), reading.values)
+
+    assert len(json.loads(answer[0][0])["audit"]) > 100
+    # What is taught and assessed is not the student's, and small beside what all students have.
+    assert not scanned & (LARGE - {"assessments", "cohort_subjects"}), scanned
 
 
 def test_neither_does_a_metric_sheet(app, school):
