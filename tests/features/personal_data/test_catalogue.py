@@ -180,3 +180,70 @@ def test_what_is_not_told_is_a_column_that_is_there(catalogue):
     for table, names in NOT_TOLD.items():
         found = catalogue.execute(text(f"SELECT * FROM {table} LIMIT 0"))
         assert names <= set(found.keys())
+
+
+# Erasing: of each column it is decided whether it stays.
+
+GONE = {"user_roles", "bank_accounts", "next_of_kin", "form_teachers"}
+STAYS = {
+    "users": {"id", "created_at"},
+    "contacts": {"id", "owner_id", "created_at"},
+    "students": {"id", "number", "user_id", "created_at"},
+    "employees": {"id", "user_id", "contact_id", "department_id", "category_id", "position_id"}
+    | {"created_at", "deleted_at"},
+    # Results: who reads them learns nothing of whose they are but their pseudonym.
+    "enrollments": {"id", "student_id", "batch_id", "cohort_id", "session_id", "started_at", "ended_at"},
+    "subject_enrollments": {"cohort_subject_id", "student_id", "created_at"},
+    "gradebook_entries": {"id", "assessment_id", "student_id", "batch_id", "score", "sheet"}
+    | {"created_at", "updated_at"},
+    "metrics": {"id", "student_id", "batch_id", "cohort_id", "session_id", "term_id", "metric_type", "sheet"}
+    | {"created_at", "updated_at"},
+    "metric_scores": {"metric_id", "definition_id", "score"},
+    "graduates": {"id", "number", "student_id", "graduation_class", "created_at"},
+}
+CHANGES = {
+    "users": {"username", "password_hash", "first_name", "last_name", "gender", "photo"}
+    | {"session_number", "deleted_at", "erased_at"},
+    "contacts": {"email_address", "phone_number", "physical_address"},
+    "students": {"admission_number", "middle_name", "dob", "status"}
+    | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},
+    "employees": {"middle_name", "title", "dob", "join_date", "marital_status", "blood_group"}
+    | {"lga_id", "state_id", "nationality_id", "religion", "status"},
+}
+
+
+def test_of_every_column_it_is_decided_whether_erasing_leaves_it(catalogue):
+    for table in PLACES.keys() - GONE:
+        columns = set(catalogue.execute(text(f"SELECT * FROM {table} LIMIT 0")).keys())
+
+        assert columns == STAYS[table] | CHANGES.get(table, set()), table
+
+
+@pytest.mark.parametrize(("kind", "make"), [("students", make_student), ("employees", make_employee)])
+def test_erasing_changes_these_columns_and_no_other(committing, catalogue, kind, make):
+    api, person = committing.api, make(committing)
+    if kind == "employees":
+        api.ok(api.delete(f"/employees/{person['id']}"))
+        # What a school can't set by the API, and what a deletion has changed already.
+        catalogue.execute(text(f"UPDATE users SET deleted_at = NULL WHERE id = '{person['user']}'"))
+    else:
+        removed = {"student_ids": [person["id"]]}
+        api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))
+    catalogue.execute(text(f"UPDATE users SET photo = 'https://example.com/x' WHERE id = '{person['user']}'"))
+    catalogue.commit()
+    before = rows_of_person(catalogue, kind, person["id"])
+    catalogue.rollback()
+
+    api.ok(api.delete(f"/{kind}/{person['id']}/data"))
+
+    after = rows_of_person(catalogue, kind, person["id"])
+    for table in GONE & before.keys():
+        assert after[table] == [], table
+    for table in before.keys() - GONE - {"contacts"}:
+        assert len(after[table]) == len(before[table])
+        for old, new in zip(before[table], after[table], strict=True):
+            changed = {name for name in old if old[name] != new[name]}
+            assert changed == CHANGES.get(table, set()), table
+    # An employee refers to their contact, which is emptied.
+    contacts = [{contact[name] for name in CHANGES["contacts"]} for contact in after["contacts"]]
+    assert contacts == ([{""}] if kind == "employees" else [])
