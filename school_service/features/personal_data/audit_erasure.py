@@ -78,7 +78,7 @@ def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
             raise SchoolUpgrading(
                 f"The school is at revision {school.revision}. Run: school-service tenants migrate"
             )
-        _become_owner(connection, school.schema)
+        become_owner(connection, school.schema)
         changed = set(connection.execute(_VALUES, {"spared": list(SPARED)}).scalars())
         changed |= set(connection.execute(_ACTORS).scalars())
         if changed:
@@ -91,7 +91,7 @@ def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
         return len(changed)
 
 
-def _become_owner(connection: Connection, schema: str) -> None:
+def become_owner(connection: Connection, schema: str) -> None:
     """Go on in a school's schema, as the owner of its audit log, until the transaction ends."""
     owner = connection.execute(
         text("SELECT tableowner FROM pg_tables WHERE schemaname = :schema AND tablename = :name"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
-from school_service.features.personal_data.audit_erasure import erase_audit
+from school_service.features.personal_data.audit_erasure import become_owner, erase_audit
 from tenants.exceptions import SchoolUpgrading, UnknownSchool
+from tenants.provisioning.create import create_school
 from tenants.registry.schools import change_school
 from tests.client import ApiClient
 from tests.conftest import make_place
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.personal_data.people import MARK, make_employee, make_student
 from tests.features.personal_data.test_erased import erase, leave
+from tests.tenants.installations import ADMINISTRATOR, installation
 
 
 def log_of(api):
@@ -143,3 +146,32 @@ def test_an_unknown_school_and_one_that_is_behind_are_refused(tenancy, committin
         change_school(connection, committing.api.school, revision="t0004")
     with pytest.raises(SchoolUpgrading, match="tenants migrate"):
         erase_audit(tenancy, committing.api.school)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{"superuser": False}, {"roles": False}, {"roles": False, "one_login": True}, {"logins": 2}],
+    ids=str,
+)
+def test_it_works_however_the_installation_is_made(server, way):
+    with installation(server, **way) as tenancy:
+        school = create_school(tenancy, name="Barewa College", administrator=ADMINISTRATOR)
+        with tenancy.admin.begin() as connection:
+            become_owner(connection, school.schema)
+            connection.execute(text("UPDATE users SET deleted_at = created_at, erased_at = created_at"))
+            connection.execute(
+                text(
+                    "INSERT INTO audit_entries (id, at, actor, actor_name, action, entity, entity_id, new)"
+                    " SELECT id, created_at, 'x', 'X', 'create', 'user', id, '{\"first_name\": \"Ada\"}' FROM users"
+                )
+            )
+
+        assert erase_audit(tenancy, school.id) == 1
+
+        with tenancy.admin.begin() as connection:
+            become_owner(connection, school.schema)
+            found = connection.execute(text("SELECT entity, new FROM audit_entries ORDER BY at")).all()
+    assert [tuple(row) for row in found] == [
+        ("user", {"first_name": None}),
+        ("audit", {"erased": True, "entries": 1}),
+    ]
