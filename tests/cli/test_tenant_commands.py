@@ -209,6 +209,7 @@ def test_the_audit_log_is_emptied_of_people_who_were_erased(printed, service, to
 
     done = printed("tenants", "erase-audit", school["id"])
 
-    assert done == {"id": school["id"], "entries": 1}
+    assert done["id"] == school["id"]
+    assert done["entries"] > 0
     assert "Obi-Zxq" not in str(service.ok("GET", "/audit", token=token, school=school["id"]))
     assert printed("tenants", "erase-audit", school["id"])["entries"] == 0

@@ -109,7 +109,7 @@ def test_who_acted_has_the_pseudonym(committing, tenancy):
 
     erase_audit(tenancy, api.school)
 
-    (entry,) = [entry for entry in log_of(api) if entry["entity"] == "classroom"]
+    (entry,) = [one for one in log_of(api) if (one["entity"], one["action"]) == ("classroom", "update")]
     shown = api.ok(api.get(f"/students/{student['id']}"))
     assert entry["actor"] == student["user"]
     assert entry["actor_name"] == f"Erased {shown['last_name']}"
@@ -135,7 +135,7 @@ def test_another_school_stays_as_it_is(committing, tenancy, app, document, erase
     erase_audit(tenancy, committing.api.school)
 
     assert log_of(other.api) == before
-    assert erase_audit(tenancy, place.id) == 1
+    assert erase_audit(tenancy, place.id) > 0
     assert MARK not in str(log_of(other.api)).lower()
 
 
