@@ -13,13 +13,13 @@ from sqlalchemy.orm import Session
 
 from school_service.auth.passwords import hash_password
 from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
-from school_service.features.audit.service import OPERATOR
 from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
 from school_service.features.users.models import CREATED, User, UserRole
 from tenants.clock import now
 from tenants.connections.engines import execute_script
 from tenants.exceptions import SchoolDeleting, SchoolUpgrading, UnknownAccount
 from tenants.migrations.migration_sql import head
+from tenants.operator_log import operator_name
 from tenants.registry.schools import lock_school
 from tenants.tenancy import Administrator, Tenancy
 
@@ -111,6 +111,7 @@ def _session(tenancy: Tenancy, school_id: UUID) -> Iterator[Session]:
 
 
 def _entry(user_id: UUID, action: str, old: dict[str, Any] | None, new: dict[str, Any]) -> AuditEntry:
+    name = operator_name()
     return AuditEntry(
-        actor=OPERATOR, actor_name=OPERATOR, action=action, entity="user", entity_id=user_id, old=old, new=new
+        actor=name, actor_name=name, action=action, entity="user", entity_id=user_id, old=old, new=new
     )

@@ -7,6 +7,7 @@ from uuid import uuid4
 import psycopg2
 import pytest
 
+from tenants.operator_log import operator_name
 from tests.factories import UNKNOWN_ID
 
 pytestmark = pytest.mark.program
@@ -114,7 +115,7 @@ def test_the_sessions_of_one_user_end(operate, school):
     assert school.works(admin)
     assert not school.works(ada)
     entry = school.call("GET", "/audit")["data"][0]
-    assert (entry["actor"], entry["new"]) == ("operator", {"sessions": "ended"})
+    assert (entry["actor"], entry["new"]) == (operator_name(), {"sessions": "ended"})
 
 
 def test_an_administrator_gets_another_password(operate, school, other_school):

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from school_service.core.records import add, change, get
 from school_service.features.audit.service import audit_change
-from school_service.features.audit.service import audit_change
 from school_service.features.classrooms.models import Classroom
 
 ENTITY = "classroom"

@@ -11,7 +11,6 @@ from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.records import add, change, get_referenced, not_found
 from school_service.features.audit.service import audit_change
-from school_service.features.audit.service import audit_change
 from school_service.features.contacts.models import Contact
 from school_service.features.users.models import User
 
@@ -50,9 +49,9 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
     ).one_or_none()
     if contact is None:
         raise not_found(Contact)
-    old, new = change(contact, changes)
+    _old, new = change(contact, changes)
     if new:
-        audit_change(ENTITY, contact.id, old=old, new=new)
+        audit_change(ENTITY, contact.id, old={}, new={"changed": sorted(new)})
     return contact.id
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import insert, text
 
 from school_service.features.audit.models import UPDATE, AuditEntry
-from school_service.features.audit.service import OPERATOR
 from tenants.clock import now
-from tenants.connections.engines import execute_script, quote_identifier
+from tenants.connections.engines import execute_script
 from tenants.exceptions import SchoolUpgrading
 from tenants.migrations.migration_sql import head
+from tenants.operator_log import operator_name
+from tenants.provisioning.ownership import become_owner
 from tenants.registry.schools import lock_school
 from tenants.tenancy import Tenancy
 
@@ -59,8 +60,8 @@ RETURNING a.id
 """)  # noqa: S608 -- of constants
 
 _ACTORS = text(f"""{_ERASED}
-UPDATE audit_entries a SET actor_name = e.name FROM erased e
-WHERE a.actor = e.user_id::text AND a.actor_name <> e.name
+UPDATE audit_entries a SET actor_name = e.name, address = NULL FROM erased e
+WHERE a.actor = e.user_id::text AND (a.actor_name <> e.name OR a.address IS NOT NULL)
 RETURNING a.id
 """)  # noqa: S608 -- of constants
 
@@ -79,24 +80,15 @@ def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
                 f"The school is at revision {school.revision}. Run: school-service tenants migrate"
             )
         become_owner(connection, school.schema)
+        execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
         changed = set(connection.execute(_VALUES, {"spared": list(SPARED)}).scalars())
         changed |= set(connection.execute(_ACTORS).scalars())
         if changed:
-            about = {"actor": OPERATOR, "actor_name": OPERATOR, "action": UPDATE, "entity": ENTITY}
+            name = operator_name()
+            about = {"actor": name, "actor_name": name, "action": UPDATE, "entity": ENTITY}
             new = {"erased": True, "entries": len(changed)}
             entry = insert(AuditEntry).values(
                 id=uuid4(), at=now(), **about, entity_id=school.id, old={}, new=new
             )
             connection.execute(entry)
         return len(changed)
-
-
-def become_owner(connection: Connection, schema: str) -> None:
-    """Go on in a school's schema, as the owner of its audit log, until the transaction ends."""
-    owner = connection.execute(
-        text("SELECT tableowner FROM pg_tables WHERE schemaname = :schema AND tablename = :name"),
-        {"schema": schema, "name": AuditEntry.__tablename__},
-    ).scalar_one()
-    execute_script(
-        connection, f'SET LOCAL ROLE {quote_identifier(owner)}; SET LOCAL search_path TO "{schema}", pg_temp'
-    )

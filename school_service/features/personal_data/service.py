@@ -17,11 +17,11 @@ from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.employees.service import ENTITY as EMPLOYEE
-from school_service.features.roles.administrators import keeping_an_administrator
+from school_service.features.roles.administrators import require_administrator
 from school_service.features.students.models import ACTIVE, WITHDRAWN, Student
 from school_service.features.students.service import guardian_columns
 from school_service.features.users.models import User, UserRole
-from school_service.features.users.service import permissions_of_user
+from school_service.features.users.service import held_permissions
 from tenants.clock import now
 
 STUDENT = "student"
@@ -108,16 +108,18 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
 
 
 def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
-    principal.require(permissions_of_user(user.id), "Erasing this person")
-    moment = now()
-    with keeping_an_administrator("Erasing this person"):
-        user.username = f"erased-{pseudonym}"
-        user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""
-        user.photo = user.password_hash = None
-        user.session_number += 1
-        user.deleted_at = user.deleted_at or moment
-        user.erased_at = moment
-        db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
+    held = held_permissions(user.id)
+    principal.require(held.names, "Erasing this person")
+    was_deleted, moment = user.deleted_at is not None, now()
+    user.username = f"erased-{pseudonym}"
+    user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""
+    user.photo = user.password_hash = None
+    user.session_number += 1
+    user.deleted_at = user.deleted_at or moment
+    user.erased_at = moment
+    db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
+    if held.all_of_them and not was_deleted:
+        require_administrator("Erasing this person")
 
 
 def _delete_contacts(user: User, but: UUID | None = None) -> list[UUID]:

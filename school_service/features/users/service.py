@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -73,7 +73,7 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
     """
     user = _get_user(user_id)
     if principal.user_id != user.id:
-        principal.require(permissions_of_user(user.id), "Changing this user")
+        principal.require(held_permissions(user.id).names, "Changing this user")
     change_account(user, changes)
     return user.id
 
