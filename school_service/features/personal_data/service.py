@@ -12,7 +12,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.records import get, not_found
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
@@ -28,6 +28,11 @@ STUDENT = "student"
 
 FIRST_NAME = "Erased"
 """The first name of everybody who was erased; the last name is random, and so are username and admission number."""
+
+
+def record_copy(*, of: str, record_id: UUID) -> None:
+    """Write to the audit log that all that is stored of a student or an employee is told."""
+    audit_change(EXPORT, record_id, new={"data": of})
 
 
 def check_student(*, id: UUID) -> None:

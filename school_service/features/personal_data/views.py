@@ -22,13 +22,14 @@ blp = Blueprint(
 class DataOfStudent(MethodView):
     """All that is stored of a student."""
 
-    @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ)
+    @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ, audited=True)
     @blp.returns(StudentDataSchema, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of a student, with what the audit log says of their records.
 
         What they did themselves is listed by `GET /audit?actor=` with the id of their account.
         """
+        service.record_copy(of="student", record_id=id)
         return reads.student_data(id)
 
     @blp.requires(Permission.STUDENTS_WRITE, Permission.USERS_WRITE)
@@ -46,13 +47,14 @@ class DataOfStudent(MethodView):
 class DataOfEmployee(MethodView):
     """All that is stored of an employee."""
 
-    @blp.requires(Permission.EMPLOYEES_READ, Permission.USERS_READ)
+    @blp.requires(Permission.EMPLOYEES_READ, Permission.USERS_READ, audited=True)
     @blp.returns(EmployeeDataSchema, if_empty=service.check_employee)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of an employee, deleted or not, with what the audit log says of their records.
 
         What they did themselves is listed by `GET /audit?actor=` with the id of their account.
         """
+        service.record_copy(of="employee", record_id=id)
         return reads.employee_data(id)
 
     @blp.requires(Permission.EMPLOYEES_WRITE, Permission.USERS_WRITE)

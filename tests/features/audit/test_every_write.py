@@ -357,6 +357,58 @@ def _(scene):
     return lambda: scene.api.post("/contacts", body)
 
 
+@writes("PATCH /users/{id}", "user")
+def _(scene):
+    user = scene.user()
+    return lambda: scene.api.patch(f"/users/{user}", {"first_name": "Changed"})
+
+
+@writes("PATCH /classrooms/{id}", "classroom")
+def _(scene):
+    room = scene.make.classroom()["id"]
+    return lambda: scene.api.patch(f"/classrooms/{room}", {"name": "Changed"})
+
+
+@writes("PATCH /contacts/{id}", "contact")
+def _(scene):
+    contact = scene.make.contact()["id"]
+    return lambda: scene.api.patch(f"/contacts/{contact}", {"phone_number": "changed"})
+
+
+@writes("PATCH /gradebooks/{id}", "gradebook")
+def _(scene):
+    assessment, (student,), batch = scene.assessment()
+    entry = scene.make.entry(assessment, student, batch)["id"]
+    return lambda: scene.api.patch(f"/gradebooks/{entry}", {"score": 3})
+
+
+def correcting(path, body, *entities):
+    """Note the PATCH of an employee, or of a part of the record."""
+
+    @writes(f"PATCH /employees/{{id}}{path}", *entities)
+    def prepare(scene):
+        employee = scene.make.employee()["id"]
+        return lambda: scene.api.patch(f"/employees/{employee}{path}", body)
+
+
+correcting("", {"first_name": "Changed", "title": "Chief"}, "employee", "user")
+correcting("/bank-account", {"bank_name": "Changed"}, "bank-account")
+correcting("/nextofkin", {"full_name": "Changed"}, "next-of-kin")
+
+
+@writes("DELETE /students/{id}/data", "student")
+def _(scene):
+    student = scene.make.student()["id"]
+    return lambda: scene.api.delete(f"/students/{student}/data")
+
+
+@writes("DELETE /employees/{id}/data", "employee")
+def _(scene):
+    employee = scene.make.employee()["id"]
+    scene.api.ok(scene.api.delete(f"/employees/{employee}"))
+    return lambda: scene.api.delete(f"/employees/{employee}/data")
+
+
 # Exports read, and are on record too.
 
 
@@ -369,6 +421,18 @@ def _(scene):
 @writes("GET /metrics/download-sheet", "export")
 def _(scene):
     return Observed(scene.make, 2).download
+
+
+@writes("GET /students/{id}/data", "export")
+def _(scene):
+    student = scene.make.student()["id"]
+    return lambda: scene.api.get(f"/students/{student}/data")
+
+
+@writes("GET /employees/{id}/data", "export")
+def _(scene):
+    employee = scene.make.employee()["id"]
+    return lambda: scene.api.get(f"/employees/{employee}/data")
 
 
 def test_none_is_forgotten():
@@ -400,7 +464,7 @@ def test_it_is_on_record_with_actor_address_and_request(operation, api, other_ap
         assert (entry["actor"], entry["address"]) == (str(place.admin_id), "127.0.0.1")
     assert log(other_api) == elsewhere
     # In the transaction of the change, and without a round trip of its own: in one message with the commit.
-    writing = [index for index, message in enumerate(sent) if "audit_entries" in message]
+    writing = [index for index, message in enumerate(sent) if "INSERT INTO audit_entries" in message]
     assert writing == [len(sent) - 1], sent
     assert "RELEASE SAVEPOINT" in sent[-1]
 

@@ -39,7 +39,7 @@ def test_department_category_and_position_change(api, make, employee):
     }
 
     assert api.ok(api.patch(path_of(employee), changes)) == {**employee, **changes}
-    assert audited(api, "employee", employee["id"]) == [({name: employee[name] for name in changes}, changes)]
+    assert audited(api, "employee", employee["id"]) == [({}, {"changed": sorted(changes)})]
 
 
 @pytest.mark.parametrize("name", ["department", "category", "position", "nationality", "lga", "state"])
@@ -83,7 +83,7 @@ def test_names_and_gender_are_those_of_the_account(api, make, employee):
     assert api.ok(api.get(f"/users/{account['id']}")) == {**account, **changes}
     old = {name: employee[name] for name in changes}
     assert audited(api, "user", account["id"]) == [(old, changes)]
-    assert audited(api, "employee", employee["id"]) == [({"title": "Mrs"}, {"title": "Dr"})]
+    assert audited(api, "employee", employee["id"]) == [({}, {"changed": ["title"]})]
 
 
 def test_the_name_of_who_may_do_more_is_not_changed(api, make, employee):

@@ -50,7 +50,7 @@ CREATE TEMPORARY TABLE a_student ON COMMIT DROP AS
     FROM generate_series(1, 2000) c, generate_series(1, 8) n;
 
 INSERT INTO users (id, username, first_name, last_name, gender, session_number, created_at)
-    SELECT id, 'U' || number, 'Ada', 'Eze ' || n, '', 0, 1, now() FROM a_student;
+    SELECT id, 'U' || number, 'Ada', 'Eze ' || n, '', 0, now() FROM a_student;
 INSERT INTO students (id, number, user_id, admission_number, status, created_at)
     SELECT id, number, id, 'A/' || number, 'ACTIVE', now() FROM a_student;
 INSERT INTO classrooms (id, name, level)
