@@ -9,11 +9,11 @@ from typing import Any
 from flask import Flask
 
 from school_service import __version__
-from school_service.auth import tokens
+from school_service.auth import passwords, tokens
 from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import TokenVerifier
-from school_service.config import ConfigError, Settings
+from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import db
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion, operator_entry
@@ -105,6 +105,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         **_limits(settings),
     )
     tokens.configure(app, settings, key)
+    passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
     app.extensions["placement"] = placement
     db.init_app(app)
     tokens.jwt_manager.init_app(app)
@@ -130,6 +131,7 @@ def tenancy_of(settings: Settings) -> Tenancy:
         roles=settings.tenant_roles,
         seed=seed_school,
         reference=geography_service.fill,
+        password_faults=passwords.strict_faults,
         logins=settings.serving_logins,
         distributed=settings.tenant_distributed,
         # Complete, as the features above import each its models.

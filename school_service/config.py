@@ -19,6 +19,7 @@ from tenants.placement import MAX_LOGINS
 from tenants.tenancy import OWNER_SUFFIX
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
@@ -59,6 +60,8 @@ class Settings:
                         X-Forwarded-For is believed; default: none
     `backup_recipients` BACKUP_RECIPIENT: public keys of age (age1…), separated by commas, to which every backup
                         is encrypted; default: none
+    `password_policy`   PASSWORD_POLICY: which new passwords are taken: any, or strict (10 characters or more, none of
+                        the most common, not the username); default: any
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
@@ -83,6 +86,7 @@ class Settings:
     max_upload_bytes: int
     trusted_proxies: Networks
     backup_recipients: tuple[str, ...]
+    password_policy: str
     rate_limit_storage: str = field(repr=False)
     docs: bool
     log_level: str
@@ -134,6 +138,7 @@ class Settings:
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             backup_recipients=read.recipients("BACKUP_RECIPIENT"),
+            password_policy=read.choice("PASSWORD_POLICY", PASSWORD_POLICIES, default=ANY_PASSWORD),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
@@ -215,10 +220,11 @@ class _Reader:
         return value == "on"
 
     def choice(self, name: str, choices: tuple[str, ...], *, default: str) -> str:
-        value = (self.text(name) or default).upper()
-        if value not in choices:
+        value = self.text(name) or default
+        found = next((choice for choice in choices if choice.lower() == value.lower()), None)
+        if found is None:
             raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
-        return value
+        return found
 
     def storage(self, name: str) -> str:
         value = self.text(name) or "memory://"

@@ -32,6 +32,7 @@ from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
 from tenants.migrations.new_revision import NOT_COMPARED, NewRevision, generate_revision, slug_of
 from tenants.operator_log import record_operation
+from tenants.names import is_visible
 from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
@@ -91,8 +92,8 @@ class Name(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Trim the name, or refuse it."""
         text = str(value).strip()
-        if not text or len(text) > 120 or not text.isprintable():
-            self.fail("a name has 1 to 120 printable characters", param, ctx)
+        if not text or len(text) > 120 or not is_visible(text):
+            self.fail("a name has 1 to 120 characters that can be seen", param, ctx)
         return text
 
 
@@ -223,7 +224,7 @@ def create(
     tenancy: Tenancy, name: str, school_id: UUID | None, username: str, password_stdin: bool, as_json: bool
 ) -> None:
     """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
-    password = read_password() if password_stdin else secrets.token_urlsafe(12)
+    password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
     school = create_school(
         tenancy, name=name, administrator=Administrator(username, password), school_id=school_id
     )
@@ -231,8 +232,8 @@ def create(
     show(record if password_stdin else {**record, "password": password}, as_json)
 
 
-def read_password() -> str:
-    """Read a password from standard input, as it is but for the end of its line; raises UsageError."""
+def read_password(tenancy: Tenancy, username: str) -> str:
+    """Read a user's new password from standard input, as it is but for the end of its line; raises UsageError."""
     try:
         password = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError:
@@ -241,6 +242,9 @@ def read_password() -> str:
         raise click.UsageError(
             f"The password on standard input must have 1 to {MAX_PASSWORD_LENGTH} characters, none of them NUL."
         )
+    faults = tenancy.password_faults(password, username=username)
+    if faults:
+        raise click.UsageError(f"The password on standard input {', and '.join(faults)}.")
     return password
 
 

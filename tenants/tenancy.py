@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from sqlalchemy import URL, Connection, MetaData
@@ -40,13 +40,21 @@ Reference = Callable[[Connection], None]
 OperatorEntry = Callable[[str, str, UUID, Mapping[str, Any] | None, Mapping[str, Any] | None], SeedRows]
 
 
+class PasswordFaults(Protocol):
+    """Says what is wrong with a new password, in words that follow it; nothing where it is good enough."""
+
+    def __call__(self, password: str, *, username: str) -> list[str]:
+        """Judge a password for a user of this name."""
+
+
 @dataclass(frozen=True)
 class Tenancy:
     """The database of all schools.
 
     `admin_url` is the login that provisions, `serving_url` the one that serves requests. `roles` says whether
     each school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the
-    reference data that the registry keeps for all schools. `history` is the folder of the schools' migrations.
+    reference data that the registry keeps for all schools. `password_faults` judges passwords that the operator sets.
+    `history` is the folder of the schools' migrations.
     `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places
     each school on a server. `models` are the tables of a school as the program's code knows them, which a new
     migration is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
@@ -59,6 +67,7 @@ class Tenancy:
     roles: bool
     seed: Seed
     reference: Reference
+    password_faults: PasswordFaults
     history: Path = field(default=TENANT, kw_only=True)
     logins: int = field(default=1, kw_only=True)
     distributed: bool = field(default=False, kw_only=True)

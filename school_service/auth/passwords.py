@@ -1,20 +1,74 @@
-"""Passwords: hashed with Argon2id (RFC 9106), checked with the same work for known and unknown users."""
+"""Passwords: which are good enough; hashed with Argon2id (RFC 9106); checked with the same work for all users."""
 
 from __future__ import annotations
 
 import secrets
-from functools import lru_cache
+import unicodedata
+from functools import cache, lru_cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from flask import Flask, current_app
+
+from school_service.core.case_folding import casefolded
+from school_service.core.errors import Invalid
+
+MIN_LENGTH = 10
+"""The fewest characters of a password under the strict policy."""
+_STRICT = "STRICT_PASSWORDS"
 
 # A cost that OWASP's Password Storage Cheat Sheet recommends: 46 MiB, one pass, one lane. More lanes would
 # take the processors from other requests; the default costs three times as much of them.
 hasher = PasswordHasher(time_cost=1, memory_cost=46 * 1024, parallelism=1)
 
 
+def configure(app: Flask, *, strict: bool) -> None:
+    """Set which passwords an application takes: those of the strict policy, or any."""
+    app.config[_STRICT] = strict
+
+
+def hash_new_password(password: str, *, username: str) -> str:
+    """Hash a password that a user is to have from now on; raises Invalid where the policy refuses it."""
+    faults = password_faults(password, username=username)
+    if faults:
+        raise Invalid(f"password: {'; '.join(faults)}", {"password": faults})
+    return hash_password(password)
+
+
+def password_faults(password: str, *, username: str) -> list[str]:
+    """Say what the application's policy misses in a new password: nothing where it takes any."""
+    return strict_faults(password, username=username) if current_app.config[_STRICT] else []
+
+
+def strict_faults(password: str, *, username: str) -> list[str]:
+    """Say what the strict policy misses in a new password; nothing where it is good enough.
+
+    MIN_LENGTH characters in normal form NFC; not one of the most common, and not the username, whatever their case
+    and form, nor the username with digits and signs alone added to it.
+    """
+    faults = []
+    if len(unicodedata.normalize("NFC", password)) < MIN_LENGTH:
+        faults.append(f"must have at least {MIN_LENGTH} characters")
+    folded = casefolded(password)
+    if folded in _common_passwords():
+        faults.append("is one of the most common passwords")
+    name = casefolded(username)
+    if name and name in folded and not any(letter.isalpha() for letter in folded.replace(name, "", 1)):
+        faults.append("must be more than the username")
+    return faults
+
+
+@cache
+def _common_passwords() -> frozenset[str]:
+    """The 30,000 most common passwords, in lower case."""
+    # Imported where it is needed: its lists take memory, and where any password will do nobody asks.
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    return frozenset(FREQUENCY_LISTS["passwords"])
+
+
 def hash_password(password: str) -> str:
-    """Hash a password, with a salt of its own."""
+    """Hash a password, with a salt of its own, as it is: a new one goes through `hash_new_password`."""
     return hasher.hash(password)
 
 

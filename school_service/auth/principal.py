@@ -97,7 +97,12 @@ class VerifiedToken:
             if self.own and state["session_number"] != self.session_number:
                 raise NotAuthenticated("The token's session has ended.")
             return Principal(
-                self, frozenset(state["permissions"]), all_permissions=False, user_name=state["name"]
+                self,
+                frozenset(state["permissions"]),
+                all_permissions=False,
+                user_name=state["name"],
+                # An outside provider's token was not given for the password.
+                must_change_password=self.own and state["must_change_password"],
             )
         if self.permissions is not None:
             return Principal(self, self.permissions, all_permissions=False)
@@ -111,12 +116,14 @@ class Principal:
     """The bearer of a token inside a school, with its permissions there.
 
     `all_permissions` is the grant of every permission, `user_name` the first and last name of a user.
+    `must_change_password`: until the user has set another password, nothing else is allowed.
     """
 
     token: VerifiedToken
     permissions: frozenset[str]
     all_permissions: bool
     user_name: str | None = None
+    must_change_password: bool = False
 
     @property
     def user_id(self) -> UUID | None:
@@ -136,6 +143,13 @@ class Principal:
     def has(self, permission: str) -> bool:
         """Tell whether the principal has a permission."""
         return self.all_permissions or permission in self.permissions
+
+    def require_own_password(self) -> None:
+        """Refuse a user whose password was given by somebody else and has to be changed; raises Forbidden."""
+        if self.must_change_password:
+            raise Forbidden(
+                f"Your password was given to you and must be changed first: PUT /users/{self.user_id}/password."
+            )
 
     def require(self, permissions: Iterable[str], purpose: str = "This") -> None:
         """Refuse a principal that lacks one of the permissions; raises Forbidden naming those."""

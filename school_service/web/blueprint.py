@@ -59,12 +59,14 @@ class Blueprint(flask_smorest.Blueprint):
         school_required: bool | None = None,
         own: str | None = None,
         audited: bool = False,
+        with_given_password: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
         names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
-        log, such as an export; no other runs in a transaction that can write.
+        log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let in
+        though they must change their password first, which every other operation refuses.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -73,7 +75,10 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
                 def authorize(principal: Principal) -> None:
-                    if not needed or (own and parameters[own] == principal.user_id):
+                    is_own = own is not None and parameters[own] == principal.user_id
+                    if not (is_own and with_given_password):
+                        principal.require_own_password()
+                    if not needed or is_own:
                         return
                     if not all(map(principal.has, needed)):
                         principal.require(needed)

@@ -19,6 +19,7 @@ from school_service.core.columns import (
     TEXT_LENGTH,
     more_than_two_places,
 )
+from tenants.names import is_visible
 
 MAX_IDS = 1000  # of one list in a request
 MAX_FILE_NAME_LENGTH = 150  # characters
@@ -35,10 +36,14 @@ class Input(fields.Field[Any]):
 
 
 class Text(Input, fields.String):
-    """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates."""
+    """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates.
+
+    It is one that is seen as a whole, as a name has to be (`tenants.names`), unless `any_characters` says otherwise.
+    """
 
     default_error_messages = {
         "characters": "Holds characters that are no text (NUL or a lone surrogate).",
+        "hidden": "Holds characters that can't be seen (control or format characters).",
     }
 
     def __init__(
@@ -47,12 +52,14 @@ class Text(Input, fields.String):
         *,
         least: int = 1,
         trim: bool = True,
+        any_characters: bool = False,
         pattern: validate.Regexp | None = None,
         **options: Any,
     ) -> None:
         checks: list[Any] = [validate.Length(min=least or None, max=most)]
         super().__init__(validate=[*checks, pattern] if pattern else checks, **options)
         self._trim = trim
+        self._any_characters = any_characters
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
@@ -62,12 +69,19 @@ class Text(Input, fields.String):
         text = value.strip() if self._trim else value
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             raise self.make_error("characters")
+        if not self._any_characters and not is_visible(text):
+            raise self.make_error("hidden")
         return text
 
 
+def sought_text(**options: Any) -> Text:
+    """A text to find records by: those that are there may be older than the rules of names."""
+    return Text(any_characters=True, **options)
+
+
 def free_text(**options: Any) -> Text:
-    """A longer text: an address, a remark."""
-    return Text(TEXT_LENGTH, **options)
+    """A longer text, of several lines perhaps: an address, a remark."""
+    return Text(TEXT_LENGTH, any_characters=True, **options)
 
 
 class Email(Text):

@@ -1,7 +1,8 @@
 """Violated constraints, as the client reads of them: found by the constraint's name, whoever wrote at the same moment.
 
 The metadata knows what each constraint is about, so no feature writes such a message. A constraint that needs words of
-its own brings them: `UniqueConstraint(…, info={"message": "…"})`.
+its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column that the service computes names the
+field that it is computed of: `info={"field": "…"}`.
 """
 
 from __future__ import annotations
@@ -137,6 +138,8 @@ def _constraints() -> dict[str, _Known]:
 
 def _describe(table: Table, source: Constraint | Index, columns: Iterable[Any] | None) -> _Known:
     names = tuple(column.name for column in columns) if columns is not None else ()
+    if "field" in source.info:
+        names = (source.info["field"],)
     return _Known(table, names, source.info.get("message"))
 
 

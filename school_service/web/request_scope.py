@@ -49,8 +49,9 @@ AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dic
 class AppState:
     """What all requests of an application share.
 
-    `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text) and `name`, or
-    no row where the user does not exist any more; its one parameter is the user's id. `audit_insertion` writes the
+    `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text), `name`,
+    `session_number` and `must_change_password`, or no row where the user does not exist any more; its one parameter is
+    the user's id. `audit_insertion` writes the
     statement that adds entries to the audit log, and its parameters. `binding_options` hold for every transaction.
     """
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "t0007"
-down_revision = "t0005"
+down_revision = "t0006"
 branch_labels = None
 depends_on = None
 

@@ -12,7 +12,7 @@ class TokenRequestSchema(Schema):
     """The request of a client for its token."""
 
     client_id = Text()
-    client_secret = Text(500, trim=False)
+    client_secret = Text(500, trim=False, any_characters=True)
     audience = Text(500)
     grant_type = Choice(("client_credentials",))
 

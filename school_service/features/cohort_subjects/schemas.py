@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.web.fields import Id, StrictBoolean, Text
+from school_service.web.fields import Id, StrictBoolean, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -31,4 +31,4 @@ class CohortSubjectFilterSchema(Schema):
 
     batch = Id(required=False, metadata={"description": "A cohort, or any batch of it."})
     base = Id(required=False, metadata={"description": "The subject that is taught."})
-    session = Text(required=False, metadata={"description": "The academic session's id or its name."})
+    session = sought_text(required=False, metadata={"description": "The academic session's id or its name."})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from school_service.web.fields import Id, Text
+from school_service.web.fields import Id, Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -20,7 +20,7 @@ class NewCohortSchema(Schema):
     """What a cohort is made of."""
 
     classroom = Id()
-    session_id = Text(metadata={"description": "The academic session's id or its name."})
+    session_id = sought_text(metadata={"description": "The academic session's id or its name."})
 
 
 class BatchSchema(RecordSchema):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import fields
 
 from school_service.core.columns import EMAIL_LENGTH
-from school_service.web.fields import Email, Id, Text, free_text
+from school_service.web.fields import Email, Id, Text, free_text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -41,7 +41,7 @@ class ContactFilterSchema(Schema):
     """Which contact to show."""
 
     user_id = Id(metadata={"description": "The owner."})
-    email_address = Text(
-        EMAIL_LENGTH, required=False, metadata={"description": "Exactly this e-mail address."}
+    email_address = sought_text(
+        most=EMAIL_LENGTH, required=False, metadata={"description": "Exactly this e-mail address."}
     )
-    phone_number = Text(required=False, metadata={"description": "Exactly this phone number."})
+    phone_number = sought_text(required=False, metadata={"description": "Exactly this phone number."})

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Numeric, String, func, literal_column
+from sqlalchemy import CheckConstraint, DateTime, Numeric, String, func, literal_column
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -46,6 +46,18 @@ class Position(db.Model):
 
 NamedSetting = Department | EmployeeCategory | Position
 """A setting that is known by its name alone."""
+
+
+class SchoolSettings(db.Model):
+    """What a school has switched on; one row, which every school has from its creation.
+
+    `must_change_password_since`: since when those whose password others gave have to change it; null: they need not.
+    """
+
+    __tablename__ = "school_settings"
+
+    id: Mapped[UUID] = primary_key()
+    must_change_password_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
 class GradeConfiguration(db.Model):

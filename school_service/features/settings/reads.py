@@ -14,7 +14,14 @@ from school_service.features.settings.models import (
     GradeConfiguration,
     NamedSetting,
     Position,
+    SchoolSettings,
 )
+
+
+@read_model
+def school_settings() -> Query:
+    """Read model of SchoolSettingsSchema."""
+    return select(SchoolSettings.must_change_password_since.is_not(None).label("must_change_password"))
 
 
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:

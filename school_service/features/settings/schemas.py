@@ -6,10 +6,27 @@ from decimal import Decimal
 
 from marshmallow import fields
 
-from school_service.web.fields import Points, Text, free_text
+from school_service.web.fields import Points, StrictBoolean, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
 
 ALL = Decimal(100)  # percent
+
+
+_MUST_CHANGE = (
+    "Whether users whose account or password somebody else made must set another password before all else."
+)
+
+
+class SchoolSettingsSchema(RecordSchema):
+    """What the school has switched on."""
+
+    must_change_password = fields.Boolean(metadata={"description": _MUST_CHANGE})
+
+
+class SchoolSettingsChangesSchema(Schema):
+    """What to switch on or off: any of these."""
+
+    must_change_password = StrictBoolean(metadata={"description": _MUST_CHANGE})
 
 
 class DepartmentSchema(RecordSchema):

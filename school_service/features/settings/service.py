@@ -15,11 +15,33 @@ from school_service.core.wording import record_name
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.audit.service import audit_change
 from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.settings.models import GradeConfiguration, NamedSetting
+from school_service.features.settings.models import GradeConfiguration, NamedSetting, SchoolSettings
+from tenants.clock import now
 
+SCHOOL_ENTITY = "settings"
 ENTITY = "grade-config"
 AUDITED = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
 """What the audit log says of a grade configuration."""
+
+
+def change_school_settings(*, must_change_password: bool | None = None) -> None:
+    """Switch settings of the school on or off; what is None stays.
+
+    `must_change_password` concerns the passwords that are given from now on: nobody who has one is shut out, and
+    switched off, everybody is let in.
+    """
+    settings = db.session.scalars(select(SchoolSettings).with_for_update(key_share=True)).one()
+    old = settings.must_change_password_since is not None
+    if must_change_password is None or must_change_password == old:
+        return
+    settings.must_change_password_since = now() if must_change_password else None
+    db.session.flush()
+    audit_change(
+        SCHOOL_ENTITY,
+        settings.id,
+        old={"must_change_password": old},
+        new={"must_change_password": must_change_password},
+    )
 
 
 def create_named(model: type[NamedSetting], *, name: str) -> NamedSetting:

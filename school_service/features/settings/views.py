@@ -19,6 +19,8 @@ from school_service.features.settings.schemas import (
     NewGradeConfigurationSchema,
     NewNamedSettingSchema,
     PositionSchema,
+    SchoolSettingsChangesSchema,
+    SchoolSettingsSchema,
 )
 from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import Schema
@@ -26,6 +28,28 @@ from school_service.web.schemas import Schema
 blp = Blueprint(
     "settings", __name__, description="What a school chooses for itself, such as its departments."
 )
+
+
+@blp.route("/settings")
+class SchoolSettings(MethodView):
+    """What the school has switched on."""
+
+    @blp.requires(Permission.SETTINGS_READ)
+    @blp.returns(SchoolSettingsSchema)
+    def get(self) -> Any:
+        """Show what the school has switched on."""
+        return reads.school_settings()
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.arguments(SchoolSettingsChangesSchema(partial=True))
+    @blp.returns(SchoolSettingsSchema)
+    def patch(self, changes: dict[str, Any]) -> Any:
+        """Switch on or off what is given.
+
+        `must_change_password` concerns accounts and passwords that are given from then on.
+        """
+        service.change_school_settings(**changes)
+        return reads.school_settings()
 
 
 def _named(

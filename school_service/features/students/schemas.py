@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 from school_service.core.errors import Invalid
 from school_service.features.students.models import ACTIVE, STATUSES, WITHDRAWN
 from school_service.features.users.schemas import password_text
-from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, QueryBoolean, Text
+from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, QueryBoolean, Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -90,7 +90,7 @@ class StudentChangesSchema(PersonSchema):
 class StudentFilterSchema(Schema):
     """Which students to list."""
 
-    search = Text(
+    search = sought_text(
         least=0,
         required=False,
         metadata={"description": "Part of a name or admission number, without regard to case."},

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from sqlalchemy import insert, select
 
-from school_service.auth.passwords import hash_password
+from school_service.auth.passwords import hash_new_password, password_faults
 from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Invalid
@@ -19,6 +19,7 @@ from school_service.features.students.service import ENTITY as STUDENT
 from school_service.features.students.service import guardian_columns
 from school_service.features.users.models import User
 from school_service.features.users.service import AUDITED, ENTITY
+from school_service.features.users.usernames import username_key
 from school_service.sheets.columns import CellType, Column, SuggestedValues
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, TAKEN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row, SheetContent, read_sheet
@@ -70,6 +71,11 @@ class _UniqueNames:
     username: str
     has_username: bool
 
+    @property
+    def username_key(self) -> str:
+        """What no two usernames may have in common."""
+        return username_key(self.username)
+
 
 _Records = tuple[list[dict[str, Any]], list[_UniqueNames]]
 """The records of the students, each with its unique names."""
@@ -114,6 +120,7 @@ class _StudentUpload(SheetUpload[_Records]):
             except Invalid as refused:
                 errors.extend(_row_errors(row, refused.errors))
         names = [_unique_names(row) for row in content.rows]
+        errors.extend(_weak_passwords(content.rows, names))
         errors.extend(_duplicates(names))
         raise_row_errors([*errors, *_taken(names)])
         return students, names
@@ -149,6 +156,15 @@ def _unique_names(row: Row) -> _UniqueNames:
     return _UniqueNames(row.number, admission_number, username or admission_number, bool(username))
 
 
+def _weak_passwords(rows: Iterable[Row], names: Iterable[_UniqueNames]) -> Iterator[RowError]:
+    """Find the passwords that the policy refuses."""
+    for row, name in zip(rows, names, strict=True):
+        password = row.values.get("password")
+        faults = password_faults(password, username=name.username) if password else []
+        if faults:
+            yield RowError(row.number, "password", INVALID, f"The password {', and '.join(faults)}.")
+
+
 def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
     """Find the names that the sheet has twice: the first row is good, the others are not."""
     numbers: dict[str, int] = {}
@@ -159,7 +175,7 @@ def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
             yield RowError(each.row, "admission_number", DUPLICATE, f"Row {first} has it too.")
             if not each.has_username:
                 continue
-        first = usernames.setdefault(each.username, each.row)
+        first = usernames.setdefault(each.username_key, each.row)
         if first != each.row and each.username:
             yield RowError(each.row, "username", DUPLICATE, f"The account of row {first} has this name too.")
 
@@ -168,21 +184,24 @@ def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
     """Find the names that the school has already."""
     of_sheet = {each.admission_number for each in names}
     of_students = select(Student.admission_number).where(Student.admission_number.in_(of_sheet))
-    accounts_of_sheet = {each.username for each in names}
-    of_users = select(User.username).where(User.username.in_(accounts_of_sheet))
+    accounts_of_sheet = {each.username_key for each in names}
+    of_users = select(User.username_key).where(User.username_key.in_(accounts_of_sheet))
     numbers, usernames = set(db.session.scalars(of_students)), set(db.session.scalars(of_users))
     for each in names:
         if each.admission_number in numbers:
             yield RowError(each.row, "admission_number", TAKEN, "A student with this number exists already.")
             if not each.has_username:
                 continue
-        if each.username in usernames:
-            yield RowError(each.row, "username", TAKEN, f"A user named {each.username} exists already.")
+        if each.username_key in usernames:
+            yield RowError(each.row, "username", TAKEN, f"The username {each.username} is taken.")
 
 
 def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> None:
     # Computing these takes long, so it comes before the counter's row is locked: others who add students wait.
-    hashes = [hash_password(student["password"]) if "password" in student else None for student in students]
+    hashes = [
+        hash_new_password(student["password"], username=name.username) if "password" in student else None
+        for student, name in zip(students, names, strict=True)
+    ]
     numbers = next_numbers(STUDENTS, len(students))
     # Again, under the lock: another import may have been committed since.
     raise_row_errors(_taken(names))

@@ -14,7 +14,7 @@ from school_service.core.read_models import Query, as_json, matches, read_model,
 from school_service.features.roles.models import RolePermission, StoredPermission
 from school_service.features.roles.reads import permissions, permissions_as_json
 from school_service.features.students.models import Student
-from school_service.features.users.models import User, UserRole
+from school_service.features.users.models import User, UserRole, must_change_password
 
 # Part of the statement batch that begins each request of a user: who are they, and what may they do still?
 USER_STATE = """
@@ -24,7 +24,9 @@ SELECT ARRAY(
     JOIN role_permissions rp ON rp.role_id = ur.role_id
     JOIN permissions p ON p.id = rp.permission_id
     WHERE ur.user_id = u.id
-) AS permissions, u.first_name || ' ' || u.last_name AS name, u.session_number
+) AS permissions, u.first_name || ' ' || u.last_name AS name, u.session_number,
+    COALESCE(u.password_given_at >= (SELECT must_change_password_since FROM school_settings), false)
+    AS must_change_password
 FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
 """
 
@@ -108,7 +110,7 @@ def user(user_id: UUID) -> Query:
 
 
 def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
-    """Read model of AuthUserSchema: a user, a token of theirs, and their permissions."""
+    """Read model of AuthUserSchema: a user, a token of theirs, their permissions, whether the password must change."""
     shown = user.query(user_id).subquery("shown")
     granted = permissions.query().where(
         StoredPermission.id.in_(
@@ -118,8 +120,10 @@ def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
         )
     )
     token = cast(bindparam("access_token", orjson.dumps(access_token).decode(), type_=Text()), JSON)
+    to_change = select(must_change_password()).where(User.id == user_id).scalar_subquery()
     return select(
         func.row_to_json(literal_column("shown")).label("user"),
         token.label("access_token"),
         permissions_as_json(granted).label("permissions"),
+        to_change.label("must_change_password"),
     ).select_from(shown)

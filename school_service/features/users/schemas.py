@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import fields, validate
 
 from school_service.features.roles.schemas import PermissionSchema
-from school_service.web.fields import Id, Text
+from school_service.web.fields import Id, Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
@@ -68,11 +68,16 @@ class AuthUserSchema(RecordSchema):
     user = fields.Nested(UserSchema)
     access_token = fields.Nested(AccessTokenSchema)
     permissions = fields.List(fields.Nested(PermissionSchema))
+    must_change_password = fields.Boolean(
+        metadata={
+            "description": "Whether everything else is refused until the user has set another password."
+        }
+    )
 
 
 def password_text(**options: Any) -> Text:
     """A password: taken as it is, neither trimmed nor cut."""
-    return Text(MAX_PASSWORD_LENGTH, trim=False, **options)
+    return Text(MAX_PASSWORD_LENGTH, trim=False, any_characters=True, **options)
 
 
 class PersonalDetailsSchema(Schema):
@@ -97,7 +102,7 @@ class UserChangesSchema(PersonalDetailsSchema):
 class LoginSchema(Schema):
     """Who signs in."""
 
-    username = Text()
+    username = sought_text()
     password = password_text()
 
 
@@ -111,7 +116,7 @@ class PasswordSchema(Schema):
 class UserSearchSchema(Schema):
     """Which users to list."""
 
-    search = Text(
+    search = sought_text(
         least=0,
         required=False,
         metadata={"description": "Part of a username or name, without regard to case."},

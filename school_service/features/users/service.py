@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm.attributes import set_committed_value
 
 from school_service.auth.login_throttle import LoginThrottle
-from school_service.auth.passwords import check_password, hash_password, needs_rehash
+from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
@@ -22,7 +22,7 @@ from school_service.features.roles.administrators import require_administrator
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
 from school_service.features.roles.service import permissions_of_role
 from school_service.features.users.models import CREATED, User, UserRole
-from school_service.features.users.usernames import first_free, stem_of
+from school_service.features.users.usernames import first_free, stem_of, username_key
 from tenants.clock import now
 
 ENTITY = "user"
@@ -35,12 +35,12 @@ def create_user(
 ) -> User:
     """Add an account without roles; without a password nobody can sign in to it.
 
-    A taken username is a conflict.
+    A username that is taken, in whatever case, is a conflict. Raises Invalid for a password that the policy refuses.
     """
     user = add(
         User(
             username=username,
-            password_hash=None if password is None else hash_password(password),
+            password_hash=None if password is None else hash_new_password(password, username=username),
             first_name=first_name,
             last_name=last_name,
             gender=gender,
@@ -54,12 +54,12 @@ def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
     """Add an account without roles or password, named after whose it is: `adaeze.okafor`, numbered where taken."""
     stem = stem_of(first_name, last_name)
     while True:
-        taken = set(db.session.scalars(select(User.username).where(User.username.startswith(stem))))
+        taken = set(db.session.scalars(select(User.username_key).where(User.username_key.startswith(stem))))
         named = insert(User).values(
             username=first_free(stem, taken), first_name=first_name, last_name=last_name, gender=gender
         )
         # Another transaction may take the name at this moment; the next query then finds it taken.
-        inserted = named.on_conflict_do_nothing(index_elements=[User.username]).returning(User)
+        inserted = named.on_conflict_do_nothing().returning(User)
         user = db.session.scalars(inserted).one_or_none()
         if user is not None:
             audit_change(ENTITY, user.id, new=_audited(user))
@@ -86,21 +86,20 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
 
 
 def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
-    """Find the user with this name and password.
+    """Find the user with this name, in whatever case, and this password.
 
     Does the same work whether or not there is such a user; both ways to be refused are in the audit log, with the
     hash of the username, which may be a password that was typed into the wrong field. Raises WrongPassword,
     TooManyAttempts; what that refuses without looking at the password is not on record there.
     """
-    throttle.check(username)
-    user = db.session.scalars(
-        select(User).where(User.username == username, User.deleted_at.is_(None))
-    ).one_or_none()
+    account = username_key(username)
+    throttle.check(account)
+    user = _find_user(username)
     if not check_password(user.password_hash if user else None, password) or user is None:
         audit_refusal(REFUSED_SIGN_IN, user.id if user else None, {"username_hash": username_hash})
-        throttle.record_failure(username)
+        throttle.record_failure(account)
         raise WrongPassword("The username or the password is wrong.")
-    throttle.record_success(username)
+    throttle.record_success(account)
     if user.session_number == CREATED:
         _begin_sessions(user)
     _renew_hash(user, password)
@@ -196,14 +195,19 @@ def set_password(
 ) -> UUID:
     """Set a password: one's own with the current one, another's by having every permission that they have.
 
-    Raises NotFound, Invalid for a wrong or missing current password, Forbidden, TooManyAttempts.
+    Where the school demands it, one that another sets has to be changed by its user. Raises NotFound, Invalid for a
+    password that the policy refuses and for a wrong or missing current password, Forbidden, TooManyAttempts.
     """
     user = _get_user(user_id)
-    if principal.user_id == user.id:
+    is_own = principal.user_id == user.id
+    if is_own:
         _confirm(user, current_password, throttle)
     else:
         principal.require(held_permissions(user.id).names, "Setting this user's password")
-    user.password_hash = hash_password(password)
+    if principal.must_change_password and password == current_password:
+        raise Invalid.field("password", "must be another than the current one")
+    user.password_hash = hash_new_password(password, username=user.username)
+    user.password_given_at = None if is_own else now()
     user.session_number += 1
     db.session.flush()
     # The audit log says that it was set, never what it was.
@@ -284,11 +288,22 @@ def _renew_hash(user: User, password: str) -> None:
 def _confirm(user: User, current_password: str | None, throttle: LoginThrottle) -> None:
     if current_password is None:
         raise Invalid.field("current_password", "is needed to set one's own password")
-    throttle.check(user.username)
+    account = username_key(user.username)
+    throttle.check(account)
     if not check_password(user.password_hash, current_password):
         audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
-        throttle.record_failure(user.username)
+        throttle.record_failure(account)
         raise Invalid.field("current_password", "is wrong")
+
+
+def _find_user(username: str) -> User | None:
+    """Find the user of this name who is not deleted: of exactly this name, else whose name differs in case alone.
+
+    Only accounts that are older than the rule can be two (decisions.md, "Usernames").
+    """
+    named = or_(User.username == username, User.username_key == username_key(username))
+    found = select(User).where(named, User.deleted_at.is_(None)).order_by(User.username != username).limit(1)
+    return db.session.scalars(found).one_or_none()
 
 
 def _get_user(user_id: UUID) -> User:

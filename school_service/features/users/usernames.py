@@ -1,13 +1,19 @@
-"""Usernames made of people's names."""
+"""Usernames: which are the same, and those made of people's names."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Container
 from itertools import chain, count
 
+from school_service.core.case_folding import casefolded
 from school_service.core.columns import NAME_LENGTH
+
+MAX_KEY_LENGTH = 240
+"""The most characters of a username's key; folding can make a text eighteen times as long."""
+_DIGEST_LENGTH = 64
 
 FALLBACK_STEM = "user"
 """The stem of a username for a name of which nothing can be written in plain letters."""
@@ -36,6 +42,17 @@ _PLAIN = str.maketrans(
 )
 
 
+def username_key(username: str) -> str:
+    """Write what two usernames have in common that count as the same: folded by case and form (NFKC_Casefold).
+
+    One that would be longer than MAX_KEY_LENGTH ends in a SHA-256 of all of it: an index takes no longer ones.
+    """
+    key = casefolded(username)
+    if len(key) <= MAX_KEY_LENGTH:
+        return key
+    return key[: MAX_KEY_LENGTH - _DIGEST_LENGTH] + hashlib.sha256(key.encode()).hexdigest()
+
+
 def plain(name: str) -> str:
     """Write a name in the letters a to z and digits alone: `yaradua` for Yar'Adua, nothing for 王."""
     letters = unicodedata.normalize("NFKD", name).casefold().translate(_PLAIN)
@@ -49,6 +66,9 @@ def stem_of(first_name: str, last_name: str) -> str:
 
 
 def first_free(stem: str, taken: Container[str]) -> str:
-    """Find the first of `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, … that is not taken."""
+    """Find the first of `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, … whose key is not taken.
+
+    In plain letters a name is its own key.
+    """
     names = chain([stem], (f"{stem}{number}" for number in count(2)))
     return next(name for name in names if name not in taken)

@@ -156,7 +156,7 @@ class SessionsOfUser(MethodView):
 class PasswordOfUser(MethodView):
     """The password of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own="id")
+    @blp.requires(Permission.USERS_WRITE, own="id", with_given_password=True)
     @blp.answers(429)
     @blp.arguments(PasswordSchema)
     @blp.returns(UserSchema)

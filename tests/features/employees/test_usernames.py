@@ -47,10 +47,15 @@ def test_a_number_that_is_taken_is_passed_over(make):
 
 def test_names_that_only_begin_alike_take_nothing(make):
     make.user(username="ada.obi.okoro")
-    make.user(username="Ada.Obi")
     make.user(username="ada_obi")
 
     assert usernames(make, 1, first_name="Ada", last_name="Obi") == ["ada.obi"]
+
+
+def test_one_that_differs_in_case_alone_is_taken(make):
+    make.user(username="Ada.OBI")
+
+    assert usernames(make, 2, first_name="Ada", last_name="Obi") == ["ada.obi2", "ada.obi3"]
 
 
 def test_a_deleted_users_name_stays_taken(api, make):

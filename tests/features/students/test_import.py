@@ -194,7 +194,7 @@ def test_a_dry_run_answers_as_the_import_would_and_stores_nothing(api, make):
 
 
 def test_a_dry_run_hashes_no_password(api, monkeypatch):
-    monkeypatch.setattr("school_service.features.students.sheet.hash_password", None)
+    monkeypatch.setattr("school_service.features.students.sheet.hash_new_password", None)
     content = workbook([[*LEAST, "password"], ["Ada", "Obi", "QC/1", "secret"]])
 
     assert api.ok(upload(api, content, "?dry_run=true")) == created(1)
@@ -293,6 +293,7 @@ def test_duplicate_usernames_are_reported_given_or_not(api):
             ["Dan", "Obi", "QC/4", None],
             ["Eze", "Obi", "QC/1", "eze"],
             ["Fela", "Obi", "QC/1", "eze"],
+            ["Gani", "Obi", "QC/9", "EZE"],
         ]
     )
 
@@ -302,12 +303,14 @@ def test_duplicate_usernames_are_reported_given_or_not(api):
         (6, "admission_number", "duplicate"),
         (7, "admission_number", "duplicate"),
         (7, "username", "duplicate"),
+        (8, "username", "duplicate"),
     ]
 
 
 def test_what_the_school_has_is_reported(api, make):
     make.student(admission_number="QC/1")
     make.student(admission_number="QC/2", username="bisi")
+    make.student(admission_number="QC/9", username="Zoe")
     deleted = make.user(username="gone")["user"]
     api.ok(api.delete(f"/users/{deleted['id']}/delete"))
     content = workbook(
@@ -318,7 +321,9 @@ def test_what_the_school_has_is_reported(api, make):
             ["Chi", "Obi", "QC/2", "chi"],
             ["Dan", "Obi", "admin", None],
             ["Eze", "Obi", "QC/5", "gone"],
-            ["Fela", "Obi", "qc/1", None],
+            ["Fela", "Obi", "qc/9", None],
+            ["Gani", "Obi", "QC/7", "ZOE"],
+            ["Hadiza", "Obi", "QC/8", "hadiza"],
         ]
     )
 
@@ -328,8 +333,9 @@ def test_what_the_school_has_is_reported(api, make):
         (4, "admission_number", "taken"),
         (5, "username", "taken"),
         (6, "username", "taken"),
+        (8, "username", "taken"),
     ]
-    assert len(listed(api)) == 2
+    assert len(listed(api)) == 3
 
 
 def test_the_same_sheet_again_is_reported_row_by_row(api):

@@ -156,7 +156,7 @@ def test_a_taken_username_is_a_conflict(api, make, fields):
 
 def test_admission_numbers_compare_exactly(api, make):
     for number in ("qc/1", "QC/1", "QC/01"):
-        make.student(admission_number=number)
+        make.student(admission_number=number, username=f"student {number}" if number == "QC/1" else number)
 
     assert sorted(student["admission_number"] for student in listed(api)) == ["QC/01", "QC/1", "qc/1"]
 

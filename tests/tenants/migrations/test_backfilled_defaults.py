@@ -19,6 +19,7 @@ SEEDED = (
     "positions",
     "grade_configurations",
     "metric_definitions",
+    "school_settings",
 )
 # What an old school has counted.
 OLD_COUNTERS = {"batches": 3, "students": 12}
@@ -72,4 +73,5 @@ def test_the_rows_are_as_many_as_the_defaults(tenancy, connection):
         "positions": len(defaults.POSITIONS),
         "grade_configurations": len(defaults.GRADE_BANDS),
         "metric_definitions": sum(map(len, defaults.TRAITS.values())),
+        "school_settings": 1,
     }

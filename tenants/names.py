@@ -1,0 +1,30 @@
+"""Names, of schools, people and whatever else: which characters may stand in them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Zero width non-joiner and joiner: Persian and Indian scripts are not written well without, nor are many emoji.
+_JOINERS = "\u200c\u200d"
+
+
+def is_visible(text: str) -> bool:
+    """Tell whether a text has no character that would make two that look alike differ.
+
+    Those of Unicode's category C (control, format, surrogate, private use, unassigned) and the separators of lines and
+    paragraphs are refused. ZWNJ and ZWJ may stand within a word: between letters, marks, digits or symbols.
+    """
+    padded = f" {text} "
+    return not any(
+        _is_hidden(letter) and not (letter in _JOINERS and _is_of_word(before) and _is_of_word(after))
+        for before, letter, after in zip(padded, text, padded[2:], strict=False)
+    )
+
+
+def _is_hidden(letter: str) -> bool:
+    category = unicodedata.category(letter)
+    return category[0] == "C" or category in {"Zl", "Zp"}
+
+
+def _is_of_word(letter: str) -> bool:
+    return unicodedata.category(letter)[0] in "LMNS"

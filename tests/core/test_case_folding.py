@@ -1,0 +1,34 @@
+"""Texts that are the same but for case and form."""
+
+from __future__ import annotations
+
+import pytest
+
+from school_service.core.case_folding import casefolded
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ada", "ADA"),
+        ("Àda", "a\u0300DA"),
+        ("Ọ́lá", "O\u0323\u0301L\u00c1"),
+        ("Straße", "STRASSE"),
+        ("ΣΟΦΟΣ", "σοφος"),
+        ("\uff21\uff44\uff41", "ada"),
+        ("ﬁ", "FI"),
+        ("Ɗan", "ɗAN"),
+        ("a\u00adda", "ada"),
+        ("می\u200cخواهم", "میخواهم"),  # noqa: RUF001
+    ],
+)
+def test_they_fold_alike(one, other):
+    assert casefolded(one) == casefolded(other)
+    assert casefolded(casefolded(one)) == casefolded(one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("ada", "àda"), ("obi", "ọbi"), ("ada", "adá"), ("ada obi", "adaobi"), ("0", "o")]
+)
+def test_others_stay_apart(one, other):
+    assert casefolded(one) != casefolded(other)
