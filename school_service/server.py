@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 
-from school_service.config import Settings
+from school_service.config import STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
@@ -135,6 +135,10 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
                 "idle_connections": idle,
                 "max_connections": found.connections,
             },
+        )
+    if settings.password_policy != STRICT_PASSWORDS:
+        _log.warning(
+            "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
         )
     if found.behind:
         _log.warning(

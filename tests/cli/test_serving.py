@@ -64,6 +64,15 @@ def test_a_superuser_that_serves_is_warned_of_and_too_few_connections(installed,
     assert "POOL_SIZE is less than --threads: requests will wait for a database connection" in warnings
 
 
+def test_a_policy_of_passwords_that_is_not_strict_is_warned_of(installed, folder):
+    for policy, warned in (("strict", False), ("any", True)):
+        with serving(cwd=folder, settings={**installed, "PASSWORD_POLICY": policy}) as service:
+            warnings = [line["message"] for line in service.log if line["level"] == "WARNING"]
+            assert service.end() == 0
+
+        assert any(warning.startswith("PASSWORD_POLICY is not strict") for warning in warnings) == warned
+
+
 @pytest.fixture
 def begun():
     """Begin a request, whose body is still missing when it is half sent."""

@@ -126,6 +126,7 @@ class Callers:
     nobody: ApiClient
     foreigner: ApiClient
     everywhere: ApiClient
+    given: ApiClient
     _made: dict[frozenset[str], ApiClient]
 
     def with_permissions(self, *permissions):
@@ -146,13 +147,25 @@ def callers(app, tenancy, document):
         token = issue_client_token(app.extensions["school-service"].verifier.key, "matrix", [])[
             "access_token"
         ]
+    strict = make_place(app, tenancy, "Hope Waddell, Calabar")
     return Callers(
         admin=admin,
         nobody=Factory(admin).caller(),
         foreigner=admin.using(token=other.admin_token),
         everywhere=admin.using(token=token),
+        given=with_given_password(Factory(ApiClient(app, document, strict.admin_token, strict.id))),
         _made={},
     )
+
+
+def with_given_password(make):
+    """Make an administrator who has to change their password first."""
+    api = make.api
+    api.ok(api.patch("/settings", {"must_change_password": True}))
+    user = make.user()["user"]
+    (administrator,) = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
+    api.ok(api.put(f"/users/{user['id']}/roles", {"role": administrator["id"]}))
+    return make.signed_in(user)
 
 
 def message(answer):
@@ -309,6 +322,17 @@ def test_with_exactly_its_permission_it_is_allowed(operation, callers):
     answer = operation.send(callers.with_permissions(*operation.permissions))
 
     assert answer.status_code in {200, 400, 404, 409, 415, 422}, answer.get_data(as_text=True)
+
+
+@each(SECURED)
+def test_with_a_password_that_others_gave_it_is_403_until_that_is_changed(operation, callers):
+    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`."""
+    _, wrong = operation.wrong_input() or (None, {})
+    for options in ({}, wrong):
+        answer = operation.send(callers.given, **options)
+
+        assert answer.status_code == 403
+        assert message(answer).startswith("Your password was given to you and must be changed first")
 
 
 # The order of the answers

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Select, exists, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
@@ -30,18 +30,22 @@ def change_school_settings(*, must_change_password: bool | None = None) -> None:
     `must_change_password` concerns the passwords that are given from now on: nobody who has one is shut out, and
     switched off, everybody is let in.
     """
-    settings = db.session.scalars(select(SchoolSettings).with_for_update(key_share=True)).one()
-    old = settings.must_change_password_since is not None
-    if must_change_password is None or must_change_password == old:
+    if must_change_password is None:
         return
-    settings.must_change_password_since = now() if must_change_password else None
-    db.session.flush()
-    audit_change(
-        SCHOOL_ENTITY,
-        settings.id,
-        old={"must_change_password": old},
-        new={"must_change_password": must_change_password},
-    )
+    since = SchoolSettings.must_change_password_since
+    changed = db.session.scalars(
+        update(SchoolSettings)
+        .where(since.is_(None) if must_change_password else since.is_not(None))
+        .values(must_change_password_since=now() if must_change_password else None)
+        .returning(SchoolSettings.id)
+    ).one_or_none()
+    if changed is not None:
+        audit_change(
+            SCHOOL_ENTITY,
+            changed,
+            old={"must_change_password": not must_change_password},
+            new={"must_change_password": must_change_password},
+        )
 
 
 def create_named(model: type[NamedSetting], *, name: str) -> NamedSetting:
