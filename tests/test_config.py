@@ -82,6 +82,7 @@ def test_the_defaults():
         "BACKUP_RECIPIENT",
         "SCHOOLS_PER_CONNECTION",
         "MAX_UPLOAD_BYTES",
+        "PASSWORD_POLICY",
         "RATE_LIMIT_STORAGE",
         "DOCS",
         "LOG_LEVEL",
@@ -382,6 +383,15 @@ def test_a_login_leaves_room_for_the_name_of_the_tables_owner():
     assert load(DATABASE_URL=address("x" * 63), TENANT_ROLES="off").tenant_roles is False
     assert "more than 63 bytes" in refusal(DATABASE_URL=address("x" * 58))
     assert "more than 63 bytes" in refusal(DATABASE_URL=address("%C3%A9" * 29))
+
+
+def test_a_policy_of_passwords_is_one_that_there_is():
+    assert load().password_policy == "any"
+    for value in ("strict", "STRICT", " Strict "):
+        assert load(PASSWORD_POLICY=value).password_policy == "strict"
+    assert load(PASSWORD_POLICY="any").password_policy == "any"
+    for value in ("on", "off", "stricter"):
+        assert refusal(PASSWORD_POLICY=value) == f"PASSWORD_POLICY must be one of any, strict, not {value!r}."
 
 
 def test_a_level_of_logs_is_one_that_there_is():

@@ -4,6 +4,6 @@
 `jwks`            the outside provider's keys, fetched and cached
 `tokens`          verifying and issuing tokens
 `principal`       what a verified token says, and the principal that it is in its school
-`passwords`       hashing and checking passwords
+`passwords`       which passwords are good enough; hashing and checking them
 `login_throttle`  limits of wrong passwords
 """

@@ -434,6 +434,17 @@ class TestUsers:
 
         assert named.get("/roles").status_code == 401
 
+    def test_a_password_that_others_gave_does_not_concern_it(self, start, provider, committing):
+        """The provider has asked for a secret of its own."""
+        api = committing.api
+        api.ok(api.patch("/settings", {"must_change_password": True}))
+        user = committing.user()["user"]
+        app = start(AUTH_URL=provider.url, AUTH_USER_CLAIM="school_user")
+        token = provider.token(school_id=str(api.school), school_user=user["id"])
+
+        assert ApiClient(app, Document(app), token, api.school).get("/states").status_code == 200
+        assert committing.signed_in(user).get("/states").status_code == 403
+
     def test_without_the_setting_the_claim_means_nothing(self, outside, provider, place):
         token = provider.token(school_id=str(place.id), school_user=str(place.admin_id))
 

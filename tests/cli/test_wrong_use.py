@@ -53,6 +53,35 @@ def test_a_password_that_could_never_sign_in_is_refused(cli, password):
 
 
 @pytest.mark.parametrize(
+    ("password", "fault"),
+    [
+        ("secret 42", "must have at least 10 characters"),
+        ("1234567890", "is one of the most common passwords"),
+        ("Head.Mistress1\n", "must be more than the username"),
+        ("123456", "must have at least 10 characters, and is one of the most common passwords"),
+    ],
+)
+def test_a_weak_password_is_refused_whatever_the_policy(cli, password, fault):
+    arguments = ("tenants", "create", "Name", "--admin", "head.mistress", "--password-stdin")
+
+    result = cli(*arguments, stdin=password.encode(), PASSWORD_POLICY="any")
+
+    assert result.exit_code == 2
+    assert f"The password on standard input {fault}." in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["Que\u200ben's College", "Queen's\x1b College", "\u202eQueen's", " "], ids=ascii
+)
+def test_a_name_that_is_not_seen_as_it_is_is_refused(cli, name):
+    for arguments in ((name,), ("Name", "--admin", name)):
+        result = cli("tenants", "create", *arguments)
+
+        assert result.exit_code == 2
+        assert "a name has 1 to 120 characters that can be seen" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
     ("setting", "value"),
     [
         ("DATABASE_URL", "no address"),
@@ -67,6 +96,7 @@ def test_a_password_that_could_never_sign_in_is_refused(cli, password):
         ("POOL_SIZE", "many"),
         ("MAX_UPLOAD_BYTES", "10MiB"),
         ("RATE_LIMIT_STORAGE", "file://tries"),
+        ("PASSWORD_POLICY", "on"),
         ("DOCS", "yes"),
         ("LOG_LEVEL", "LOUD"),
     ],
