@@ -185,7 +185,11 @@ def demo(ctx: click.Context, host: str, port: int) -> None:
     help="Requests that are worked on at once; POOL_SIZE should be no less.",
 )
 def serve(host: str, port: int, threads: int) -> None:
-    """Serve the API with waitress until SIGTERM or SIGINT, which let the requests under way end."""
+    """Serve the API with waitress until SIGTERM or SIGINT, which let the requests under way end.
+
+    It speaks HTTP alone: TLS ends at a proxy in front of it, which TRUSTED_PROXIES names, so that the address of
+    the client is known. docs/operators.md has whole configurations of nginx and Caddy.
+    """
     from school_service.app import create_app, tenancy_of
 
     with serving.listen(host, port) as listener:
