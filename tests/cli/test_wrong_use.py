@@ -228,6 +228,12 @@ def test_the_program_itself_ends_with_these_statuses(folder):
     assert wrong.stderr.startswith("Error: DATABASE_URL is no database address")
 
 
+def test_the_help_of_serve_says_where_tls_ends(cli):
+    said = " ".join(cli("serve", "--help").stdout.split())
+
+    assert "TLS ends at a proxy in front of it, which TRUSTED_PROXIES names" in said
+
+
 def test_help_names_every_command_without_any_setting(cli):
     result = cli("--help", DATABASE_URL="no address")
 

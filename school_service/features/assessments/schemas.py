@@ -38,7 +38,7 @@ class NewAssessmentSchema(Schema):
     )
     term = Id(metadata={"description": "A term of the cohort's session."})
     description = free_text()
-    file_name = Text(FILE_NAME_LENGTH)
+    file_name = Text(FILE_NAME_LENGTH, any_characters=True)
     include_in_final = StrictBoolean()
     publish_scores = StrictBoolean()
 

@@ -145,9 +145,7 @@ def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
     assert {cell.data_type for cell in cells} == {"s"}
 
 
-@pytest.mark.parametrize(
-    "name", ["sheet", "scores", "metric_id", "x" * 120, "a\x01b", "_x0041_", "a\nb", "😀" * 60]
-)
+@pytest.mark.parametrize("name", ["sheet", "scores", "metric_id", "x" * 120, "_x0001_", "_x0041_", "😀" * 60])
 def test_a_trait_may_have_any_name(api, make, name):
     seen = Observed(make)
     counts(seen.send({"A/1": {"painting": 3}}))

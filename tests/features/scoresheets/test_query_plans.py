@@ -49,8 +49,8 @@ CREATE TEMPORARY TABLE a_student ON COMMIT DROP AS
     SELECT c::text AS c, n::text AS n, pg_temp.key('student', c::text, n::text) AS id, 8 * c + n AS number
     FROM generate_series(1, 2000) c, generate_series(1, 8) n;
 
-INSERT INTO users (id, username, first_name, last_name, gender, session_number, created_at)
-    SELECT id, 'U' || number, 'Ada', 'Eze ' || n, '', 0, now() FROM a_student;
+INSERT INTO users (id, username, username_key, first_name, last_name, gender, session_number, created_at)
+    SELECT id, 'U' || number, 'u' || number, 'Ada', 'Eze ' || n, '', 0, now() FROM a_student;
 INSERT INTO students (id, number, user_id, admission_number, status, created_at)
     SELECT id, number, id, 'A/' || number, 'ACTIVE', now() FROM a_student;
 INSERT INTO classrooms (id, name, level)

@@ -203,6 +203,7 @@ def test_rows_that_collide_are_not_taken_for_a_school_that_exists(server):
             tenancy.roles,
             lambda _: [*rows, rows[0]],
             tenancy.reference,
+            tenancy.password_faults,
         )
         with pytest.raises(DBAPIError, match="pk_permissions"):
             create(doubled)
