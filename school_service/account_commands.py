@@ -40,7 +40,7 @@ def reset_admin(
     """
     from school_service.seed.accounts import reset_administrator
 
-    password = read_password() if password_stdin else secrets.token_urlsafe(12)
+    password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
     reset_administrator(tenancy, school_id, Administrator(username, password))
     record = {"id": str(school_id), "admin": username}
     show(record if password_stdin else {**record, "password": password}, as_json)

@@ -31,8 +31,8 @@ from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migra
 from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
 from tenants.migrations.new_revision import NOT_COMPARED, NewRevision, generate_revision, slug_of
-from tenants.operator_log import record_operation
 from tenants.names import is_visible
+from tenants.operator_log import record_operation
 from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school

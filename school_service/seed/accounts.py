@@ -15,6 +15,7 @@ from school_service.auth.passwords import hash_password
 from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
 from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
 from school_service.features.users.models import CREATED, User, UserRole
+from school_service.features.users.service import named
 from tenants.clock import now
 from tenants.connections.engines import execute_script
 from tenants.exceptions import SchoolDeleting, SchoolUpgrading, UnknownAccount
@@ -30,14 +31,13 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None)
     Returns the number of accounts. Raises UnknownSchool, UnknownAccount, SchoolDeleting, SchoolUpgrading.
     """
     with _session(tenancy, school_id) as session:
-        chosen = select(User.id).order_by(User.id).with_for_update(key_share=True)
-        if username is not None:
-            chosen = chosen.where(User.username == username)
-        accounts = session.scalars(chosen).all()
+        chosen = select(User) if username is None else named(username)
+        locked = chosen.order_by(User.id).with_for_update(key_share=True)
+        accounts = [user.id for user in session.scalars(locked)]
         if not accounts and username is not None:
             raise UnknownAccount(f"The school {school_id} has no account {username}.")
         session.execute(
-            update(User).where(User.id.in_(chosen)).values(session_number=User.session_number + 1)
+            update(User).where(User.id.in_(accounts)).values(session_number=User.session_number + 1)
         )
         session.add_all(_entry(account, UPDATE, {}, {"sessions": "ended"}) for account in accounts)
         return len(accounts)
@@ -51,9 +51,7 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
     """
     with _session(tenancy, school_id) as session:
         role = _complete_role(session)
-        user = session.scalars(
-            select(User).where(User.username == administrator.username).with_for_update(key_share=True)
-        ).one_or_none()
+        user = session.scalars(named(administrator.username).with_for_update(key_share=True)).one_or_none()
         action = UPDATE
         if user is None:
             action = CREATE
@@ -66,6 +64,7 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
             )
             session.add(user)
         user.password_hash = hash_password(administrator.password)
+        user.password_given_at = now()
         user.deleted_at = None
         user.session_number += 1
         session.flush()

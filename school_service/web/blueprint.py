@@ -65,8 +65,8 @@ class Blueprint(flask_smorest.Blueprint):
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
         names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
-        log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let in
-        though they must change their password first, which every other operation refuses.
+        log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let
+        in though they must change their password first, which every other operation refuses.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, (
+from sqlalchemy import (
+    CheckConstraint,
     ColumnElement,
     DateTime,
     ForeignKey,
@@ -44,8 +45,10 @@ class User(db.Model):
     """
 
     __tablename__ = "users"
-    __table_args__ = (CheckConstraint("erased_at IS NULL OR deleted_at IS NOT NULL", name="erased"),)
-    __table_args__ = (UniqueConstraint("username_key", info={"field": "username"}),)
+    __table_args__ = (
+        CheckConstraint("erased_at IS NULL OR deleted_at IS NOT NULL", name="erased"),
+        UniqueConstraint("username_key", info={"field": "username"}),
+    )
 
     id: Mapped[UUID] = primary_key()
     username: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)

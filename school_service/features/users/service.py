@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm.attributes import set_committed_value
 
@@ -296,14 +296,20 @@ def _confirm(user: User, current_password: str | None, throttle: LoginThrottle) 
         raise Invalid.field("current_password", "is wrong")
 
 
-def _find_user(username: str) -> User | None:
-    """Find the user of this name who is not deleted: of exactly this name, else whose name differs in case alone.
+def named(username: str) -> Select[User]:
+    """Select the user of exactly this name, deleted or not, else the one whose name differs in case alone.
 
     Only accounts that are older than the rule can be two (decisions.md, "Usernames").
     """
-    named = or_(User.username == username, User.username_key == username_key(username))
-    found = select(User).where(named, User.deleted_at.is_(None)).order_by(User.username != username).limit(1)
-    return db.session.scalars(found).one_or_none()
+    either = or_(User.username == username, User.username_key == username_key(username))
+    return (
+        select(User).where(either).order_by(User.deleted_at.is_not(None), User.username != username).limit(1)
+    )
+
+
+def _find_user(username: str) -> User | None:
+    """Find the user of this name who is not deleted."""
+    return db.session.scalars(named(username).where(User.deleted_at.is_(None))).one_or_none()
 
 
 def _get_user(user_id: UUID) -> User:

@@ -189,7 +189,7 @@ def test_what_is_not_told_is_a_column_that_is_there(catalogue):
 
 GONE = {"user_roles", "bank_accounts", "next_of_kin", "form_teachers"}
 STAYS = {
-    "users": {"id", "created_at"},
+    "users": {"id", "created_at", "password_given_at"},
     "contacts": {"id", "owner_id", "created_at"},
     "students": {"id", "number", "user_id", "created_at"},
     "employees": {"id", "user_id", "contact_id", "department_id", "category_id", "position_id"}
@@ -205,7 +205,7 @@ STAYS = {
     "graduates": {"id", "number", "student_id", "graduation_class", "created_at"},
 }
 CHANGES = {
-    "users": {"username", "password_hash", "first_name", "last_name", "gender", "photo"}
+    "users": {"username", "username_key", "password_hash", "first_name", "last_name", "gender", "photo"}
     | {"session_number", "deleted_at", "erased_at"},
     "contacts": {"email_address", "phone_number", "physical_address"},
     "students": {"admission_number", "middle_name", "dob", "status"}
