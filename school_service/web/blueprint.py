@@ -151,18 +151,20 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def returns(
-        self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None, no_store: bool = False
+        self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None, max_age: int | None = None
     ) -> Callable[[View], View]:
         """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
 
-        `if_empty` as in `returns_list`, called before the 404. `no_store` forbids caches to store an object.
+        `if_empty` as in `returns_list`, called before the 404. `max_age`: seconds for which any cache may store an
+        object that is public; all else is stored by none.
         """
 
         def render(result: Any, check: Callable[[], None]) -> Response:
             if not isinstance(result, QUERY_TYPES):
                 response = object_response(dumper.dump(result))
-                if no_store:
-                    response.cache_control.no_store = True
+                if max_age is not None:
+                    response.cache_control.public = True
+                    response.cache_control.max_age = max_age
                 return response
             body = render_one(result)
             if body is None:
@@ -242,7 +244,6 @@ class Blueprint(flask_smorest.Blueprint):
                 name, content = view(*arguments, **parameters)
                 response = Response(content, mimetype=SPREADSHEET)
                 response.headers["Content-Disposition"] = _attachment(plain_file_name(name))
-                response.headers["X-Content-Type-Options"] = "nosniff"
                 return response
 
             return self.response(  # type: ignore[no-any-return]

@@ -51,7 +51,6 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
         response = Response(render_template("docs.html"))
         response.headers["Content-Security-Policy"] = _POLICY
         response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["X-Content-Type-Options"] = "nosniff"
         response.cache_control.no_cache = True
         return response
 
@@ -62,7 +61,6 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
         response = send_file(path, mimetype=kind, max_age=_YEAR)
         response.cache_control.public = True
         response.cache_control.immutable = True
-        response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
     return pages

@@ -184,8 +184,6 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     open_page(browser, address)
     write(browser, "#school", str(place.id))
     press(browser, "#school-form button")
-    # The page opens itself anew with the school.
-    wait(browser, lambda _: value(browser, "#school") == str(place.id) and loaded(browser))
     authorize(browser, place.admin_token)
     press(browser, f"{listing} .opblock-summary-control")
 
@@ -195,14 +193,40 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     assert complaints(browser) == []
 
 
-def test_the_school_and_the_token_outlast_a_visit_and_a_link_leads_to_an_operation(browser, address, place):
+def stored(browser):
+    """Read all that the page has stored in the browser."""
+    return browser.execute_script("return {...localStorage, ...sessionStorage, cookies: document.cookie}")
+
+
+def test_the_school_outlasts_a_visit_and_a_link_leads_to_an_operation(browser, address, place):
     listing = ".opblock[id$='-getRoles']"
 
     open_page(browser, address)
-    browser.execute_script("localStorage.setItem('X-SCHOOL-ID', arguments[0])", str(place.id))
-    authorize(browser, place.admin_token)
+    write(browser, "#school", str(place.id))
+    press(browser, "#school-form button")
     open_page(browser, address, "#/roles/getRoles")
+    authorize(browser, place.admin_token)
 
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
     assert execute(browser, listing) == "200"
     assert complaints(browser) == []
+
+
+def test_a_token_is_stored_nowhere_and_ends_with_the_visit(browser, address, place):
+    listing = ".opblock[id$='-getRoles']"
+    open_page(browser, address, "#/roles/getRoles")
+    # As an earlier version of the page stored it.
+    browser.execute_script("localStorage.setItem('authorized', arguments[0])", place.admin_token)
+    open_page(browser, address, "#/roles/getRoles")
+
+    authorize(browser, place.admin_token)
+    # The token outlasts a change of the school, and the school alone is stored.
+    write(browser, "#school", str(place.id))
+    press(browser, "#school-form button")
+
+    assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
+    assert execute(browser, listing) == "200"
+    assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}
+    open_page(browser, address, "#/roles/getRoles")
+    assert execute(browser, listing) == "401"
+    assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}

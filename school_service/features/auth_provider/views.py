@@ -17,6 +17,9 @@ from school_service.web.request_scope import app_state
 REALM = "token endpoint"
 """Where clients' attempts are counted, apart from those of schools' users."""
 
+# Seconds: a new key is published for longer than this before it signs (docs/operators.md).
+KEYS_MAX_AGE = 300
+
 blp = Blueprint("auth", __name__, url_prefix="/auth", description="The built-in identity provider.")
 
 
@@ -27,7 +30,7 @@ class Tokens(MethodView):
     @blp.public
     @blp.answers(401, 403, 429)
     @blp.arguments(TokenRequestSchema)
-    @blp.returns(TokenSchema, no_store=True)  # RFC 6749, section 5.1
+    @blp.returns(TokenSchema)
     def post(self, credentials: dict[str, Any]) -> Any:
         """Issue a token to a machine client by its secret (client credentials)."""
         attempted_username(REALM, credentials["client_id"])
@@ -46,7 +49,7 @@ class Keys(MethodView):
     """The keys that the service's tokens are signed with."""
 
     @blp.public
-    @blp.returns(KeySetSchema)
+    @blp.returns(KeySetSchema, max_age=KEYS_MAX_AGE)
     def get(self) -> Any:
         """Show the public keys that verify the service's tokens."""
         return {"keys": [app_state().verifier.key.public_jwk]}
