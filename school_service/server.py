@@ -20,6 +20,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
 
 from school_service.config import STRICT_PASSWORDS, Settings
 from school_service.core.database import db
@@ -44,6 +45,28 @@ _log = logging.getLogger(__name__)
 
 class ServingError(Exception):
     """The service can't start; the message says why."""
+
+
+class RequestParser(HTTPRequestParser):
+    """waitress' parser, which ends the connection of a request whose length is told in two ways.
+
+    A proxy in front may believe the other of the two, and take the rest for a request of its next caller (RFC 9112,
+    section 6.3). waitress itself goes by Transfer-Encoding, or for HTTP/1.0 by Content-Length, and reads on.
+    """
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read the header fields."""
+        super().parse_header(header_plus)
+        # Of HTTP/1.1 waitress has taken the field away by now, of HTTP/1.0 it has not looked at it.
+        two_lengths = self.chunked and "CONTENT_LENGTH" in self.headers
+        if two_lengths or "TRANSFER_ENCODING" in self.headers:
+            self.headers["CONNECTION"] = "close"
+
+
+class Channel(HTTPChannel):
+    """A connection whose requests are read by our parser."""
+
+    parser_class = RequestParser
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -180,6 +203,7 @@ def serve(
         expose_tracebacks=False,
         ident=None,
     )
+    server.channel_class = Channel
     stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

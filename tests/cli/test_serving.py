@@ -150,6 +150,56 @@ def test_a_body_beyond_our_limit_gets_our_own_answer(service):
     assert json.loads(body)["code"] == 413
 
 
+def exchange(service, *parts):
+    """Send bytes on one connection until the service ends it, or answers two requests; read all that it answers."""
+    host, port = service.base_url.removeprefix("http://").split(":")
+    answers = b""
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(b"".join(parts))
+        while answers.count(b"HTTP/1.1 ") + answers.count(b"HTTP/1.0 ") < 2:
+            received = connection.recv(65536)
+            if not received:
+                break
+            answers += received
+    return answers
+
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: school\r\n\r\n"
+CHUNKED = b"POST /nothing HTTP/1.1\r\nHost: school\r\nTransfer-Encoding: chunked\r\n%b\r\n0\r\n\r\n"
+LENGTH = b"POST /nothing HTTP/1.%d\r\nHost: school\r\nContent-Length: 5\r\n%b\r\nhello"
+KEEP_ALIVE = b"Connection: keep-alive\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        CHUNKED % b"Content-Length: 5\r\n",
+        CHUNKED % b"Content-Length: 0\r\n",
+        CHUNKED % b"content-length: 5\r\nConnection: keep-alive\r\n",
+        LENGTH % (0, KEEP_ALIVE + b"Transfer-Encoding: chunked\r\n"),
+        LENGTH % (0, KEEP_ALIVE + b"Transfer-Encoding: identity\r\n"),
+    ],
+    ids=["both", "length 0", "kept alive", "HTTP/1.0", "HTTP/1.0, another coding"],
+)
+def test_a_request_with_two_lengths_ends_its_connection(service, request_):
+    answers = exchange(service, request_, HEALTH)
+
+    assert answers.startswith((b"HTTP/1.1 404 ", b"HTTP/1.0 404 "))
+    assert b"\r\nConnection: close\r\n" in answers
+    assert b'"database"' not in answers
+
+
+@pytest.mark.parametrize(
+    "request_", [CHUNKED % b"", LENGTH % (1, b""), LENGTH % (0, KEEP_ALIVE)], ids=["chunked", "length", "1.0"]
+)
+def test_a_request_with_one_length_does_not(service, request_):
+    answers = exchange(service, request_, HEALTH)
+
+    assert answers.startswith((b"HTTP/1.1 404 ", b"HTTP/1.0 404 "))
+    assert b"\r\nHTTP/1.1 200 OK\r\n" in answers.replace(b"}HTTP", b"}\r\nHTTP")
+    assert b"\r\nConnection: close\r\n" not in answers
+
+
 def test_every_request_is_a_line_of_json_in_the_log(service):
     answer = service.request("GET", "/health")
 
