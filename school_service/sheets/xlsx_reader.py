@@ -146,12 +146,10 @@ class Workbook:
         formats = dict(BUILTIN_FORMATS)
         for custom in sheet.iterfind(f"{_name('numFmts')}/{_name('numFmt')}"):
             formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
-        codes = (formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES))
-        return frozenset(
-            style
-            for style, code in enumerate(codes)
-            if is_date_format(code) and not is_timedelta_format(code)
-        )
+        codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
+        # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
+        of_dates = {code for code in set(codes) if is_date_format(code) and not is_timedelta_format(code)}
+        return frozenset(style for style, code in enumerate(codes) if code in of_dates)
 
 
 def open_workbook(file: IO[bytes]) -> Workbook:

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_BZIP2, ZIP_LZMA, ZIP_STORED, ZipFile
@@ -16,6 +17,7 @@ import openpyxl
 import pytest
 from defusedxml import ElementTree
 from openpyxl import Workbook
+from openpyxl.styles import numbers
 from openpyxl.xml import functions
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
@@ -411,6 +413,29 @@ def test_no_workbook_makes_the_reader_take_200_megabytes(tmp_path):
     assert messages.pop("a zip bomb") == "The workbook unpacks to more than 100 MiB."
     assert messages.pop("100,000 rows") == "The sheet has more than 20,000 rows."
     assert {message for message in messages.values() if message != "read"} == {TOO_MUCH_CONTENT}
+
+
+def test_each_number_format_is_looked_at_once_however_many_styles_have_it(monkeypatch):
+    looked_at = []
+
+    def is_date_format(code):
+        looked_at.append(code)
+        return numbers.is_date_format(code)
+
+    monkeypatch.setattr(xlsx_reader, "is_date_format", is_date_format)
+    formats = "".join(f'<numFmt numFmtId="{170 + n}" formatCode="{"[" * 250}"/>' for n in range(100))
+    day = '<numFmt numFmtId="165" formatCode="yyyy-mm-dd"/>'
+    styles = '<xf numFmtId="170"/><xf numFmtId="171"/><xf numFmtId="165"/>' * 16_000
+    content = handmade(
+        sheet_xml(row_xml("name") + '<row r="2"><c r="A2" s="47999"><v>45000</v></c></row>'),
+        styles=f'<styleSheet xmlns="{MAIN}"><numFmts>{formats}{day}</numFmts><cellXfs>{styles}</cellXfs>'
+        "</styleSheet>".encode(),
+    )
+
+    rows = list(open_workbook(BytesIO(content)).rows("Students"))
+
+    assert sorted(looked_at) == ["[" * 250, "yyyy-mm-dd"]
+    assert rows[1] == (2, {1: datetime(2023, 3, 15)})
 
 
 @pytest.mark.parametrize("seed", range(8))
