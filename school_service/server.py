@@ -47,7 +47,7 @@ class ServingError(Exception):
     """The service can't start; the message says why."""
 
 
-class RequestParser(HTTPRequestParser):
+class RequestParser(HTTPRequestParser):  # type: ignore[misc]
     """waitress' parser, which ends the connection of a request whose length is told in two ways.
 
     A proxy in front may believe the other of the two, and take the rest for a request of its next caller (RFC 9112,
@@ -63,7 +63,7 @@ class RequestParser(HTTPRequestParser):
             self.headers["CONNECTION"] = "close"
 
 
-class Channel(HTTPChannel):
+class Channel(HTTPChannel):  # type: ignore[misc]
     """A connection whose requests are read by our parser."""
 
     parser_class = RequestParser

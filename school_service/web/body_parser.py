@@ -13,13 +13,18 @@ from webargs.flaskparser import FlaskParser
 JSON_LIMIT = 2**20  # bytes of a JSON body
 LONGEST_WHOLE = 20  # characters
 NESTING_LIMIT = 32  # arrays and objects within each other
+SHOWN_NAME = 120  # characters of a member's name that an error repeats
 
 
 class BodyParser(FlaskParser):
     """webargs' parser that reads JSON and forms as the API documents them."""
 
     def load_json(self, req: Request, schema: Any) -> Any:
-        """Read the body as JSON, its decimals exactly; 415, 413 or 400 where it is something else."""
+        """Read the body as JSON, its decimals exactly.
+
+        415, 413 or 400 where it is something else; 422 where an object has two members of one name, of which other
+        readers may see another than we do (RFC 8259, section 4).
+        """
         if not req.is_json:
             if req.mimetype:
                 abort(415, message=f"The body must be application/json, not {req.mimetype[:100]}.")
@@ -35,7 +40,15 @@ class BodyParser(FlaskParser):
         try:
             # The standard library's reader: it keeps every digit of a decimal, and hands on the NaN, infinities and
             # lone surrogates that validation then refuses by the name of their field.
-            return json.loads(body.decode("utf-8"), parse_float=_exactly, parse_int=_whole)
+            return json.loads(
+                body.decode("utf-8"), parse_float=_exactly, parse_int=_whole, object_pairs_hook=_members
+            )
+        except _GivenTwice as twice:
+            abort(
+                422,
+                message=f'The body gives the member "{twice.name[:SHOWN_NAME]}" more than once in one object.',
+                errors={"json": {twice.name[:SHOWN_NAME]: ["Given more than once."]}},
+            )
         except (ValueError, RecursionError):
             abort(400, message="The body is not JSON.")
 
@@ -44,6 +57,26 @@ class BodyParser(FlaskParser):
         if req.mimetype != "multipart/form-data":
             abort(415, message="The body must be multipart/form-data.")
         return super().load_files(req, schema)
+
+
+class _GivenTwice(Exception):
+    """An object has two members of one name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members; raises _GivenTwice."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _GivenTwice(name)
+            seen.add(name)
+    return members
 
 
 def _exactly(number: str) -> Decimal:

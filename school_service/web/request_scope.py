@@ -104,7 +104,7 @@ def authenticate() -> VerifiedToken:
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer":
         raise NotAuthenticated("A bearer token is needed.")
-    return app_state().verifier.verify(token.strip())
+    return app_state().verifier.verify(token.strip(" "))
 
 
 def run_in_request_scope(

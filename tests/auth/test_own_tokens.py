@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import string
 import time
 from uuid import uuid4
 
@@ -249,6 +250,40 @@ def test_a_changed_signature_is_refused(api, place, other_place):
         "A" * 86,
     ):
         assert status_of(api, f"{header}.{payload}.{changed}") == 401
+
+
+ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+
+
+@pytest.mark.parametrize("part", [0, 1, 2], ids=["header", "payload", "signature"])
+@pytest.mark.parametrize("more", ["=", "==", "===", "*", "\u00a0", "."])
+def test_a_token_is_written_without_padding_and_additions(api, place, part, more):
+    parts = place.admin_token.split(".")
+    parts[part] += more
+
+    assert status_of(api, place.admin_token) == 200
+    assert status_of(api, ".".join(parts)) == 401
+
+
+def test_a_part_that_is_padded_as_base64_would_be_is_refused(api, sign, own_claims):
+    # 64 bytes of a signature are 86 characters, which "==" completes.
+    token = sign(own_claims)
+
+    assert len(token.rpartition(".")[2]) == 86
+    assert status_of(api, f"{token}==") == 401
+    assert status_of(api, token) == 200
+    assert status_of(api, f"{token}==") == 401
+
+
+def test_the_unused_bits_of_the_last_character_are_none(api, sign, own_claims):
+    """Of the last of 86 characters two bits count: 15 others would mean the same signature."""
+    token = sign(own_claims)
+    last = ALPHABET.index(token[-1])
+
+    statuses = {character: status_of(api, token[:-1] + character) for character in ALPHABET[last : last + 16]}
+
+    assert statuses == {character: 200 if character == token[-1] else 401 for character in statuses}
+    assert len(statuses) == 16
 
 
 def test_an_unknown_key_is_refused(api, sign, own_claims):

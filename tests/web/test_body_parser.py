@@ -8,6 +8,7 @@ from io import BytesIO, RawIOBase
 import pytest
 
 NUMBER = "1" * 5000
+LONG = "n" * 5000
 
 
 def taken(answer):
@@ -227,10 +228,6 @@ def test_whatever_the_unknown_member_is_called_the_answer_is_sound_json(post, na
     assert refused(post(f'{{"{name}": 1}}')) == {shown: ["Unknown field."]}
 
 
-def test_of_a_member_given_twice_the_last_counts(post):
-    assert taken(post('{"text": "a", "text": "b"}')) == {"text": "'b'"}
-
-
 def test_null_is_no_value_of_a_field_that_must_have_one(post):
     assert refused(post('{"text": null}')) == {"text": ["Field may not be null."]}
 
@@ -283,6 +280,55 @@ def test_what_is_no_text_is_422_where_a_text_is_meant(post, field, value):
 def test_each_text_of_a_list_is_judged(post):
     assert refused(post('{"texts": ["a", "\\u0000", " "]}')).keys() == {"texts"}
     assert refused(post('{"texts": "a"}')) == {"texts": ["Not a valid list."]}
+
+
+# Members given more than once
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('{"text": "a", "text": "b"}', "text"),
+        ('{"text": "a", "whole": 1, "text": "a"}', "text"),
+        ('{"text": "a", "\\u0074ext": "b"}', "text"),
+        ('{"text": "a", "\\u0074\\u0065\\u0078\\u0074": "b"}', "text"),
+        ('{"inner": {"text": "a", "text": "b"}}', "text"),
+        ('{"inner": {"text": "a"}, "inner": {"text": "b"}}', "inner"),
+        ('{"texts": ["a", [[{"é": 1, "\\u00e9": 2}]]]}', "é"),
+        ('{"unknown": 1, "unknown": 1}', "unknown"),
+        ('{"": 1, "": 1}', ""),
+        ('{"\\ud83d\\ude00": 1, "😀": 1}', "😀"),
+        ('[{"a": 1, "a": 2}]', "a"),
+        ('{"whole": {"a": NaN, "a": 1e9999999999999999999}}', "a"),
+        (f'{{"{LONG}": 1, "{LONG}": 2}}', LONG[:120]),
+    ],
+)
+def test_a_member_given_twice_is_422_and_named(post, body, name):
+    answer = post(body)
+
+    assert refused(answer) == {name: ["Given more than once."]}
+    message = f'The body gives the member "{name}" more than once in one object.'
+    assert_error(answer, 422, message)
+
+
+def test_a_lone_surrogate_given_twice_is_422(post):
+    assert_error(post('{"\\ud800": 1, "\\ud800": 2}'), 422)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": "a", "inner": {"text": "a"}}',
+        '{"text": "text", "optional_text": "text"}',
+        '{"texts": ["a", "a"], "text": "a"}',
+    ],
+)
+def test_the_same_name_in_another_object_is_no_second_member(post, body):
+    assert taken(post(body)).keys() == json.loads(body).keys()
+
+
+def test_what_is_no_json_is_400_though_a_member_is_given_twice_before(post):
+    assert_error(post('{"text": "a", "text": "b"'), 400, "The body is not JSON.")
 
 
 # Identifiers, dates, choices
@@ -488,6 +534,16 @@ def test_a_classrooms_name_is_a_text(api, name):
     answer = api.post("/classrooms", {"name": name, "level": "Junior"})
 
     assert list(refused(answer)) == ["name"]
+
+
+def test_a_classroom_named_twice_is_not_made(api):
+    before = api.ok(api.get("/classrooms"))
+    body = '{"name": "JSS 1", "level": "Junior", "name": "JSS 2"}'
+
+    answer = api.request("POST", "/classrooms", data=body, content_type="application/json")
+
+    assert refused(answer) == {"name": ["Given more than once."]}
+    assert api.ok(api.get("/classrooms")) == before
 
 
 def test_a_text_is_stored_as_it_was_meant(api, make):
