@@ -18,7 +18,7 @@ from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
 from tenants.provisioning.create import check_distributed, login_grants
-from tenants.registry.schools import list_schools
+from tenants.registry.schools import clients, list_schools
 from tenants.tenancy import Tenancy
 
 # Any constant: two operators who install at the same moment do so one after the other.
@@ -32,6 +32,9 @@ _ATTRIBUTES = {
     "rolbypassrls": "BYPASSRLS",
 }
 
+
+# What the login that serves may read of a client: all but the hash of its secret.
+_READ_OF_CLIENTS = ", ".join(column.name for column in clients.columns if column is not clients.c.secret_hash)
 
 # Statements of one transaction: each takes locks, on a role or on a school's tables.
 _BATCH_SIZE = 100
@@ -65,8 +68,9 @@ def install(tenancy: Tenancy) -> None:
     but inherits nothing of them, so that it reaches a school's tables only after switching to that school's role. Run
     again, it sets
     the logins' password anew, and then lets them into the schools that exist and are closed to them yet: a login
-    of another name, or more logins than before. Where the operator's login owns the database, temporary tables
-    are forbidden to all others: they would outlive a transaction.
+    of another name, or more logins than before. Where the operator's login owns the database or is a superuser,
+    no other login may connect to it unless it is granted that by name, or make temporary tables, which would
+    outlive a transaction.
 
     Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
     powers that reach around the schools' roles, NotDistributed where Citus is to place the schools and is missing.
@@ -151,13 +155,19 @@ def _upgrade(connection: Connection) -> None:
         raise NotInstalled(f"The registry is of a version that this program does not know: {error}") from None
 
 
+def _database(connection: Connection) -> str:
+    return quote_identifier(connection.execute(text("SELECT current_database()")).scalar_one())
+
+
 def _revoke_public(connection: Connection) -> None:
-    database = quote_identifier(connection.execute(text("SELECT current_database()")).scalar_one())
+    database = _database(connection)
     execute_script(
         connection,
         "REVOKE ALL ON SCHEMA registry FROM PUBLIC;\n"
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA registry FROM PUBLIC;\n"
-        f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC",
+        f"REVOKE CONNECT, TEMPORARY ON DATABASE {database} FROM PUBLIC;\n"
+        # Where another login owns the database.
+        f"GRANT CONNECT ON DATABASE {database} TO CURRENT_USER",
     )
 
 
@@ -194,8 +204,11 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
         # No more than this, whatever was granted before.
         f"REVOKE ALL ON SCHEMA registry FROM {login};\n"
         f"REVOKE ALL ON ALL TABLES IN SCHEMA registry FROM {login};\n"
+        f"GRANT CONNECT ON DATABASE {_database(connection)} TO {login};\n"
         f"GRANT USAGE ON SCHEMA registry TO {login};\n"
         f"GRANT SELECT ON ALL TABLES IN SCHEMA registry TO {login};\n"
+        f"REVOKE SELECT ON registry.clients FROM {login};\n"
+        f"GRANT SELECT ({_READ_OF_CLIENTS}) ON registry.clients TO {login};\n"
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA registry TO {login}",
     )
 

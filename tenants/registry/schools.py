@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import SchoolDeleting, UnknownSchool
+from tenants.exceptions import NotInstalled, SchoolDeleting, UnknownSchool
 
 # No such table, schema, function or column; permission denied.
 _LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
@@ -96,6 +96,9 @@ failed_migrations = Table(
     Column("error", Text, nullable=False),
     Column("failed_at", DateTime(timezone=True), nullable=False),
 )
+
+# One row, made with the registry: what tells this installation from every other.
+installation = Table("installation", metadata, Column("id", Uuid, primary_key=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,16 @@ def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False
     """
     # Grants that refer to the school go on: they need its key alone.
     return _find(connection, school_id, select(schools).with_for_update(read=shared, key_share=not shared))
+
+
+def installation_id(connection: Connection) -> UUID:
+    """Read the id of the installation, the same for all its processes. Raises NotInstalled."""
+    try:
+        return connection.execute(select(installation.c.id)).scalar_one()
+    except DBAPIError as error:
+        if lacks_registry(error):
+            raise NotInstalled from None
+        raise
 
 
 def list_schools(connection: Connection) -> list[School]:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg2
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import create_engine, event, text, update
 
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import quote_identifier, registry_url, serving_engine
@@ -20,7 +20,9 @@ from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
 from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
+from tenants.registry.clients import check_secret, create_client, revoke_client
 from tenants.registry.installation import check_installed, install
+from tenants.registry.schools import clients, installation_id
 from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
@@ -198,6 +200,11 @@ def test_an_older_registry_is_led_to_the_newest_revision(bare, tmp_path, monkeyp
     assert can_work(bare, school)
 
 
+def let_connect(tenancy, address):
+    database, name = quote_identifier(tenancy.admin_url.database), quote_identifier(address.username)
+    execute(tenancy.admin_url, f"GRANT CONNECT ON DATABASE {database} TO {name}")
+
+
 def check(url):
     engine = create_engine(registry_url(url))
     try:
@@ -216,6 +223,7 @@ def test_what_is_installed_is_told_from_what_is_not(bare, server, login):
 
     stranger = login("stranger").serving_url
     execute(server, f"CREATE ROLE {quote_identifier(stranger.username)} LOGIN PASSWORD 'a password'")
+    let_connect(bare, stranger)
     with pytest.raises(NotInstalled, match="tenants init"):
         check(stranger)
 
@@ -240,6 +248,8 @@ def rights_of(tenancy):
         CROSS JOIN string_to_table('SELECT INSERT UPDATE DELETE TRUNCATE REFERENCES TRIGGER', ' ') AS right_
         WHERE relnamespace = to_regnamespace('registry') AND relkind = 'r'
             AND has_table_privilege(oid, right_)
+        UNION ALL SELECT 'database', 'here', right_ FROM unnest(ARRAY['CONNECT', 'CREATE', 'TEMPORARY']) AS right_
+        WHERE has_database_privilege(current_database(), right_)
         UNION ALL SELECT 'schema', 'registry', right_ FROM unnest(ARRAY['USAGE', 'CREATE']) AS right_
         WHERE has_schema_privilege('registry', right_)
         UNION ALL SELECT 'function', proname, 'EXECUTE' FROM pg_proc
@@ -251,8 +261,8 @@ def rights_of(tenancy):
 
 TABLES = (
     "client_schools",
-    "clients",
     "failed_migrations",
+    "installation",
     "lgas",
     "nationalities",
     "revision",
@@ -260,7 +270,8 @@ TABLES = (
     "states",
 )
 RIGHTS = [
-    ("function", "enter", "EXECUTE"),
+    ("database", "here", "CONNECT"),
+    *(("function", name, "EXECUTE") for name in ("client_secret_matches", "enter", "refuse_revoked")),
     ("function", "refuse_revoked", "EXECUTE"),
     ("schema", "registry", "USAGE"),
     *(("table", table, "SELECT") for table in TABLES),
@@ -283,11 +294,122 @@ def test_rights_that_were_granted_by_hand_are_taken_away(bare):
     assert rights_of(bare) == RIGHTS
 
 
+def test_the_login_compares_the_secret_of_a_client_and_cannot_read_it(tenancy):
+    name = f"compared {uuid4()}"
+    with tenancy.admin.begin() as connection:
+        secret = create_client(connection, client_id=name)
+    hashed = hashlib.sha256(secret.encode()).hexdigest()
+
+    def matches(*values):
+        [(found,)] = execute(tenancy.serving_url, "SELECT registry.client_secret_matches(%s, %s)", values)
+        return found
+
+    for column in ("secret_hash", "*", "clients"):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            execute(tenancy.serving_url, f"SELECT {column} FROM registry.clients")
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        execute(tenancy.serving_url, "SELECT FROM registry.clients WHERE starts_with(secret_hash, 'a')")
+    assert execute(
+        tenancy.serving_url,
+        "SELECT all_schools, all_permissions, permissions, revoked_at FROM registry.clients WHERE id = %s",
+        (name,),
+    ) == [(False, False, [], None)]
+    assert matches(name, hashed) is True
+    assert matches(name, hashed[:-1]) is matches(name, "") is matches(name, None) is False
+    assert matches("unknown", hashed) is matches("unknown", "") is matches(None, None) is False
+
+
+def test_a_revoked_client_and_one_without_a_secret_match_nothing(tenancy):
+    names = [f"revoked {uuid4()}", f"without {uuid4()}"]
+    with tenancy.admin.begin() as connection:
+        secrets = [create_client(connection, client_id=name) for name in names]
+        assert [check_secret(connection, *pair) for pair in zip(names, secrets, strict=True)] == [True, True]
+        revoke_client(connection, names[0])
+        connection.execute(update(clients).where(clients.c.id == names[1]).values(secret_hash=None))
+
+        assert [check_secret(connection, *pair) for pair in zip(names, secrets, strict=True)] == [
+            False,
+            False,
+        ]
+        assert check_secret(connection, names[1], "") is False
+
+
+def test_the_function_that_compares_looks_for_nothing_in_a_callers_schemas(tenancy):
+    [found] = execute(
+        tenancy.admin_url,
+        "SELECT prosecdef, proconfig FROM pg_proc WHERE proname = 'client_secret_matches'",
+    )
+
+    assert found == (True, ["search_path=pg_catalog, pg_temp"])
+
+
+def test_no_other_login_connects_to_the_database(bare, server, login):
+    stranger = login("stranger").serving_url
+    execute(server, f"CREATE ROLE {quote_identifier(stranger.username)} LOGIN PASSWORD 'a password'")
+    assert execute(stranger, "SELECT 1") == [(1,)]
+
+    install(bare)
+
+    with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
+        execute(stranger, "SELECT 1")
+    assert execute(bare.serving_url, "SELECT 1") == execute(bare.admin_url, "SELECT 1") == [(1,)]
+    # What an operator grants by name stays, installed again or not.
+    let_connect(bare, stranger)
+    install(bare)
+    assert execute(stranger, "SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize("logins", [1, 3])
+def test_an_installation_of_the_release_before_is_upgraded(server, logins):
+    with installation(server, logins=logins) as tenancy:
+        school = create_school(tenancy, name="x", administrator=ADMINISTRATOR)
+        with tenancy.admin.begin() as connection:
+            secret = create_client(connection, client_id="before")
+        # As the release before left it.
+        for statement in (
+            "DROP TABLE registry.installation",
+            "DROP FUNCTION registry.client_secret_matches",
+            "UPDATE registry.revision SET version_num = 'r0004'",
+            f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
+            *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),
+        ):
+            execute(tenancy.admin_url, statement)
+
+        install(tenancy)
+
+        login = tenancy.placement.login_of(school.id)
+        assert can_work(replace(tenancy, serving_url=tenancy.serving_url.set(username=login)), school)
+        engine = create_engine(registry_url(tenancy.serving_url))
+        with engine.connect() as connection:
+            assert check_secret(connection, "before", secret)
+            assert not check_secret(connection, "before", "another")
+            found = installation_id(connection)
+        engine.dispose()
+        install(tenancy)
+        assert execute(tenancy.admin_url, "SELECT id FROM registry.installation") == [(found,)]
+        for login in tenancy.placement.all_logins:
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                execute(tenancy.serving_url.set(username=login), "SELECT secret_hash FROM registry.clients")
+
+
+def test_two_installations_have_two_ids(bare, tenancy):
+    with tenancy.admin.connect() as connection:
+        ours = installation_id(connection)
+    with pytest.raises(NotInstalled), bare.admin.connect() as connection:
+        installation_id(connection)
+
+    install(bare)
+
+    with bare.admin.connect() as connection:
+        assert installation_id(connection) != ours
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "INSERT INTO registry.clients VALUES ('x', null, true, true, '{}', '2026-01-01', null)",
         "UPDATE registry.schools SET status = 'active'",
+        "UPDATE registry.installation SET id = gen_random_uuid()",
         "DELETE FROM registry.schools",
         "TRUNCATE registry.client_schools",
         "CREATE TABLE registry.mine (id int)",
@@ -312,10 +434,12 @@ def test_nobody_else_reaches_the_registry(bare, server, login):
     install(bare)
     stranger = login("stranger").serving_url
     execute(server, f"CREATE ROLE {quote_identifier(stranger.username)} LOGIN PASSWORD 'a password'")
+    let_connect(bare, stranger)
 
     for statement in (
         "SELECT * FROM registry.schools",
         f"SELECT registry.enter('{uuid4()}', '{{}}', null)",
+        "SELECT registry.client_secret_matches('a', 'b')",
         "CREATE TEMPORARY TABLE mine (id int)",
     ):
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
