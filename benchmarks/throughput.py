@@ -32,7 +32,7 @@ from sqlalchemy import make_url
 
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
-from school_service.auth.tokens import issue_user_token
+from school_service.auth.tokens import issue_user_token, own_issuer
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.features.users.service import create_user
@@ -93,14 +93,14 @@ def floor(environment: dict[str, str], connections: int) -> Any:
         pool.put(connection)
     known: dict[str, dict[str, Any]] = {}
     school_text = environment["SCHOOL"]
-    revision = environment["REVISION"]
+    revision, issuer = environment["REVISION"], environment["ISSUER"]
 
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         token = environ["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
         claims = known.get(token)
         if claims is None or claims["exp"] < time.time():
             claims = jwt.decode(
-                token, public, algorithms=[key.algorithm], audience="school-service", issuer="school-service"
+                token, public, algorithms=[key.algorithm], audience="school-service", issuer=issuer
             )
             known[token] = claims
         school = environ["HTTP_X_SCHOOL_ID"]
@@ -192,6 +192,7 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
             ).scalar_one()
             connection.commit()
         token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id, 1)
+        environment["ISSUER"] = own_issuer()
         for engine in db.engines.values():
             engine.dispose()
     columns = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")

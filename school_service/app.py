@@ -11,7 +11,7 @@ from flask import Flask
 from school_service import __version__
 from school_service.auth import passwords, tokens
 from school_service.auth.login_throttle import limiter
-from school_service.auth.signing_key import SigningKey
+from school_service.auth.signing_key import SigningKeys
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import db
@@ -89,7 +89,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         raise ConfigError(
             "SIGNING_KEY is not set: give a PEM private key there, or its file as SIGNING_KEY_FILE."
         )
-    key = SigningKey.from_pem(settings.signing_key, settings.signing_key_setting)
+    keys = SigningKeys.from_pem(settings.signing_key, settings.signing_key_setting)
 
     placement = Placement(str(settings.database_url.username), settings.serving_logins)
 
@@ -104,7 +104,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         **_database(settings, placement),
         **_limits(settings),
     )
-    tokens.configure(app, settings, key)
+    tokens.configure(app, settings, keys.signing)
     passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
     app.extensions["placement"] = placement
     db.init_app(app)
@@ -112,7 +112,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     limiter.init_app(app)
     options = BindingOptions(roles=settings.tenant_roles, serves=served_revisions())
     app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, key), USER_STATE, insertion, options
+        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options
     )
 
     request_log.log_requests(app)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from pathlib import Path
+from stat import S_IRWXG, S_IRWXO, S_IWGRP, S_IXGRP
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -47,8 +49,9 @@ class Settings:
     `auth_client_claim` AUTH_CLIENT_CLAIM: what marks an outside token as a client's own, beside its
                         `sub`: `claim=value`, or a claim that has the client's id; default: none
     `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
-    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private key of its own tokens (RSA of at least
-                        2048 bits, P-256 or Ed25519); `signing_key_setting` names the one that it came from
+    `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private keys of its own tokens (RSA of at least
+                        2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
+                        the one that they came from; the file is nobody's to read but its owner's
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
     `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school; needs TENANT_ROLES=off) or off; default: off
     `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
@@ -262,11 +265,29 @@ class _Reader:
             return inline.replace("\\n", "\n")
         if path:
             try:
-                return Path(path).read_text(encoding="ascii")
+                with open(path, encoding="ascii") as file:
+                    if os.name == "posix":
+                        _check_private(path, os.fstat(file.fileno()))
+                    return file.read()
             except (OSError, UnicodeDecodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is no PEM text"
                 raise ConfigError(f"SIGNING_KEY_FILE {path} can't be read: {reason}.") from None
         return None
+
+
+def _check_private(path: str, status: os.stat_result) -> None:
+    """Refuse a key file that other users may read or change; raises ConfigError with the command that mends it.
+
+    A file of root's may be read by its group: so containers hand secrets to a process that is not root.
+    """
+    group_reads = status.st_uid == 0 and not status.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)
+    if group_reads or not status.st_mode & (S_IRWXG | S_IRWXO):
+        return
+    user, file = os.geteuid(), shlex.quote(path)
+    mend = f"chmod 600 {file}" if user in (0, status.st_uid) else f"chown {user} {file} && chmod 600 {file}"
+    raise ConfigError(
+        f"SIGNING_KEY_FILE {path} may be read or changed by other users of this machine. Run: {mend}"
+    )
 
 
 def _split(name: str, value: str) -> SplitResult:

@@ -22,6 +22,7 @@ from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 
+from school_service.auth.tokens import own_issuer
 from school_service.config import STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from tenants.driver_errors import first_line
@@ -109,6 +110,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     try:
         with app.app_context(), db.engines["registry"].connect() as connection:
             check_installed(connection)
+            own_issuer()  # here, so that no request has to read it
             found = connection.execute(
                 text(
                     "SELECT rolname, rolsuper OR rolbypassrls AS mighty,"

@@ -246,6 +246,7 @@ def test_keys_and_issuer_need_a_provider(setting):
 def test_a_good_key(tmp_path, key, algorithm):
     path = tmp_path / "key.pem"
     path.write_text(pem(key))
+    path.chmod(0o600)
 
     for settings in (
         load(SIGNING_KEY=pem(key)),
@@ -276,6 +277,7 @@ BAD_KEYS = {
 def test_a_bad_key_stops_the_start(tmp_path, key, reason):
     path = tmp_path / "key.pem"
     path.write_text(key, encoding="utf-8")
+    path.chmod(0o600)
     for name, value in (("SIGNING_KEY", key), ("SIGNING_KEY_FILE", str(path))):
         with pytest.raises(ConfigError) as caught:
             create_app(load(**{name: value}))
@@ -318,8 +320,67 @@ def test_a_file_that_may_not_be_read(tmp_path):
 def test_a_file_that_is_no_text(tmp_path):
     path = tmp_path / "key.der"
     path.write_bytes(P_256.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()) + b"\xff")
+    path.chmod(0o600)
 
     assert refusal(SIGNING_KEY_FILE=str(path)).endswith("can't be read: it is no PEM text.")
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    """A key file of a user, of a name that a shell would divide."""
+    path = tmp_path / "the key.pem"
+
+    def make(mode, owner=None):
+        path.write_text(pem(P_256))
+        path.chmod(mode)
+        if owner is not None:
+            os.chown(path, owner, -1)
+        return str(path)
+
+    return make
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
+def test_a_key_file_of_its_owner_alone_is_read(key_file, mode):
+    assert load(SIGNING_KEY_FILE=key_file(mode)).signing_key == pem(P_256)
+
+
+@pytest.mark.parametrize(
+    "mode", [0o604, 0o602, 0o620, 0o660, 0o644, 0o666, 0o601, 0o610, 0o444, 0o440 | 0o002]
+)
+def test_a_key_file_that_others_may_read_or_change_stops_the_start(key_file, mode):
+    path = key_file(mode)
+
+    assert refusal(SIGNING_KEY_FILE=path) == (
+        f"SIGNING_KEY_FILE {path} may be read or changed by other users of this machine. "
+        f"Run: chmod 600 '{path}'"
+    )
+
+
+def test_a_link_does_not_hide_a_key_file_that_others_may_read(key_file, tmp_path):
+    link = tmp_path / "link.pem"
+    link.symlink_to(key_file(0o644))
+
+    assert "may be read or changed by other users" in refusal(SIGNING_KEY_FILE=str(link))
+
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+
+
+@root_only
+@pytest.mark.parametrize("mode", [0o640, 0o440])
+def test_the_group_of_roots_file_may_read_it_and_no_other_users(key_file, mode):
+    """As containers hand out secrets."""
+    assert load(SIGNING_KEY_FILE=key_file(mode, owner=0)).signing_key == pem(P_256)
+    assert "chmod 600" in refusal(SIGNING_KEY_FILE=key_file(mode, owner=65534))
+
+
+@root_only
+def test_who_does_not_own_the_file_is_told_to_take_it(key_file, monkeypatch):
+    path = key_file(0o644, owner=65534)
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+
+    assert refusal(SIGNING_KEY_FILE=path).endswith(f"Run: chown 1234 '{path}' && chmod 600 '{path}'")
 
 
 # Numbers, switches, choices

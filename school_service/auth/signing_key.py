@@ -1,10 +1,11 @@
-"""The key pair that signs the service's own tokens."""
+"""The key pairs of the service's own tokens: the first signs, all verify."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +28,11 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519Pri
 
 # The members of a public key that make its thumbprint (RFC 7638).
 _THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
+
+
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+# What older programs write before a key; it says nothing that the key does not.
+_PARAMETERS = "EC PARAMETERS"
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,45 @@ class SigningKey:
     def key_id(self) -> str:
         """The `kid` of the key: its RFC 7638 thumbprint."""
         return str(self.public_jwk["kid"])
+
+
+@dataclass(frozen=True)
+class SigningKeys:
+    """The keys of an installation, each once: the first signs, all verify."""
+
+    keys: tuple[SigningKey, ...]
+
+    @classmethod
+    def from_pem(cls, pem: str, setting: str = "SIGNING_KEY") -> SigningKeys:
+        """Read one or more PEM private keys, one after the other, that came from a setting.
+
+        Raises ConfigError where one of them is none that can sign, or where there is anything else in PEM.
+        """
+        blocks = [found for found in _PEM_BLOCK.finditer(pem) if found[1] != _PARAMETERS]
+        begun = pem.count("-----BEGIN ") - pem.count(f"-----BEGIN {_PARAMETERS}-----")
+        if len(blocks) < 2 and begun < 2:
+            return cls((SigningKey.from_pem(pem, setting),))
+        if len(blocks) != begun:
+            raise ConfigError(f"{setting} has a key that is cut short.")
+        keys = [
+            SigningKey.from_pem(block[0], f"Key {number} of {setting}")
+            for number, block in enumerate(blocks, start=1)
+        ]
+        return cls(tuple({key.key_id: key for key in keys}.values()))
+
+    @property
+    def signing(self) -> SigningKey:
+        """The key that signs."""
+        return self.keys[0]
+
+    def find(self, key_id: Any, algorithm: Any) -> SigningKey | None:
+        """Find the key that a token's header names; None where there is no such key of that algorithm."""
+        return next((key for key in self.keys if key.key_id == key_id and key.algorithm == algorithm), None)
+
+    @property
+    def public_jwks(self) -> list[dict[str, Any]]:
+        """The public keys, as a JSON Web Key Set lists them (RFC 7517)."""
+        return [key.public_jwk for key in self.keys]
 
 
 def _thumbprint(members: dict[str, Any]) -> str:

@@ -12,9 +12,8 @@ from uuid import UUID
 
 import jwt
 from cachetools import LRUCache
-from flask import Flask
-from flask_jwt_extended import JWTManager, create_access_token, decode_token
-from flask_jwt_extended.exceptions import JWTExtendedException
+from flask import Flask, current_app
+from flask_jwt_extended import JWTManager, create_access_token
 
 from school_service.auth.jwks import KeySet
 from school_service.auth.principal import (
@@ -26,11 +25,12 @@ from school_service.auth.principal import (
     schools_claim,
     user_claim,
 )
-from school_service.auth.signing_key import SigningKey
+from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.config import Settings
+from school_service.core.database import db
 from school_service.core.errors import NotAuthenticated
+from tenants.registry.schools import installation_id
 
-OWN_ISSUER = "school-service"
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LEEWAY = 30  # seconds
 LIFETIME = 86400  # seconds, as the interface shows
@@ -46,21 +46,29 @@ jwt_manager = JWTManager()
 
 
 def configure(app: Flask, settings: Settings, key: SigningKey) -> None:
-    """Set flask-jwt-extended up for the service's own tokens."""
+    """Set flask-jwt-extended up to issue the service's own tokens, signed with a key."""
     app.config.update(
         JWT_ALGORITHM=key.algorithm,
         JWT_PRIVATE_KEY=key.private,
-        JWT_PUBLIC_KEY=key.private.public_key(),
-        JWT_DECODE_ALGORITHMS=[key.algorithm],
         JWT_ENCODE_AUDIENCE=settings.auth_audience,
-        JWT_DECODE_AUDIENCE=settings.auth_audience,
-        JWT_ENCODE_ISSUER=OWN_ISSUER,
-        JWT_DECODE_ISSUER=OWN_ISSUER,
-        JWT_DECODE_LEEWAY=LEEWAY,
+        JWT_ENCODE_ISSUER=None,  # until own_issuer() has read it
         JWT_ENCODE_NBF=False,
         JWT_COOKIE_CSRF_PROTECT=False,
         JWT_ACCESS_TOKEN_EXPIRES=timedelta(seconds=LIFETIME),
     )
+
+
+def own_issuer() -> str:
+    """The `iss` of the service's own tokens: the id of this installation, as a URN.
+
+    All processes on one registry have it in common, and no others. It is read once in the life of an application.
+    Raises NotInstalled.
+    """
+    issuer: str | None = current_app.config["JWT_ENCODE_ISSUER"]
+    if issuer is None:
+        with db.engines["registry"].connect() as connection:
+            issuer = current_app.config["JWT_ENCODE_ISSUER"] = installation_id(connection).urn
+    return issuer
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +84,19 @@ class TokenVerifier:
     """Verifies tokens, and caches the verified ones until they expire (at most CACHE_SIZE)."""
 
     def __init__(
-        self, settings: Settings, key: SigningKey, *, clock: Callable[[], float] = time.time
+        self, settings: Settings, keys: SigningKeys, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self.key = key
+        self.keys = keys
         self.outside_keys = KeySet(settings.auth_jwks_url) if settings.auth_jwks_url else None
         self._cache: LRUCache[str, _CachedToken] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
+
+    @property
+    def key(self) -> SigningKey:
+        """The key that signs."""
+        return self.keys.signing
 
     def verify(self, token: str) -> VerifiedToken:
         """Verify a token: signature, algorithm, audience, issuer and expiry.
@@ -113,21 +126,30 @@ class TokenVerifier:
             decoded: Any = jwt.decode_complete(token, options={"verify_signature": False})
             _check_nesting((decoded["header"], decoded["payload"]))
             issuer = decoded["payload"].get("iss")
-            if issuer == OWN_ISSUER:
-                return self._own(token, decoded["header"])
             if issuer in self._settings.auth_issuers:
                 return self._outside(token, decoded["header"])
+            if issuer == own_issuer():
+                return self._own(token, decoded["header"])
             raise jwt.InvalidIssuerError
         except jwt.ExpiredSignatureError:
             raise NotAuthenticated("The token has expired.") from None
-        except (jwt.PyJWTError, JWTExtendedException, *_MALFORMED):
+        except (jwt.PyJWTError, *_MALFORMED):
             # However a forged token is malformed, the answer is the same.
             raise NotAuthenticated(_REFUSED) from None
 
     def _own(self, token: str, header: dict[str, Any]) -> _CachedToken:
-        if header.get("alg") != self.key.algorithm or header.get("kid") != self.key.key_id:
+        key = self.keys.find(header.get("kid"), header.get("alg"))
+        if key is None:
             raise jwt.InvalidKeyError
-        claims = decode_token(token)
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key.private.public_key(),
+            algorithms=[key.algorithm],
+            audience=self._settings.auth_audience,
+            issuer=own_issuer(),
+            leeway=LEEWAY,
+            options={"require": ["exp", "aud", "iss", "sub"]},
+        )
         # An `exp` that is no number fails here.
         return _CachedToken(_own_token(claims), claims["exp"] + LEEWAY)
 
@@ -228,5 +250,6 @@ def issue_client_token(key: SigningKey, client_id: str, schools: list[UUID]) -> 
 
 
 def _issue(key: SigningKey, subject: str, claims: dict[str, Any]) -> dict[str, Any]:
+    own_issuer()
     token = create_access_token(subject, additional_claims=claims, additional_headers={"kid": key.key_id})
     return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME}

@@ -207,9 +207,12 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
         f"GRANT CONNECT ON DATABASE {_database(connection)} TO {login};\n"
         f"GRANT USAGE ON SCHEMA registry TO {login};\n"
         f"GRANT SELECT ON ALL TABLES IN SCHEMA registry TO {login};\n"
-        f"REVOKE SELECT ON registry.clients FROM {login};\n"
-        f"GRANT SELECT ({_READ_OF_CLIENTS}) ON registry.clients TO {login};\n"
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA registry TO {login}",
+    )
+    execute_script(
+        connection,
+        f"REVOKE ALL ON registry.clients FROM {login};\n"
+        f"GRANT SELECT ({_READ_OF_CLIENTS}) ON registry.clients TO {login}",
     )
 
 

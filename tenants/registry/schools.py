@@ -172,11 +172,12 @@ def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False
 def installation_id(connection: Connection) -> UUID:
     """Read the id of the installation, the same for all its processes. Raises NotInstalled."""
     try:
-        return connection.execute(select(installation.c.id)).scalar_one()
+        found: UUID = connection.execute(select(installation.c.id)).scalar_one()
     except DBAPIError as error:
         if lacks_registry(error):
             raise NotInstalled from None
         raise
+    return found
 
 
 def list_schools(connection: Connection) -> list[School]:

@@ -15,7 +15,7 @@ from flask import Flask
 from sqlalchemy import delete
 
 from school_service.app import create_app
-from school_service.auth.tokens import TokenVerifier
+from school_service.auth.tokens import TokenVerifier, own_issuer
 from school_service.config import Settings
 from school_service.core.database import db
 from tenants.registry.clients import create_client
@@ -44,12 +44,14 @@ def written(members: object) -> str:
 
 
 @pytest.fixture
-def own_claims(place: Place) -> dict[str, Any]:
+def own_claims(app: Flask, place: Place) -> dict[str, Any]:
     """What a sound token of the school's administrator says."""
     now = int(time.time())
+    with app.app_context():
+        issuer = own_issuer()
     return {
         "sub": str(place.admin_id),
-        "iss": "school-service",
+        "iss": issuer,
         "aud": "school-service",
         "iat": now,
         "exp": now + 3600,

@@ -528,10 +528,10 @@ class TestPermissions:
 class TestImpersonation:
     """Whatever the provider writes, its tokens are not those of the service."""
 
-    def test_the_providers_key_signs_no_token_of_the_service(self, outside, provider, place):
+    def test_the_providers_key_signs_no_token_of_the_service(self, outside, provider, place, own_claims):
         for kid in ("ES256", None, outside.app.extensions["school-service"].verifier.key.key_id):
             token = provider.token(
-                iss="school-service", sub=str(place.admin_id), school_id=str(place.id), kid=kid
+                iss=own_claims["iss"], sub=str(place.admin_id), school_id=str(place.id), kid=kid
             )
             assert status_of(outside, token) == 401
 

@@ -13,7 +13,7 @@ from sqlalchemy import URL, text
 
 from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
-from school_service.auth.tokens import issue_user_token
+from school_service.auth.tokens import issue_user_token, own_issuer
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from tenants.registry.schools import change_school
@@ -68,18 +68,21 @@ def caller(app, document, own_place):
 
 
 @pytest.fixture
-def lost(settings):
+def lost(settings, app):
     """A client of an application whose database is at a closed port."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     address = URL.create("postgresql", "serving", "secret", "127.0.0.1", port, "school")
-    with running(replace(settings, database_url=address)) as app:
-        school = uuid4()
-        with app.app_context():
-            key = SigningKey.from_pem(settings.signing_key)
-            token = issue_user_token(key, uuid4(), school, 1)["access_token"]
-        yield ApiClient(app, Document(app), token, school)
+    school = uuid4()
+    with app.app_context():
+        key = SigningKey.from_pem(settings.signing_key)
+        token = issue_user_token(key, uuid4(), school, 1)["access_token"]
+        issuer = own_issuer()
+    with running(replace(settings, database_url=address)) as away:
+        # A server has read it at its start.
+        away.config["JWT_ENCODE_ISSUER"] = issuer
+        yield ApiClient(away, Document(away), token, school)
 
 
 @pytest.mark.parametrize("path", ["/classrooms", "/users", "/lgas", "/roles"])
@@ -106,6 +109,13 @@ def test_while_the_database_is_away_health_says_so(lost):
 
     assert (answer.status_code, answer.get_json()["database"]) == (503, "unreachable")
     assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_until_the_database_was_reached_once_no_token_is_judged(lost):
+    lost.app.config["JWT_ENCODE_ISSUER"] = None
+
+    assert_away(lost.get("/classrooms"), AWAY)
+    assert lost.using(token="nonsense").get("/classrooms").status_code == 401
 
 
 def test_while_the_database_is_away_tokens_are_still_judged_and_pages_shown(lost):

@@ -14,7 +14,7 @@ depends_on = None
 
 # It runs as its owner: the login that serves can't read the column. What is compared are hashes over a number that
 # nobody can foresee, so that the time it takes tells nothing; an unknown client costs the same.
-CLIENT_SECRET_MATCHES = """
+COMPARE_HASHES = """
 CREATE FUNCTION registry.client_secret_matches(client text, hashed text) RETURNS boolean
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT sha256(convert_to(coalesce(c.secret_hash, '') || nonce, 'UTF8'))
@@ -35,4 +35,4 @@ def upgrade() -> None:
         schema="registry",
     )
     op.bulk_insert(installation, [{"id": uuid4()}])
-    op.execute(CLIENT_SECRET_MATCHES)
+    op.execute(COMPARE_HASHES)

@@ -52,4 +52,4 @@ class Keys(MethodView):
     @blp.returns(KeySetSchema, max_age=KEYS_MAX_AGE)
     def get(self) -> Any:
         """Show the public keys that verify the service's tokens."""
-        return {"keys": [app_state().verifier.key.public_jwk]}
+        return {"keys": app_state().verifier.keys.public_jwks}
