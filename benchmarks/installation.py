@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +33,10 @@ class Installation:
 @contextmanager
 def installation() -> Iterator[Installation]:
     """Start PostgreSQL and install the registry; nothing of it is left at the end."""
-    with (
-        tempfile.TemporaryDirectory(prefix="school-benchmark-") as folder,
-        data_folder(Path(folder) / "school-data", create=True) as used,
-    ):
+    with tempfile.TemporaryDirectory(prefix="school-benchmark-") as folder, ExitStack() as stack:
+        # Where root runs this, PostgreSQL's own user must get to its data.
+        Path(folder).chmod(0o711)
+        used = stack.enter_context(data_folder(Path(folder) / "school-data", create=True))
         environment = {
             "DATABASE_URL": used.database_url,
             "ADMIN_DATABASE_URL": used.admin_database_url,

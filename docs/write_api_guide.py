@@ -13,6 +13,7 @@ import json
 import re
 import tempfile
 import textwrap
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -496,10 +497,10 @@ def _saved(workbook: Any) -> bytes:
 
 def main() -> None:
     """Write the page."""
-    with (
-        tempfile.TemporaryDirectory(prefix="school-guide-") as folder,
-        data_folder(Path(folder) / "school-data", create=True) as used,
-    ):
+    with tempfile.TemporaryDirectory(prefix="school-guide-") as folder, ExitStack() as stack:
+        # Where root runs this, PostgreSQL's own user must get to its data.
+        Path(folder).chmod(0o711)
+        used = stack.enter_context(data_folder(Path(folder) / "school-data", create=True))
         settings: Settings = used.settings({"LOG_LEVEL": "WARNING"})
         tenancy = tenancy_of(settings)
         install(tenancy)

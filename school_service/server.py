@@ -39,6 +39,7 @@ SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is t
 IDLE_TIMEOUT = 60  # seconds that a connection may lie idle
 CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
+MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 MIN_BODY_CAP = 64 * 2**20  # bytes
 
 _log = logging.getLogger(__name__)
@@ -199,6 +200,8 @@ def serve(
         max_request_header_size=HEADER_LIMIT,
         channel_timeout=IDLE_TIMEOUT,
         connection_limit=CONNECTION_LIMIT,
+        # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
+        outbuf_high_watermark=MOST_UNSENT,
         asyncore_use_poll=True,
         # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
         clear_untrusted_proxy_headers=not settings.trusted_proxies,

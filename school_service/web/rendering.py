@@ -14,15 +14,16 @@ from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import db
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
-from tenants.connections.engines import execute_batch
+from tenants.connections.engines import execute_batch, fetch_texts
 
+_SEPARATOR = b", "  # as json_agg writes it
 QUERY_TYPES = (Select, BoundQuery)
 
 
 class Rendered(NamedTuple):
-    """Rows as JSON text, and whether there are none."""
+    """Rows as JSON in UTF-8, whole or in portions, and whether there are none."""
 
-    body: str
+    body: bytes | list[bytes]
     empty: bool
 
 
@@ -36,11 +37,6 @@ def _rows_as_json() -> Any:
 
 def _one(query: Query) -> ClauseElement:
     return select(cast(_row_as_json(), Text)).select_from(query.subquery("answer"))
-
-
-def _list(query: Query) -> ClauseElement:
-    empty = (func.count() == 0).label("empty")
-    return select(cast(_rows_as_json(), Text).label("body"), empty).select_from(query.subquery("answer"))
 
 
 def _required(name: str) -> Any:
@@ -78,13 +74,16 @@ def _page(query: Query) -> ClauseElement:
     return select(cast(envelope, Text).label("body"), (counted.c.total == 0).label("empty"))
 
 
-def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> dict[str, Any] | None:
-    connection = db.session.connection()
+def _compile(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> tuple[str, dict[str, Any]]:
     if isinstance(read, BoundQuery):
         statement, values = read.template.statement(wrap), {**read.values, **page}
     else:
         statement, values = CompiledStatement(wrap(read)), page
-    return execute_batch(connection, statement.sql, statement.parameters(values))
+    return statement.sql, statement.parameters(values)
+
+
+def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> dict[str, Any] | None:
+    return execute_batch(db.session.connection(), *_compile(read, wrap, **page), texts_as_bytes=True)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:
@@ -93,15 +92,27 @@ def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Render
     return Rendered(**row)
 
 
-def render_one(read: Query | BoundQuery) -> str | None:
+def render_one(read: Query | BoundQuery) -> bytes | None:
     """Render the single row of a read model as a JSON object; None where there is no row."""
     row = _render(read, _one)
-    return None if row is None else str(next(iter(row.values())))
+    body: bytes | None = None if row is None else next(iter(row.values()))
+    return body
 
 
 def render_list(read: Query | BoundQuery) -> Rendered:
-    """Render the rows of a read model as a JSON array."""
-    return _render_rows(read, _list)
+    """Render the rows of a read model as a JSON array.
+
+    There may be very many: each is a row of the result, and portions of the array are handed on as they are. One text
+    of them all, as of a page, would be several times in memory, and PostgreSQL has no text of more than 1 GB.
+    """
+    portions = fetch_texts(db.session.connection(), *_compile(read, _one), _SEPARATOR)
+    if not portions:
+        return Rendered(b"[]", empty=True)
+    # In place, so that no second list of them all is made.
+    for number in range(len(portions)):
+        portions[number] = (_SEPARATOR if number else b"[") + portions[number]
+    portions[-1] += b"]"
+    return Rendered(portions, empty=False)
 
 
 def render_page(read: Query | BoundQuery, *, number: int, size: int) -> Rendered:
@@ -117,8 +128,8 @@ def render_bare_page(read: Query | BoundQuery, *, number: int, size: int) -> Ren
     return _render_rows(read, _bare_page, page_size=size, page_offset=number * size)
 
 
-def json_response(body: str | bytes) -> Response:
-    """Answer JSON that is already written."""
+def json_response(body: str | bytes | list[bytes]) -> Response:
+    """Answer JSON that is already written, whole or in portions."""
     return Response(body, mimetype="application/json")
 
 

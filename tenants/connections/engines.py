@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
 import orjson
 import psycopg2
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
+from psycopg2.extensions import BYTES, TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR, register_type
 from sqlalchemy import URL, Connection, create_engine, make_url
 from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
@@ -18,6 +20,7 @@ from tenants.connections.pool import SCHOOLS_PER_CONNECTION, SchoolPool, retire_
 from tenants.exceptions import NoSchool
 
 CONNECT_TIMEOUT = 5  # seconds
+TEXTS_AT_ONCE = 1000  # rows
 # Creating a school takes PostgreSQL 10 ms longer for each 100 that the connection has created before.
 SCHOOLS_PER_ADMIN_CONNECTION = 50
 
@@ -145,7 +148,12 @@ def _options(pool_size: int, max_overflow: int) -> dict[str, Any]:
         "hide_parameters": True,
         "use_native_hstore": False,
         "json_serializer": json_text,
-        "connect_args": {"connect_timeout": CONNECT_TIMEOUT, "application_name": "school-service"},
+        "connect_args": {
+            "connect_timeout": CONNECT_TIMEOUT,
+            "application_name": "school-service",
+            # Bytes of JSON are sent on as they come.
+            "client_encoding": "utf8",
+        },
     }
 
 
@@ -199,22 +207,48 @@ def quote_identifier(name: str) -> str:
 
 
 def execute_batch(
-    connection: Connection, batch: str, parameters: Any, *, binds: bool = False
+    connection: Connection, batch: str, parameters: Any, *, binds: bool = False, texts_as_bytes: bool = False
 ) -> dict[str, Any] | None:
     """Execute a statement batch and return the first row of its last statement, by column; None without a row.
 
     Without SQLAlchemy's objects around a statement and its result, which cost more than most statements themselves.
     All else is as with them: a binding is required unless the batch `binds` the transaction to a school, errors are
-    SQLAlchemy's, and a lost connection lets the pool replace all that are as old.
+    SQLAlchemy's, and a lost connection lets the pool replace all that are as old. `texts_as_bytes`: texts of the row
+    are its UTF-8, as PostgreSQL sent it.
     """
+    with _executed(connection, batch, parameters, binds=binds, texts_as_bytes=texts_as_bytes) as cursor:
+        row = cursor.fetchone() if cursor.description else None
+        return row and {column.name: value for column, value in zip(cursor.description, row, strict=True)}
+
+
+def fetch_texts(connection: Connection, statement: str, parameters: Any, separator: bytes) -> list[bytes]:
+    """Execute a statement whose rows are one text each; return them, in UTF-8, as `execute_batch` would.
+
+    They come joined by the separator, TEXTS_AT_ONCE in each bytes: a row is one message of PostgreSQL's, which the
+    driver holds as a whole and whose buffer it gives up with the connection alone, and 100,000 objects for as many
+    rows would take more than what is in them.
+    """
+    with _executed(connection, statement, parameters, texts_as_bytes=True) as cursor:
+        portions = []
+        while rows := cursor.fetchmany(TEXTS_AT_ONCE):
+            portions.append(separator.join([text for (text,) in rows]))
+        return portions
+
+
+@contextmanager
+def _executed(
+    connection: Connection, batch: str, parameters: Any, *, binds: bool = False, texts_as_bytes: bool = False
+) -> Iterator[Any]:
+    """Yield the driver's cursor, with the result of the batch's last statement."""
     dialect: Any = connection.dialect
     driver: Any = connection.connection.dbapi_connection
     with driver.cursor() as cursor:
         if not binds:
             dialect.require_binding(cursor)
+        if texts_as_bytes:
+            register_type(BYTES, cursor)
         try:
             cursor.execute(batch, parameters)
         except psycopg2.Error as error:
             connection._handle_dbapi_exception(error, batch, parameters, cursor, None)
-        row = cursor.fetchone() if cursor.description else None
-        return row and {column.name: value for column, value in zip(cursor.description, row, strict=True)}
+        yield cursor

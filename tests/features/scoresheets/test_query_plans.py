@@ -118,8 +118,8 @@ def school(app, tenancy):
 
 
 READS = {
-    "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._list),
-    "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._list),
+    "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._one),
+    "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._one),
     "entries of a batch": (lambda ids: gradebooks.entries(ids.cohort), rendering._page),
     "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._one),
     "assessments": (
@@ -135,7 +135,7 @@ READS = {
         lambda ids: cohort_subjects.cohort_subjects(None, ids.subject),
         rendering._page,
     ),
-    "metrics of a batch": (lambda ids: metrics.metrics(ids.cohort), rendering._list),
+    "metrics of a batch": (lambda ids: metrics.metrics(ids.cohort), rendering._one),
 }
 
 

@@ -231,6 +231,8 @@ def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
     with installation(server) as tenancy:
         stranger = f"{tenancy.serving_login}_2"
         execute(tenancy.admin_url, f"CREATE ROLE \"{stranger}\" LOGIN PASSWORD 'a password'")
+        database = tenancy.admin_url.database
+        execute(tenancy.admin_url, f'GRANT CONNECT ON DATABASE "{database}" TO "{stranger}"')
         engine = make_engine(tenancy.serving_url.set(drivername="postgresql+school", username=stranger))
 
         with (
@@ -239,4 +241,5 @@ def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
         ):
             pass
         engine.dispose()
+        execute(tenancy.admin_url, f'DROP OWNED BY "{stranger}"')
         execute(tenancy.admin_url, f'DROP ROLE "{stranger}"')

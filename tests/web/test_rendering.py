@@ -1,0 +1,104 @@
+"""Lists that PostgreSQL renders row by row: byte for byte what one array would be, and once in memory."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import pytest
+from sqlalchemy import Text, cast, select, text
+
+from school_service.core.database import db
+from school_service.features.classrooms import reads
+from school_service.web import rendering
+from school_service.web.rendering import json_response, render_list
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import TEXTS_AT_ONCE, serving_engine
+
+# What JSON escapes, what it does not, and what looks like the end of an element.
+NAMES = [
+    '"',
+    "\\",
+    "\\n",
+    "\n\t",
+    ", ",
+    "}, {",
+    "]",
+    "Ọ̀ṣun",
+    "漢字",
+    "😀",
+    "%s %(x)s",
+    "\x7f",
+    "</script>",
+    "\u2028",
+]
+
+
+def fill(rows):
+    db.session.execute(
+        text(
+            "INSERT INTO classrooms (id, name, level) SELECT gen_random_uuid(), "
+            "(CAST(:names AS text[]))[1 + number % :kinds] || number, 'Junior' FROM generate_series(1, :rows) AS number"
+        ),
+        {"names": NAMES, "kinds": len(NAMES), "rows": rows},
+    )
+
+
+def as_one_array():
+    array = select(cast(rendering._rows_as_json(), Text))
+    return db.session.scalars(array.select_from(reads.classrooms.query().subquery("answer"))).one()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, TEXTS_AT_ONCE - 1, TEXTS_AT_ONCE, TEXTS_AT_ONCE + 1, 3333])
+def test_a_list_is_byte_for_byte_one_array(api, place, messages, rows):
+    with in_transaction(SchoolBinding(place.id)):
+        fill(rows)
+        expected = as_one_array()
+
+    with messages() as few:
+        answer = api.get("/classrooms")
+
+    assert answer.get_data() == expected.encode()
+    assert len(answer.get_json()) == rows
+    assert answer.content_length == len(answer.get_data())
+    # However many rows: those before the statement, the statement, and the end.
+    with messages() as many:
+        api.get("/roles")
+    assert len(few) == len(many)
+
+
+def test_another_school_sees_none_of_it(api, other_api, place):
+    with in_transaction(SchoolBinding(place.id)):
+        fill(2000)
+
+    assert len(api.ok(api.get("/classrooms"))) == 2000
+    assert other_api.ok(other_api.get("/classrooms")) == []
+
+
+def test_a_list_is_once_in_memory(rehearsed, place):
+    with in_transaction(SchoolBinding(place.id)):
+        fill(20_000)
+        render_list(reads.classrooms())  # what is made at the first use stays
+        gc.collect()
+        tracemalloc.start()
+        try:
+            answer = json_response(render_list(reads.classrooms()).body)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    length = len(answer.get_data())
+    assert length > 2_000_000
+    assert peak < 1.5 * length
+
+
+def test_the_bytes_are_utf_8_whatever_the_environment_says(settings, monkeypatch):
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    engine = serving_engine(settings.database_url)
+    connection = engine.raw_connection()
+    try:
+        assert connection.driver_connection.encoding == "UTF8"
+    finally:
+        connection.close()
+        engine.dispose()
