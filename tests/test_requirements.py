@@ -1,0 +1,131 @@
+"""What a deployment installs (requirements.txt): it fits setup.cfg, is whole, and its audit tells what it found."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from configparser import ConfigParser
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(?: ; (.+?))? \\$", re.MULTILINE)
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
+
+
+def blocks(text):
+    """Divide the text into what belongs to each pin: its line and its hashes."""
+    starts = [found.start() for found in PIN.finditer(text)]
+    return [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
+
+
+@pytest.fixture(scope="module")
+def written():
+    return (ROOT / "requirements.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def pins(written):
+    """The version of each package that is installed on this Python."""
+    found = {}
+    for name, version, marker in PIN.findall(written):
+        if not marker or Marker(marker).evaluate():
+            assert canonicalize_name(name) not in found
+            found[canonicalize_name(name)] = version
+    return found
+
+
+def required():
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = f"{setup['options']['install_requires']}\n{setup['options.extras_require']['redis']}"
+    return [Requirement(line) for line in lines.splitlines() if line]
+
+
+def test_every_requirement_of_setup_cfg_has_a_pin_within_its_bounds(pins):
+    requirements = required()
+
+    assert len(requirements) > 20
+    for requirement in requirements:
+        version = pins.get(canonicalize_name(requirement.name), "none")
+        assert version in requirement.specifier, (str(requirement), version)
+
+
+def test_every_pin_has_hashes(written):
+    parts = blocks(written)
+
+    assert len(parts) == len(re.findall(r"^\S+==", written, re.MULTILINE)) > 30
+    for part in parts:
+        assert HASH.search(part), part.splitlines()[0]
+
+
+def test_what_the_pinned_packages_need_is_pinned_too(pins):
+    """Else pip would refuse: with one hash given, it wants one for all."""
+    for name in pins:
+        try:
+            needs = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue  # of an extra that is not installed here
+        for need in map(Requirement, needs):
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                version = pins.get(canonicalize_name(need.name))
+                assert version is not None, f"{name} needs {need}"
+                assert version in need.specifier, f"{name} needs {need}, not {version}"
+
+
+# The audit
+
+
+def audited(tmp_path, answer, status=0):
+    program = tmp_path / "pip_audit.py"
+    program.write_text(
+        f"import sys; print({answer!r}); print('said why', file=sys.stderr); sys.exit({status})"
+    )
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "audit.py", sys.executable, program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def report(*packages):
+    return json.dumps({"dependencies": packages, "fixes": []})
+
+
+SOUND = {"name": "flask", "version": "3.1.3", "vulns": []}
+SKIPPED = {"name": "limits", "skip_reason": "not found"}
+VULNERABLE = {
+    "name": "urllib3",
+    "version": "2.8.0",
+    "vulns": [{"id": "PYSEC-2026-1", "fix_versions": ["2.8.1"], "aliases": [], "description": "…"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "said"),
+    [
+        (report(SOUND), 0, "no known vulnerabilities in 1 packages\n"),
+        (report(SOUND, SKIPPED), 0, "no known vulnerabilities in 1 packages; not looked up: limits\n"),
+        (report(SOUND, SKIPPED, VULNERABLE), 1, "urllib3 2.8.0: PYSEC-2026-1, mended by 2.8.1\n"),
+        (
+            report(SKIPPED),
+            0,
+            "the advisories can't be reached, so nothing was looked up: they know none of the packages\n",
+        ),
+        ("Traceback", 0, "the advisories can't be reached, so nothing was looked up: said why\n"),
+    ],
+    ids=["none", "some not looked up", "one", "none looked up", "no answer"],
+)
+def test_the_audit_fails_for_a_vulnerability_alone(tmp_path, answer, status, said):
+    assert audited(tmp_path, answer, status) == (status, said)
