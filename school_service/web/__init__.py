@@ -7,6 +7,7 @@
 `fields`            the fields of input
 `schemas`           the base of all schemas, and those that every feature shares
 `body_parser`       bodies: JSON, size, nesting, uploads
+`response_headers`  header fields of every answer
 `error_responses`   one table from exceptions to answers, in one shape
 `integrity_errors`  violated constraints, as the client reads of them
 `openapi`           the OpenAPI document, and what each status of an error means in it

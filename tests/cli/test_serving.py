@@ -179,7 +179,7 @@ KEEP_ALIVE = b"Connection: keep-alive\r\n"
         LENGTH % (0, KEEP_ALIVE + b"Transfer-Encoding: chunked\r\n"),
         LENGTH % (0, KEEP_ALIVE + b"Transfer-Encoding: identity\r\n"),
     ],
-    ids=["both", "length 0", "kept alive", "HTTP/1.0", "HTTP/1.0, another coding"],
+    ids=["both", "length 0", "keep-alive", "HTTP/1.0", "HTTP/1.0, another coding"],
 )
 def test_a_request_with_two_lengths_ends_its_connection(service, request_):
     answers = exchange(service, request_, HEALTH)
