@@ -107,9 +107,9 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
     with ExitStack() as stack:
         with _readable_errors(path):
             server = _Server(path / "postgres", _installed_versions())
-            if os.geteuid() == 0:
-                _check_way(path, _owner(path))
             if create:
+                if os.geteuid() == 0 and not any(place.is_file() for place in path.parents):
+                    _check_way(path, _owner(path))  # before anything is made
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             elif not server.cluster.is_dir():
                 raise DataFolderError(
