@@ -357,6 +357,11 @@ def _(scene):
     return lambda: scene.api.post("/contacts", body)
 
 
+@writes("PATCH /settings", "school-settings")
+def _(scene):
+    return lambda: scene.api.patch("/settings", {"must_change_password": True})
+
+
 @writes("PATCH /users/{id}", "user")
 def _(scene):
     user = scene.user()
