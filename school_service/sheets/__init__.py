@@ -1,7 +1,8 @@
 """Excel in and out, for every sheet of the service: imports, score sheets, metric sheets.
 
 `columns`        what a column of a sheet is, for writing and reading alike
-`sheet_writer`   workbooks made to be filled in
+`workbook_frame` all of a workbook but its rows, made once for each layout
+`sheet_writer`   workbooks made to be filled in: the rows, written into the frame
 `uploads`        the steps of an upload, in the order that all sheets have
 `xlsx_reader`    opening a workbook that anyone may have made, within fixed bounds
 `xml_stream`     its large XML parts, read item by item

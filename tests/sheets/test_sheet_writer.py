@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import date
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
 
 import pytest
 from openpyxl import load_workbook
 
+from school_service.sheets import workbook_frame
 from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.sheet_reader import read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.workbook_frame import MAX_CACHED_BYTES, SheetLayout, WorkbookLayout, frame_of
 from school_service.sheets.xlsx_reader import open_workbook
+from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 from tests.sheets.workbooks import parts_of
 
 NAME = Column("name", locked=True, required=True)
@@ -22,6 +26,35 @@ COLUMNS = (NAME, SCORE, BORN)
 ROWS = [
     {"name": "Ada", "score": Decimal("27.50"), "born": date(2012, 5, 31)},
     {"name": "Bisi", "score": None},
+]
+
+TEXTS = [
+    "=1+1",
+    "+2",
+    "-3",
+    "@x",
+    "=",
+    '=HYPERLINK("http://localhost","x")',
+    "=cmd|' /C calc'!A0",
+    "\t=1+1",
+    "'quoted",
+    "#N/A",
+    "#REF!",
+    "007",
+    "1e5",
+    "2025-01-31",
+    "TRUE",
+    " spaces around ",
+    "two\nlines",
+    "a\rb\r\nc",
+    "bell \x07 and \x1f and \x0b",
+    "_x0041_ _x005F_",
+    "\ufffe\uffff",
+    "<b>&amp;</b>]]>",
+    "Ìfẹ́ 数学 🧮 عربي",
+    "a_x0007",
+    "\"quoted\" 'twice'",
+    "x" * 32_767,
 ]
 
 
@@ -47,34 +80,7 @@ def test_what_is_written_is_read_back():
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "=1+1",
-        "+2",
-        "-3",
-        "@x",
-        "=",
-        '=HYPERLINK("http://localhost","x")',
-        "=cmd|' /C calc'!A0",
-        "\t=1+1",
-        "'quoted",
-        "#N/A",
-        "#REF!",
-        "007",
-        "1e5",
-        "2025-01-31",
-        "TRUE",
-        " spaces around ",
-        "two\nlines",
-        "a\rb\r\nc",
-        "bell \x07 and \x1f and \x0b",
-        "_x0041_ _x005F_",
-        "\ufffe\uffff",
-        "<b>&amp;</b>]]>",
-        "Ìfẹ́ 数学 🧮 عربي",
-    ],
-)
+@pytest.mark.parametrize("text", TEXTS)
 def test_a_text_stays_the_text_it_is(text):
     content, back = texts_back([text])
 
@@ -220,3 +226,158 @@ def test_the_same_records_give_the_same_bytes(monkeypatch):
     monkeypatch.setattr("time.localtime", lambda *_: (2031, 7, 1, 12, 30, 15, 0, 182, 0))
 
     assert write() == first
+
+
+def test_rows_are_read_back_by_openpyxl_with_the_styles_of_their_columns():
+    rows = [
+        {"name": "Ada", "score": Decimal("27.50"), "born": date(2012, 5, 31)},
+        {"name": "=1+1", "score": 0, "born": "31/05/2012"},
+        {"name": " x ", "score": Decimal("-0.01"), "born": None},
+        {"name": "", "score": None},
+        {"name": date(2025, 1, 31), "score": 10**15},
+    ]
+
+    sheet = written(Table("Scores", COLUMNS, rows))["Scores"]
+
+    assert sheet.dimensions == "A1:C6"
+    assert [[cell.value for cell in row] for row in sheet.iter_rows(min_row=2)] == [
+        ["Ada", 27.5, datetime(2012, 5, 31)],
+        ["=1+1", 0, "31/05/2012"],
+        [" x ", -0.01, None],
+        [None, None, None],
+        [datetime(2025, 1, 31), 10**15, None],
+    ]
+    assert [[cell.number_format for cell in row] for row in sheet.iter_rows(min_row=2)] == [
+        ["@", "General", "yyyy-mm-dd"],
+        ["@", "General", "@"],
+        ["@", "General", "yyyy-mm-dd"],
+        ["@", "General", "yyyy-mm-dd"],
+        ["yyyy-mm-dd", "General", "yyyy-mm-dd"],
+    ]
+    assert [sheet[cell].quotePrefix for cell in ("A2", "A3")] == [False, True]
+    assert [sheet[cell].alignment.wrap_text for cell in ("A2", "B2")] == [True, None]
+    assert [sheet[cell].fill.fgColor.rgb for cell in ("A2", "B2")] == ["FFF2F2F2", "00000000"]
+
+
+@needs_libreoffice
+@pytest.mark.program
+def test_libreoffice_reads_what_is_written(tmp_path):
+    texts = [text for text in TEXTS if "\r" not in text and "\v" not in text]
+    rows = [{"name": text, "score": Decimal(n), "born": date(2012, 5, 31)} for n, text in enumerate(texts)]
+    details = [("School", "Queen's <College> & co."), ("Assessment", "=1+1")]
+
+    saved = saved_by_libreoffice(write_workbook([Table("Scores", COLUMNS, rows)], details), tmp_path)
+
+    read = read_sheet(open_workbook(BytesIO(saved)), "Scores", COLUMNS)
+    assert read.errors == []
+    assert [row.values for row in read.rows] == [
+        {"name": row["name"], "score": row["score"], "born": "2012-05-31"} for row in rows
+    ]
+    assert read_details(open_workbook(BytesIO(saved))) == {
+        "school": "Queen's <College> & co.",
+        "assessment": "=1+1",
+    }
+    sheet = load_workbook(BytesIO(saved))["Scores"]
+    assert sheet.protection.sheet
+    assert [cell.protection.locked for cell in sheet[2]] == [True, False, False]
+    assert [(str(rule.sqref), rule.type) for rule in sheet.data_validations.dataValidation] == [
+        (f"B2:B{len(rows) + 1}", "decimal"),
+        (f"C2:C{len(rows) + 1}", "date"),
+    ]
+
+
+# The frame, which openpyxl makes once for a layout.
+
+
+def sheets_of(content):
+    workbook = load_workbook(BytesIO(content))
+    return {
+        sheet.title: (
+            [[cell.value for cell in row] for row in sheet.iter_rows()],
+            [sheet.column_dimensions[letter].width for letter in "AB"],
+            [str(rule.sqref) for rule in sheet.data_validations.dataValidation],
+            sheet.page_setup.orientation,
+        )
+        for sheet in workbook
+    }
+
+
+def test_workbooks_of_one_layout_share_nothing_but_the_frame():
+    def write(name, rows):
+        return write_workbook([Table("Scores", [NAME, SCORE], [{"name": name}] * rows)], [("School", name)])
+
+    first = sheets_of(write("Ada", 1))
+    other = sheets_of(write("x" * 30, 3))
+
+    assert first == {
+        "Scores": ([["name", "score"], ["Ada", None]], [10, 10], ["B2"], "portrait"),
+        "Details": ([["School", "Ada"]], [8, 5], [], "portrait"),
+    }
+    assert other == {
+        "Scores": ([["name", "score"], *[["x" * 30, None]] * 3], [32, 10], ["B2:B4"], "portrait"),
+        "Details": ([["School", "x" * 30]], [8, 32], [], "portrait"),
+    }
+    assert sheets_of(write("Ada", 1)) == first
+
+
+def test_the_width_of_the_texts_decides_how_the_page_lies_each_time():
+    columns = [Column(name) for name in "ab"]
+
+    for text, lies in (("x", "portrait"), ("x" * 60, "landscape"), ("x", "portrait")):
+        made = write_workbook([Table("Scores", columns, [{"a": text, "b": text}])], [(text, text)])
+
+        assert [orientation for *_, orientation in sheets_of(made).values()] == [lies, lies]
+
+
+def test_openpyxl_makes_a_frame_once(monkeypatch):
+    made = []
+    make = workbook_frame.Workbook
+    monkeypatch.setattr(workbook_frame, "Workbook", lambda: made.append(1) or make())
+    column = Column("made once", rule=SCORE.rule)
+
+    first, again = (
+        write_workbook([Table("Scores", [column], [{"made once": Decimal(1)}])]) for _ in range(2)
+    )
+    write_workbook([Table("Other", [column])])
+
+    assert first == again
+    assert len(made) == 2
+
+
+def test_rules_are_written_with_their_own_numbers_whatever_was_written_before():
+    for maximum in ("20", "20.00", "200", "20"):
+        rule = NumberRange(Decimal("0.00"), Decimal(maximum))
+        column = Column("score", CellType.NUMBER, rule=rule)
+
+        (found,) = written(Table("Scores", [column]))["Scores"].data_validations.dataValidation
+
+        assert (found.formula1, found.formula2) == ("0.00", maximum)
+        assert found.error == f"Type a number from 0.00 to {maximum}."
+
+
+def test_the_cache_of_frames_is_bounded_by_bytes():
+    def layout(number):
+        columns = (Column(f"{number} {n}" + "x" * 10_000) for n in range(50))
+        return WorkbookLayout((SheetLayout("Scores", tuple(columns), landscape=False),))
+
+    first = layout(0)
+    assert frame_of(first) is frame_of(first)
+    for number in range(1, 20):
+        frame_of(layout(number))
+
+    assert MAX_CACHED_BYTES / 2 < workbook_frame._frames.currsize <= MAX_CACHED_BYTES
+    assert repr(first) not in workbook_frame._frames
+    assert repr(layout(19)) in workbook_frame._frames
+
+
+def test_many_at_once_get_each_their_own_workbook():
+    def write(number):
+        column = Column(f"at once {number % 3}")
+        rows = [{column.name: f"text {number}"}] * (number + 1)
+        return write_workbook([Table("Scores", [column], rows)], [("School", f"{number}")])
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(write, range(48)))
+
+    assert made == [write(number) for number in range(48)]
+    assert len(set(made)) == 48
