@@ -59,19 +59,22 @@ def read_sheet(
     filled = _filled_rows(workbook, title)
     header_number, header = next(filled, (1, {}))
     by_position = _find_columns(header_number, header, columns, unknown_column)
+    to_convert = [
+        (position, column.name, _CONVERTERS[column.cell_type]) for position, column in by_position.items()
+    ]
     content = SheetContent([], [])
     for number, cells in filled:
         values: dict[str, Any] = {}
         bad: set[str] = set()
-        for position, column in by_position.items():
+        for position, name, convert in to_convert:
             try:
-                value = _value(cells.get(position), column.cell_type)
+                value = _value(cells.get(position), convert)
             except ValueError as error:
-                bad.add(column.name)
-                content.errors.append(RowError(number, column.name, INVALID, str(error)))
+                bad.add(name)
+                content.errors.append(RowError(number, name, INVALID, str(error)))
             else:
                 if value is not None:
-                    values[column.name] = value
+                    values[name] = value
         if not values and not bad:
             continue
         if len(content.rows) == MAX_ROWS:
@@ -156,7 +159,7 @@ def _find_columns(
     return by_position
 
 
-def _value(cell: Cell | None, cell_type: CellType) -> Any:
+def _value(cell: Cell | None, convert: Callable[[Any], Any]) -> Any:
     """Convert a cell to the type of its column; None where it is blank. Raises ValueError with the message."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
@@ -164,7 +167,7 @@ def _value(cell: Cell | None, cell_type: CellType) -> Any:
         raise ValueError("Holds a formula without a result: open the workbook in Excel and save it again.")
     if isinstance(cell, CellError):
         raise ValueError(f"Holds the error {cell.code}.")
-    return _CONVERTERS[cell_type](cell)
+    return convert(cell)
 
 
 def _text(cell: Any) -> str:
@@ -191,7 +194,11 @@ def _day(cell: Any) -> str:
     raise ValueError("Is not a date.")
 
 
-_CONVERTERS = {CellType.TEXT: _text, CellType.NUMBER: _number, CellType.DAY: _day}
+_CONVERTERS: dict[CellType, Callable[[Any], Any]] = {
+    CellType.TEXT: _text,
+    CellType.NUMBER: _number,
+    CellType.DAY: _day,
+}
 
 
 def _as_text(cell: Cell) -> str:

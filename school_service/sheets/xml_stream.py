@@ -33,7 +33,8 @@ Parsed = TypeVar("Parsed")
 class _ElementStream(Generic[Parsed]):
     """The items of a part in their order: each is an element named `item`, with all that is in it.
 
-    A subclass handles the elements and texts of an item, whose own level is 0, and returns what it parsed.
+    A subclass handles the elements and texts of an item, and returns what it parsed. The parser calls its
+    handlers itself, as there are so many elements: so they count what is bounded.
     """
 
     item: str
@@ -43,10 +44,10 @@ class _ElementStream(Generic[Parsed]):
         self._inside = False
         self._parsed: list[Parsed] = []
         self._names: dict[str, str] = {}
+        self._parser: Any = self._make_parser()
 
     def read(self, stream: IO[bytes], count_bytes: Callable[[int], None]) -> Iterator[Parsed]:
         """Yield what is parsed of each item; `count_bytes` gets the size of each chunk. Raises Invalid."""
-        parser = self._parser()
         item_bytes = elements_before = 0
         ended = False
         while not ended:
@@ -54,7 +55,7 @@ class _ElementStream(Generic[Parsed]):
             ended = not chunk
             count_bytes(len(chunk))
             before = self._elements, self._depth
-            parser.Parse(chunk, ended)
+            self._parser.Parse(chunk, ended)
             if self._parsed or (not self._inside and before != (self._elements, self._depth)):
                 item_bytes, elements_before = 0, self._elements
             item_bytes += len(chunk)
@@ -72,51 +73,50 @@ class _ElementStream(Generic[Parsed]):
     def start_item(self, attributes: dict[str, str]) -> None:
         """Handle the start of an item."""
 
-    def start_element(self, level: int, name: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element within the item, on level 1 or deeper."""
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle the start of an element within the item; counts it in `_elements` and in `_depth`."""
         raise NotImplementedError
 
     def character_data(self, text: str) -> None:
         """Handle a text, or a part of one, inside an item or outside."""
         raise NotImplementedError
 
-    def end_element(self, level: int) -> None:
-        """Handle the end of an element within the item."""
+    def end_element(self, name: str) -> None:
+        """Handle the end of an element within the item, or of the item: calls `_leave_item`; counts in `_depth`."""
         raise NotImplementedError
 
     def end_item(self) -> Parsed:
         """Handle the end of the item: return what was parsed of it."""
         raise NotImplementedError
 
-    def _parser(self) -> Any:
+    def _make_parser(self) -> Any:
         parser: Any = expat.ParserCreate(namespace_separator="}", intern=self._names)
         parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
+        parser.StartElementHandler = self._start_outside
+        parser.EndElementHandler = self._end_outside
         parser.CharacterDataHandler = self.character_data
         # With a handler, prefixes count among the names.
         parser.StartNamespaceDeclHandler = lambda _prefix, _uri: None
         parser.StartDoctypeDeclHandler = _refuse_dtd
         return parser
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def _start_outside(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         self._elements += 1
-        if self._inside:
-            self.start_element(self._depth - self._item_depth, name, attributes)
-        elif name == self.item:
+        if name == self.item:
             self._inside, self._item_depth = True, self._depth
+            self._parser.StartElementHandler = self.start_element
+            self._parser.EndElementHandler = self.end_element
             self.start_item(attributes)
 
-    def _end(self, _name: str) -> None:
-        if self._inside:
-            level = self._depth - self._item_depth
-            if level:
-                self.end_element(level)
-            else:
-                self._inside = False
-                self._parsed.append(self.end_item())
+    def _end_outside(self, _name: str) -> None:
         self._depth -= 1
+
+    def _leave_item(self) -> None:
+        self._inside = False
+        self._parser.StartElementHandler = self._start_outside
+        self._parser.EndElementHandler = self._end_outside
+        self._parsed.append(self.end_item())
 
 
 def _refuse_dtd(name: str, system_id: str | None, public_id: str | None, _internal: int) -> None:
@@ -139,25 +139,30 @@ class SharedStrings(_ElementStream[str]):
         super().__init__()
         self._parts: list[str] = []
         self._in_text = False
-        self._phonetic_level = 0
+        self._phonetic_depth = 0
 
-    def start_element(self, level: int, name: str, attributes: dict[str, str]) -> None:
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Note whether a text follows that belongs to the string."""
+        self._depth += 1
+        self._elements += 1
         if name == _PHONETIC:
-            self._phonetic_level = self._phonetic_level or level
+            self._phonetic_depth = self._phonetic_depth or self._depth
         else:
-            self._in_text = name == _TEXT and not self._phonetic_level
+            self._in_text = name == _TEXT and not self._phonetic_depth
 
     def character_data(self, text: str) -> None:
         """Add a text to the string."""
         if self._in_text:
             self._parts.append(text)
 
-    def end_element(self, level: int) -> None:
-        """Note the end of a text, or of a phonetic hint."""
+    def end_element(self, name: str) -> None:
+        """Note the end of a text, of a phonetic hint, or of the item."""
         self._in_text = False
-        if level == self._phonetic_level:
-            self._phonetic_level = 0
+        if self._depth == self._phonetic_depth:
+            self._phonetic_depth = 0
+        elif self._depth == self._item_depth:
+            self._leave_item()
+        self._depth -= 1
 
     def end_item(self) -> str:
         """Join the parts of the string."""
@@ -186,37 +191,44 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         super().__init__()
         self._number: str | None = None
         self._cells: list[RawCell] = []
+        self._cell = RawCell(None, "n", "0")
         self._in_text = False
-        self._phonetic_level = 0
+        self._phonetic_depth = 0
 
     def start_item(self, attributes: dict[str, str]) -> None:
         """Note the number of the row."""
         self._number = attributes.get("r")
 
-    def start_element(self, level: int, name: str, attributes: dict[str, str]) -> None:
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a cell, or note what follows in it."""
-        if level == 1:
+        self._elements += 1
+        self._depth += 1
+        if self._depth == self._item_depth + 1:
             get = attributes.get
-            self._cells.append(RawCell(get("r"), get("t", "n"), get("s", "0")))
+            self._cell = RawCell(get("r"), get("t", "n"), get("s", "0"))
+            self._cells.append(self._cell)
         elif name == _VALUE:
-            self._in_text = self._cells[-1].data_type != "inlineStr"
+            self._in_text = self._cell.data_type != "inlineStr"
         elif name == _TEXT:
-            self._in_text = self._cells[-1].data_type == "inlineStr" and not self._phonetic_level
+            self._in_text = self._cell.data_type == "inlineStr" and not self._phonetic_depth
         elif name == _FORMULA:
-            self._cells[-1].formula = True
+            self._cell.formula = True
         elif name == _PHONETIC:
-            self._phonetic_level = self._phonetic_level or level
+            self._phonetic_depth = self._phonetic_depth or self._depth
 
     def character_data(self, text: str) -> None:
         """Add a text to the content of the cell."""
         if self._in_text:
-            self._cells[-1].content += text
+            self._cell.content += text
 
-    def end_element(self, level: int) -> None:
-        """Note the end of a text, or of a phonetic hint."""
+    def end_element(self, name: str) -> None:
+        """Note the end of a text, of a phonetic hint, or of the item."""
         self._in_text = False
-        if level == self._phonetic_level:
-            self._phonetic_level = 0
+        if self._depth == self._phonetic_depth:
+            self._phonetic_depth = 0
+        elif self._depth == self._item_depth:
+            self._leave_item()
+        self._depth -= 1
 
     def end_item(self) -> tuple[str | None, list[RawCell]]:
         """Return the row."""

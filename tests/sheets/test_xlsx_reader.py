@@ -13,12 +13,9 @@ from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_BZIP2, ZIP_LZMA, ZIP_STORED, ZipFile
 
-import openpyxl
 import pytest
-from defusedxml import ElementTree
 from openpyxl import Workbook
 from openpyxl.styles import numbers
-from openpyxl.xml import functions
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
 from school_service.sheets import xlsx_reader
@@ -213,10 +210,29 @@ def test_a_dtd_is_refused_in_every_part(part, dtd, reference, encoding):
     assert refusal(handmade(**{**good, part: with_dtd(dtd, xml, encoding)})).message == BROKEN
 
 
-def test_openpyxl_itself_reads_with_defusedxml():
-    assert openpyxl.DEFUSEDXML is True
-    assert functions.iterparse is ElementTree.iterparse
-    assert xlsx_reader.fromstring is ElementTree.fromstring
+@pytest.mark.parametrize("part", ["workbook", "types", "rels"])
+def test_no_entity_is_expanded_in_an_attribute_of_a_small_part(part):
+    paths = {
+        "workbook": ("xl/workbook.xml", b"Students"),
+        "types": ("[Content_Types].xml", b"/xl/worksheets/a.xml"),
+        "rels": ("xl/_rels/workbook.xml.rels", b"worksheets/a.xml"),
+    }
+    good = handmade(sheet_xml(row_xml("name") + row_xml("Ada")))
+    path, value = paths[part]
+    xml = parts_of(good)[path]
+    assert value in xml
+    entity = b'<!DOCTYPE x [<!ENTITY a "%s">]>' % value
+
+    assert names(good) == ["Ada"]
+    for dtd, reference in ((entity, b"&a;"), (LAUGHS.encode(), b"&a11;")):
+        assert (
+            refusal(
+                handmade(
+                    sheet_xml(row_xml("name") + row_xml("Ada")), **{part: dtd + xml.replace(value, reference)}
+                )
+            ).message
+            == BROKEN
+        )
 
 
 # Size. Nothing that the zip declares of itself is trusted.
