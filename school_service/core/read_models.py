@@ -40,7 +40,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_school, request_context
+from school_service.core.database import current_school, db, request_context
+from tenants.connections.engines import execute_batch
 from tenants.registry.schools import School
 
 _TYPES: dict[Any, Any] = {
@@ -147,6 +148,19 @@ class ReadModel(Generic[Filters]):
 def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
     """Make a function that returns a select() a read model which is built and compiled once."""
     return ReadModel(make)
+
+
+def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
+    """Fetch the row of a read model that has at most one, by column; None where there is none.
+
+    The values are the driver's: a text, a number or a uuid as text.
+    """
+    statement = read.template.statement(_unwrapped)
+    return execute_batch(db.session.connection(), statement.sql, statement.parameters(read.values))
+
+
+def _unwrapped(query: Query) -> ClauseElement:
+    return query
 
 
 def _column_type(hint: Any) -> Any:

@@ -27,7 +27,7 @@ from school_service.sheets.xstring import escape
 
 MAX_PORTRAIT_WIDTH = 110  # characters on a portrait page; wider sheets are printed in landscape
 
-Value = str | int | Decimal | date | None
+Value = str | int | float | Decimal | date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _text_cell(reference: str, text: str, styles: CellStyles) -> str:
     return f'<c r="{reference}" s="{style}" t="inlineStr"><is><t{space}>{content}</t></is></c>'
 
 
-def _cell(reference: str, value: int | Decimal | date | None, styles: CellStyles) -> str:
+def _cell(reference: str, value: int | float | Decimal | date | None, styles: CellStyles) -> str:
     if value is None:
         return f'<c r="{reference}" s="{styles.other}"/>'
     if isinstance(value, date):

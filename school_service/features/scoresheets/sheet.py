@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, cast, select
+import orjson
+from sqlalchemy import Text, and_, cast, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
 from school_service.core.database import current_school, db
-from school_service.core.read_models import Query
+from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
-from school_service.features.assessments.models import Assessment
+from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.assessments.service import find_assessment
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
@@ -26,7 +28,7 @@ from school_service.features.gradebooks.service import Score, enter_sheet
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.models import Student
 from school_service.features.students.reads import BY_NAME
-from school_service.features.students.sheet_rows import STUDENT_COLUMNS, match_students
+from school_service.features.students.sheet_rows import ADMISSION_NUMBER, STUDENT_COLUMNS, match_students
 from school_service.features.subjects.models import Subject
 from school_service.features.users.models import User
 from school_service.sheets.columns import CellType, Column, NumberRange
@@ -50,26 +52,15 @@ def download(*, assessment_id: UUID) -> tuple[str, bytes]:
     It has a row for everyone who takes the subject, in whichever arm of the cohort, with the scores that
     are stored. Raises NotFound.
     """
-    assessment = _get(assessment_id)
-    of_assessment = and_(
-        GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == assessment.id
-    )
-    query = (
-        select(Student.admission_number, User.first_name, User.last_name, GradebookEntry.score)
-        .select_from(SubjectEnrollment)
-        .join(Student, Student.id == SubjectEnrollment.student_id)
-        .join(User, User.id == Student.user_id)
-        .outerjoin(GradebookEntry, of_assessment)
-        .where(SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id)
-        .order_by(*BY_NAME)
-    )
-    rows = [dict(row) for row in db.session.execute(query).mappings()]
+    found = fetch_row(_score_sheet(assessment_id))
+    if found is None:
+        raise not_found(Assessment)
     audit_change(EXPORT, assessment.id, new={"sheet": "scores", "students": len(rows)})
-    table = Table(SHEET, _columns(assessment), rows)
-    name = assessment.file_name
+    table = Table(SHEET, _columns(found["total_points"]), orjson.loads(found["rows"]))
+    name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"
-    return name, write_workbook([table], _details(assessment))
+    return name, write_workbook([table], _details(found))
 
 
 def upload(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dict[str, int]:
@@ -93,7 +84,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         check_details(read_details(workbook) or {}, ASSESSMENT, self.assessment.id)
 
     def read_rows(self, workbook: Workbook) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.assessment))
+        return read_sheet(workbook, SHEET, _columns(self.assessment.total_points))
 
     def lock(self) -> None:
         # Read again: it may have been changed or deleted since.
@@ -123,38 +114,72 @@ def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
     return found
 
 
-def _columns(assessment: Assessment) -> list[Column]:
-    return [
-        *STUDENT_COLUMNS,
-        Column(
-            SCORE,
-            CellType.NUMBER,
-            required=True,
-            rule=NumberRange(MIN_POINTS, assessment.total_points),
-            width=12,
-        ),
-    ]
-
-
-def _details(assessment: Assessment) -> list[tuple[str, str]]:
-    subject, classroom, session, term = db.session.execute(
-        select(Subject.name, Classroom.name, AcademicSession.name, Term.display_name)
-        .select_from(CohortSubject)
+@read_model
+def _score_sheet(assessment_id: UUID) -> Query:
+    """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name."""
+    of_assessment = and_(
+        GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
+    )
+    row = func.json_build_object(
+        ADMISSION_NUMBER,
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+        SCORE,
+        GradebookEntry.score,
+    )
+    rows = (
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(row, *BY_NAME)), literal_column("'[]'")), Text
+            )
+        )
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(GradebookEntry, of_assessment)
+        .where(SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id)
+        .correlate(Assessment)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            cast(Assessment.id, Text).label("id"),
+            Assessment.name,
+            Assessment.file_name,
+            Assessment.total_points,
+            Subject.name.label("subject"),
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+            rows.label("rows"),
+        )
+        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
-        .join(Term, Term.id == assessment.term_id)
-        .where(CohortSubject.id == assessment.cohort_subject_id)
-    ).one()
+        .join(Term, Term.id == Assessment.term_id)
+        .where(Assessment.id == assessment_id, NOT_DELETED)
+    )
+
+
+def _columns(total_points: Decimal) -> list[Column]:
+    rule = NumberRange(MIN_POINTS, total_points)
+    return [*STUDENT_COLUMNS, Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12)]
+
+
+def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("School", current_school().name),
-        (ASSESSMENT, assessment.name),
-        ("Subject", subject),
-        ("Class", f"{classroom} {session}"),
-        ("Term", term),
-        ("Total points", _plain(assessment.total_points)),
-        (f"{ASSESSMENT} ID", str(assessment.id)),
+        (ASSESSMENT, sheet["name"]),
+        ("Subject", sheet["subject"]),
+        ("Class", f"{sheet['classroom']} {sheet['session']}"),
+        ("Term", sheet["term"]),
+        ("Total points", _plain(sheet["total_points"])),
+        (f"{ASSESSMENT} ID", sheet["id"]),
     ]
 
 
