@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from school_service.core import read_models
 from school_service.core.database import db
 from school_service.core.read_models import CompiledStatement
 from school_service.features.assessments import reads as assessments
@@ -14,6 +15,7 @@ from school_service.features.gradebooks import reads as gradebooks
 from school_service.features.metrics import reads as metrics
 from school_service.features.personal_data import reads as personal_data
 from school_service.features.scoresheets import reads as scoresheets
+from school_service.features.scoresheets import sheet
 from school_service.web import rendering
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -95,7 +97,8 @@ INSERT INTO audit_entries (id, at, actor, actor_name, action, entity, entity_id,
 IDS = """
 SELECT t.id AS taught, t.cohort_id AS cohort, t.subject_id AS subject, c.session_id AS session, m.id AS term,
     (SELECT id FROM {schema}.gradebook_entries LIMIT 1) AS entry,
-    (SELECT student_id FROM {schema}.gradebook_entries LIMIT 1) AS student
+    (SELECT student_id FROM {schema}.gradebook_entries LIMIT 1) AS student,
+    (SELECT id FROM {schema}.assessments WHERE cohort_subject_id = t.id LIMIT 1) AS assessment
 FROM {schema}.cohort_subjects t JOIN {schema}.cohorts c ON c.id = t.cohort_id
 JOIN {schema}.terms m ON m.session_id = c.session_id AND m.term = 'SECOND' LIMIT 1
 """
@@ -120,6 +123,7 @@ def school(app, tenancy):
 READS = {
     "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._one),
     "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._one),
+    "score sheet to fill in": (lambda ids: sheet._score_sheet(ids.assessment), read_models._unwrapped),
     "entries of a batch": (lambda ids: gradebooks.entries(ids.cohort), rendering._page),
     "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._one),
     "assessments": (
