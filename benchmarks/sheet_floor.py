@@ -214,10 +214,10 @@ class SheetFloor:
 
     def __init__(self, example: bytes) -> None:
         fixed = BytesIO()
-        with ZipFile(BytesIO(example)) as parts, ZipFile(fixed, "w", ZIP_DEFLATED) as kept:
+        with ZipFile(BytesIO(example)) as parts, ZipFile(fixed, "w", ZIP_DEFLATED) as archive:
             for name in parts.namelist():
                 if not name.startswith("xl/worksheets/"):
-                    kept.writestr(name, parts.read(name))
+                    archive.writestr(name, parts.read(name))
             scores = parts.read("xl/worksheets/sheet1.xml").decode()
             details = parts.read("xl/worksheets/sheet2.xml").decode()
         self._fixed = fixed.getvalue()

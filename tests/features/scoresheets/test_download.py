@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from school_service.sheets.columns import MAX_ROWS
 from tests.features.scoresheets.sheets import HEADER, download
 
 NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "\t=cmd", "_x0041_", "1e5", "007")
@@ -143,6 +144,18 @@ def test_it_costs_a_fixed_number_of_statements(api, make, messages):
 
     # Begin, the sheet, the end.
     assert costs == [3, 3]
+
+
+def test_a_subject_that_nobody_takes_has_a_sheet_without_rows(api, make):
+    cohort = make.cohort()
+    subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
+    assessment = make.assessment(subject, term)
+
+    sheet = download(api, assessment)["Scores"]
+
+    assert [[cell.value for cell in row] for row in sheet.iter_rows()] == [list(HEADER)]
+    (rule,) = sheet.data_validations.dataValidation
+    assert str(rule.sqref) == f"D2:D{MAX_ROWS + 1}"
 
 
 def test_an_unknown_assessment_is_not_found(api):
