@@ -19,6 +19,7 @@ from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.auth.tokens import TokenVerifier, issue_user_token
 from tests.auth.conftest import Clock, written
 from tests.client import ApiClient, Document
+from tests.factories import UNKNOWN_ID
 
 PEM = Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
 
@@ -95,7 +96,7 @@ def test_a_token_for_several_audiences_is_accepted(api, sign, own_claims):
 
 
 @pytest.mark.parametrize(
-    "issuer", ["another", "", "school-service", None, 5, [], f"urn:uuid:{uuid4()}", "urn:uuid:", "URN"]
+    "issuer", ["another", "", "school-service", None, 5, [], f"urn:uuid:{UNKNOWN_ID}", "urn:uuid:", "URN"]
 )
 def test_a_token_of_another_issuer_is_refused(api, verifier, own_claims, issuer):
     issuer = own_claims["iss"].upper() if issuer == "URN" else issuer

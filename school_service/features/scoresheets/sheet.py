@@ -55,8 +55,9 @@ def download(*, assessment_id: UUID) -> tuple[str, bytes]:
     found = fetch_row(_score_sheet(assessment_id))
     if found is None:
         raise not_found(Assessment)
-    audit_change(EXPORT, assessment.id, new={"sheet": "scores", "students": len(rows)})
-    table = Table(SHEET, _columns(found["total_points"]), orjson.loads(found["rows"]))
+    rows = orjson.loads(found["rows"])
+    audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
+    table = Table(SHEET, _columns(found["total_points"]), rows)
     name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"

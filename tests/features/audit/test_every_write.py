@@ -357,7 +357,7 @@ def _(scene):
     return lambda: scene.api.post("/contacts", body)
 
 
-@writes("PATCH /settings", "school-settings")
+@writes("PATCH /settings", "settings")
 def _(scene):
     return lambda: scene.api.patch("/settings", {"must_change_password": True})
 
