@@ -272,7 +272,6 @@ TABLES = (
 RIGHTS = [
     ("database", "here", "CONNECT"),
     *(("function", name, "EXECUTE") for name in ("client_secret_matches", "enter", "refuse_revoked")),
-    ("function", "refuse_revoked", "EXECUTE"),
     ("schema", "registry", "USAGE"),
     *(("table", table, "SELECT") for table in TABLES),
 ]
