@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from stat import S_IRWXG, S_IRWXO, S_IWGRP, S_IXGRP
+from stat import S_IRGRP, S_IROTH, S_IWGRP, S_IWOTH
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -51,7 +51,8 @@ class Settings:
     `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private keys of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
-                        the one that they came from; the file is nobody's to read but its owner's
+                        the one that they came from; a file that other users may change is refused, and
+                        `signing_key_warning` says of one that they may read how that is mended
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
     `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school; needs TENANT_ROLES=off) or off; default: off
     `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
@@ -81,6 +82,7 @@ class Settings:
     auth_user_claim: str | None
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
+    signing_key_warning: str | None
     tenant_roles: bool
     tenant_distributed: bool
     serving_logins: int
@@ -131,6 +133,7 @@ class Settings:
             auth_user_claim=read.text("AUTH_USER_CLAIM"),
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
+            signing_key_warning=read.signing_key_warning(),
             tenant_roles=tenant_roles,
             tenant_distributed=read.distributed(tenant_roles),
             serving_logins=read.serving_logins(tenant_roles),
@@ -256,6 +259,18 @@ class _Reader:
             )
         return logins
 
+    def signing_key_warning(self) -> str | None:
+        """Say that other users may read the key file; a file of root's may be read by its group.
+
+        So containers hand secrets to a process that is not root.
+        """
+        path = self.text("SIGNING_KEY_FILE")
+        if not path or os.name != "posix":
+            return None
+        status = os.stat(path)
+        group_reads = S_IRGRP if status.st_uid else 0
+        return _exposed(path, "read", status) if status.st_mode & (S_IROTH | group_reads) else None
+
     def signing_key(self) -> str | None:
         inline, path = self.text("SIGNING_KEY"), self.text("SIGNING_KEY_FILE")
         if inline and path:
@@ -266,8 +281,8 @@ class _Reader:
         if path:
             try:
                 with open(path, encoding="ascii") as file:
-                    if os.name == "posix":
-                        _check_private(path, os.fstat(file.fileno()))
+                    if os.name == "posix" and os.fstat(file.fileno()).st_mode & (S_IWGRP | S_IWOTH):
+                        raise ConfigError(_exposed(path, "changed", os.fstat(file.fileno())))
                     return file.read()
             except (OSError, UnicodeDecodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is no PEM text"
@@ -275,19 +290,11 @@ class _Reader:
         return None
 
 
-def _check_private(path: str, status: os.stat_result) -> None:
-    """Refuse a key file that other users may read or change; raises ConfigError with the command that mends it.
-
-    A file of root's may be read by its group: so containers hand secrets to a process that is not root.
-    """
-    group_reads = status.st_uid == 0 and not status.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)
-    if group_reads or not status.st_mode & (S_IRWXG | S_IRWXO):
-        return
+def _exposed(path: str, how: str, status: os.stat_result) -> str:
+    """Say that other users have a key file, and which command mends it."""
     user, file = os.geteuid(), shlex.quote(path)
     mend = f"chmod 600 {file}" if user in (0, status.st_uid) else f"chown {user} {file} && chmod 600 {file}"
-    raise ConfigError(
-        f"SIGNING_KEY_FILE {path} may be read or changed by other users of this machine. Run: {mend}"
-    )
+    return f"SIGNING_KEY_FILE {path} may be {how} by other users of this machine. Run: {mend}"
 
 
 def _split(name: str, value: str) -> SplitResult:

@@ -162,6 +162,8 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
                 "max_connections": found.connections,
             },
         )
+    if settings.signing_key_warning:
+        _log.warning(settings.signing_key_warning)
     if settings.password_policy != STRICT_PASSWORDS:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
