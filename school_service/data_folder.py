@@ -1,7 +1,7 @@
 """The data folder: PostgreSQL from an installed package, running for as long as somebody uses the folder.
 
     school-data/
-        postgres/        the database cluster, reached by its Unix socket alone
+        postgres/        the database cluster, reached by its Unix socket alone; or a link to it (ELSEWHERE)
         signing-key.pem  the key of the service's tokens
         programs-…/      where root alone can run the package's programs: a copy of them
         in-use.lock      held, shared, by every process that uses the folder
@@ -31,6 +31,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import click
 import psycopg2
 from sqlalchemy import URL
 
@@ -55,6 +56,8 @@ ADMIN_LOGIN = DATABASE = "postgres"
 PORT = 5432  # no network port: it is part of the socket's name
 # The user that PostgreSQL runs as where the service runs as root, which PostgreSQL refuses to.
 SYSTEM_USER = "pgserver"
+# Where the cluster lies when root uses a data folder that PostgreSQL's user can't reach: no folder is opened for it.
+ELSEWHERE = Path("/var/lib/school-service")
 START_TIMEOUT = 60  # seconds for PostgreSQL to start (it may have to recover) or to stop
 LONGEST_SOCKET = 100  # bytes of a Unix socket's path; the kernels' limits are 103 and 107
 
@@ -106,12 +109,14 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
     path = path.expanduser().resolve()
     with ExitStack() as stack:
         with _readable_errors(path):
-            server = _Server(path / "postgres", _installed_versions())
+            installed = _installed_versions()
             if create:
-                if os.geteuid() == 0 and not any(place.is_file() for place in path.parents):
-                    _check_way(path, _owner(path))  # before anything is made
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            elif not server.cluster.is_dir():
+                with lock(path / "starting.lock"):
+                    _place_elsewhere(path)
+            # Where the link leads, if it is one.
+            server = _Server((path / "postgres").resolve(), installed)
+            if not create and not server.cluster.is_dir():
                 raise DataFolderError(
                     f"There is no database in the data folder {path}. Make one with `school-service demo` or "
                     "`school-service tenants init`, name another folder with --data-dir, or set DATABASE_URL."
@@ -119,6 +124,25 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
             stack.enter_context(_in_use(path, server))
             host = stack.enter_context(_host(server.cluster))
         yield DataFolder(path, _address(host, SERVING_LOGIN), _address(host, ADMIN_LOGIN))
+
+
+def _place_elsewhere(path: Path) -> None:
+    """Make a link to a place for the cluster where there is none yet and PostgreSQL's user could not reach it here."""
+    cluster = path / "postgres"
+    if (
+        os.geteuid() != 0
+        or cluster.exists()
+        or cluster.is_symlink()
+        or _closed_way(path, _owner(path)) is None
+    ):
+        return
+    ELSEWHERE.mkdir(mode=0o755, parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="data-", dir=ELSEWHERE))
+    cluster.symlink_to(place / "postgres")
+    click.echo(
+        f"Note: PostgreSQL does not run as root, and its user can't reach {path}: its data lie in {place}.",
+        err=True,
+    )
 
 
 @contextmanager
@@ -424,13 +448,18 @@ def _check_way(folder: Path, account: pwd.struct_passwd | None) -> None:
     Needed only as root, who may stand in a folder that is closed to everybody else. None is opened: what else
     lies there was closed on purpose. `account` is None where that user is not known yet: then any user's way.
     """
-    for place in folder.parents:
-        if place.exists() and not _passes(place, account):
-            raise DataFolderError(
-                f"PostgreSQL does not run as root, and its user {account.pw_name if account else SYSTEM_USER} "
-                f"can't pass through {place}, in which the data folder lies. Name a folder elsewhere with "
-                "--data-dir, such as /var/lib/school-service, or run this as an ordinary user."
-            )
+    closed = _closed_way(folder, account)
+    if closed is not None:
+        raise DataFolderError(
+            f"PostgreSQL does not run as root, and its user {account.pw_name if account else SYSTEM_USER} "
+            f"can't pass through {closed}, in which its data lie. Open it, name a folder elsewhere with "
+            "--data-dir, or run this as an ordinary user."
+        )
+
+
+def _closed_way(folder: Path, account: pwd.struct_passwd | None) -> Path | None:
+    """Find the parent of a folder that PostgreSQL's user can't pass through; None where there is none."""
+    return next((place for place in folder.parents if place.exists() and not _passes(place, account)), None)
 
 
 def _passes(folder: Path, account: pwd.struct_passwd | None) -> bool:
