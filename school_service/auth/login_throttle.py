@@ -35,7 +35,7 @@ LONE_LIMIT = RateLimitItemPerMinute(1, namespace="password-of-account")
 # Against trying one password on many names. A school, or a town, often stands behind one address.
 ADDRESS_LIMIT = RateLimitItemPerMinute(6000, namespace="password-from-address")
 # Right ones too cost the service a hash.
-SUCCESS_LIMIT = RateLimitItemPerMinute(300, namespace="sign-in-of-account")
+SUCCESS_LIMIT = RateLimitItemPerMinute(1000, namespace="sign-in-of-account")
 
 
 class Limiter:
