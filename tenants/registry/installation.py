@@ -55,9 +55,11 @@ JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m
 JOIN pg_roles grantor ON grantor.oid = m.grantor
 WHERE starts_with(member.rolname, :login)
 """
-_MEMBER_LOGINS = (
-    "SELECT rolname FROM pg_roles WHERE rolname = ANY (:logins) AND pg_has_role(rolname, :owner, 'MEMBER')"
-)
+# By their ids: by name it fails where any other role, of a school that is deleted meanwhile, is gone again.
+_MEMBER_LOGINS = """
+SELECT login.rolname FROM pg_roles login JOIN pg_roles owner ON owner.rolname = :owner
+WHERE login.rolname = ANY (:logins) AND pg_has_role(login.oid, owner.oid, 'MEMBER')
+"""
 _LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
 
 
@@ -66,11 +68,10 @@ def install(tenancy: Tenancy) -> None:
 
     All of that in one transaction. A login can sign in and read the registry; it is a member of its schools' roles
     but inherits nothing of them, so that it reaches a school's tables only after switching to that school's role. Run
-    again, it sets
-    the logins' password anew, and then lets them into the schools that exist and are closed to them yet: a login
-    of another name, or more logins than before. Where the operator's login owns the database or is a superuser,
-    no other login may connect to it unless it is granted that by name, or make temporary tables, which would
-    outlive a transaction.
+    again, it sets the logins' password anew, and then lets them into the schools that exist and are closed to them
+    yet: a login of another name, or more logins than before. Where the operator's login owns the database or is a
+    superuser, no other login may connect to it unless it is granted that by name, or make temporary tables, which
+    would outlive a transaction.
 
     Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
     powers that reach around the schools' roles, NotDistributed where Citus is to place the schools and is missing.
