@@ -21,7 +21,7 @@ from waitress import create_server, wasyncore
 
 from tests.conftest import make_place
 
-PATIENCE = 30  # seconds
+PATIENCE = 60  # seconds
 
 chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 driver = shutil.which("chromedriver")
@@ -126,7 +126,15 @@ def open_page(browser, address, place=""):
 
 
 def authorize(browser, token):
-    press(browser, ".btn.authorize")
+    """Enter a token in the dialog, whose button is pressed until it opens: the page scrolls to where a link leads."""
+
+    def opened(_):
+        if browser.find_elements(By.CSS_SELECTOR, ".auth-container input"):
+            return True
+        browser.find_element(By.CSS_SELECTOR, ".btn.authorize").click()
+        return None
+
+    wait(browser, opened)
     write(browser, ".auth-container input", token)
     press(browser, ".auth-btn-wrapper .authorize")
     press(browser, ".auth-btn-wrapper .btn-done")
