@@ -33,10 +33,15 @@ class SavepointDialect(SchoolDialect):
     supports_statement_cache = True
     _open = False
     _read_only = False
+    _alone = False
     _committed = False
 
+    def read_statement(self) -> str:
+        self._open = self._read_only = self._alone = True
+        return f"SAVEPOINT request; {super().read_statement()}"
+
     def begin_statement(self, read_only: bool) -> str:
-        self._open, self._read_only = True, read_only
+        self._open, self._read_only, self._alone = True, read_only, False
         begin = "SAVEPOINT request"
         return f"{begin}; SET LOCAL transaction_read_only TO on" if read_only else begin
 
@@ -58,7 +63,10 @@ class SavepointDialect(SchoolDialect):
     def do_rollback(self, dbapi_connection: Any) -> None:
         if self._open:
             self._open = self._committed = False
-            _execute(dbapi_connection, "ROLLBACK TO SAVEPOINT request; RELEASE SAVEPOINT request")
+            # What is a transaction of its own ends by itself elsewhere, without a round trip to be counted.
+            factory = psycopg2.extensions.cursor if self._alone else None
+            with dbapi_connection.cursor(cursor_factory=factory) as cursor:
+                cursor.execute("ROLLBACK TO SAVEPOINT request; RELEASE SAVEPOINT request")
 
 
 dialects.register("postgresql.savepoint", __name__, "SavepointDialect")

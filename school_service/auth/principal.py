@@ -73,18 +73,32 @@ class VerifiedToken:
             return SchoolBinding(
                 school_id,
                 read_only,
-                unrevoked_client=self.client_id,
+                client=self.client_id,
+                granted=False,
                 state=user_state,
                 state_parameters=(str(self.user_id),),
             )
-        client_id = self.client_id or ""
-        return SchoolBinding(
-            school_id,
-            read_only,
-            client=client_id if self.granted else None,
-            unrevoked_client=None if self.granted else self.client_id,
-            client_state=client_id if self.permissions is None else None,
-        )
+        return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
+
+    def condition(
+        self, permissions: Iterable[str], *, with_given_password: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Write as SQL when a user's state lets the token's bearer have all of the permissions, with its parameters.
+
+        An expression over the state's columns, `caller`: true where `principal` raises nothing, nor do its
+        `require_own_password` (not asked for `with_given_password`) and `require`.
+        """
+        parts: list[str] = []
+        parameters: list[Any] = []
+        if self.own:
+            parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")
+            parameters.append(self.session_number)
+            if not with_given_password:
+                parts.append("NOT caller.must_change_password")
+        for permission in permissions:
+            parts.append("%s = ANY (caller.permissions)")
+            parameters.append(str(permission))
+        return " AND ".join(parts) or "true", tuple(parameters)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that `begin_in_school` returned.

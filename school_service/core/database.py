@@ -14,6 +14,7 @@ from sqlalchemy import MetaData
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
+from tenants.connections.engines import Texts
 from tenants.connections.sessions import SchoolSession
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
@@ -44,7 +45,8 @@ class RequestContext:
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
     None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
-    fills both).
+    fills both). `read` sends a SELECT together with the binding, in place of a transaction for it; None where a
+    transaction is under way.
     """
 
     school_id: UUID
@@ -54,6 +56,7 @@ class RequestContext:
     address: str | None = None
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    read: Callable[[str, tuple[Any, ...]], Texts] | None = None
 
 
 class RoutedSession(SchoolSession, flask_session.Session):

@@ -54,7 +54,8 @@ _TYPES: dict[Any, Any] = {
     float: Numeric,
     list[UUID]: partial(ARRAY, Uuid),
 }
-_dialect = PGDialect_psycopg2()
+# Positional parameters: a read model is sent together with statements that have parameters of their own.
+_dialect = PGDialect_psycopg2(paramstyle="format")
 
 Query = Select[*tuple[Any, ...]]
 Filters = ParamSpec("Filters")
@@ -69,6 +70,7 @@ class CompiledStatement:
         self.sql = str(compiled)
         if "__[POSTCOMPILE" in self.sql:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
+        self._names: list[str] = compiled.positiontup
         self._constants: dict[str, Any] = {}
         self._computed: list[tuple[str, Callable[[], Any]]] = []
         self._required: list[str] = []
@@ -81,14 +83,14 @@ class CompiledStatement:
             else:
                 self._constants[name] = processor(bind.value) if processor else bind.value
 
-    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Gather the value of every parameter; `values` are those of the read model's filters."""
+    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Gather the value of every parameter, in their order; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
         for name in self._required:
             parameters[name] = values[name]
         for name, compute in self._computed:
             parameters[name] = compute()
-        return parameters
+        return tuple(parameters[name] for name in self._names)
 
 
 @dataclass

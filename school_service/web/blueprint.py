@@ -14,7 +14,6 @@ import flask_smorest
 import marshmallow as ma
 from flask import Response, g
 
-from school_service.auth.principal import Principal
 from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.web.body_parser import BodyParser
@@ -30,7 +29,7 @@ from school_service.web.rendering import (
     render_one,
     render_page,
 )
-from school_service.web.request_scope import app_state, run_in_request_scope
+from school_service.web.request_scope import Access, app_state, run_in_request_scope
 from school_service.web.schemas import DeletedSchema, IdArray, Schema
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -70,24 +69,17 @@ class Blueprint(flask_smorest.Blueprint):
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
+        access = Access(needed, with_given_password)
 
         def decorate(view: View) -> View:
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
-                def authorize(principal: Principal) -> None:
-                    is_own = own is not None and parameters[own] == principal.user_id
-                    if not (is_own and with_given_password):
-                        principal.require_own_password()
-                    if not needed or is_own:
-                        return
-                    if not all(map(principal.has, needed)):
-                        principal.require(needed)
-
                 g.arguments = dict(parameters)
                 return run_in_request_scope(
                     lambda: view(*arguments, **parameters),
                     school_required=header_required,
-                    authorize=authorize,
+                    access=access,
+                    own=parameters[own] if own else None,
                     audited=audited,
                 )
 

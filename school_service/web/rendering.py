@@ -12,11 +12,10 @@ from flask import Response, current_app
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import db
+from school_service.core.database import current_session, request_context
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
-from tenants.connections.engines import execute_batch, fetch_texts
+from tenants.connections.engines import SEPARATOR, Texts, fetch_texts
 
-_SEPARATOR = b", "  # as json_agg writes it
 QUERY_TYPES = (Select, BoundQuery)
 
 
@@ -36,7 +35,8 @@ def _rows_as_json() -> Any:
 
 
 def _one(query: Query) -> ClauseElement:
-    return select(cast(_row_as_json(), Text)).select_from(query.subquery("answer"))
+    row = cast(_row_as_json(), Text).label("body")
+    return select(row, literal_column("NULL::boolean").label("empty")).select_from(query.subquery("answer"))
 
 
 def _required(name: str) -> Any:
@@ -74,29 +74,27 @@ def _page(query: Query) -> ClauseElement:
     return select(cast(envelope, Text).label("body"), (counted.c.total == 0).label("empty"))
 
 
-def _compile(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> tuple[str, dict[str, Any]]:
+def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
     if isinstance(read, BoundQuery):
         statement, values = read.template.statement(wrap), {**read.values, **page}
     else:
         statement, values = CompiledStatement(wrap(read)), page
-    return statement.sql, statement.parameters(values)
-
-
-def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> dict[str, Any] | None:
-    return execute_batch(db.session.connection(), *_compile(read, wrap, **page), texts_as_bytes=True)
+    parameters = statement.parameters(values)
+    session, context = current_session(), request_context()
+    if context.read is not None and not session.in_transaction():
+        return context.read(statement.sql, parameters)
+    return fetch_texts(session.connection(), statement.sql, parameters)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:
-    row = _render(read, wrap, **page)
-    assert row is not None  # noqa: S101 -- for mypy: an aggregate has a row
-    return Rendered(**row)
+    found = _render(read, wrap, **page)
+    return Rendered(found.portions[0], found.empty)
 
 
 def render_one(read: Query | BoundQuery) -> bytes | None:
     """Render the single row of a read model as a JSON object; None where there is no row."""
-    row = _render(read, _one)
-    body: bytes | None = None if row is None else next(iter(row.values()))
-    return body
+    found = _render(read, _one)
+    return None if found.empty else found.portions[0]
 
 
 def render_list(read: Query | BoundQuery) -> Rendered:
@@ -105,12 +103,12 @@ def render_list(read: Query | BoundQuery) -> Rendered:
     There may be very many: each is a row of the result, and portions of the array are handed on as they are. One text
     of them all, as of a page, would be several times in memory, and PostgreSQL has no text of more than 1 GB.
     """
-    portions = fetch_texts(db.session.connection(), *_compile(read, _one), _SEPARATOR)
-    if not portions:
+    portions, empty, _ = _render(read, _one)
+    if empty:
         return Rendered(b"[]", empty=True)
     # In place, so that no second list of them all is made.
     for number in range(len(portions)):
-        portions[number] = (_SEPARATOR if number else b"[") + portions[number]
+        portions[number] = (SEPARATOR if number else b"[") + portions[number]
     portions[-1] += b"]"
     return Rendered(portions, empty=False)
 

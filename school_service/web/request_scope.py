@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from cachetools import TTLCache
 from flask import current_app, g, request
 from sqlalchemy.exc import DBAPIError
@@ -26,13 +27,14 @@ from school_service.core.database import (
     request_context,
 )
 from school_service.core.errors import NotAuthenticated
+from school_service.core.permissions import Permission
 from school_service.web.client_address import client_address
 from school_service.web.request_log import request_id
-from tenants.connections.binding import BindingOptions, SchoolBinding, registry_refusal
-from tenants.connections.engines import execute_batch
-from tenants.connections.sessions import begin_in_school, bind_sessions
+from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
+from tenants.connections.engines import Texts, execute_batch
+from tenants.connections.sessions import begin_in_school, bind_sessions, read_in_school, state_in_school
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown
+from tenants.exceptions import ClientUnknown, SchoolChosen, TenancyError
 from tenants.registry.schools import School, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
@@ -41,6 +43,8 @@ _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
 SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
+
+_NOT_AUDITED = "A read-only transaction can't write to the audit log: the view is `audited`."
 
 AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
 
@@ -107,28 +111,44 @@ def authenticate() -> VerifiedToken:
     return app_state().verifier.verify(token.strip(" "))
 
 
+class Access(NamedTuple):
+    """What a view asks of its principal: all of the permissions.
+
+    The user whose own id is in the path needs none; and, `with_given_password`, is let in though they must change their
+    password first.
+    """
+
+    permissions: tuple[Permission, ...]
+    with_given_password: bool = False
+
+
 def run_in_request_scope(
     view: Callable[[], Any],
     *,
     school_required: bool,
-    authorize: Callable[[Principal], None],
+    access: Access,
+    own: UUID | None = None,
     audited: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
-    `authorize` judges the principal before the view runs. Any error rolls back; GET runs read-only, unless it is
-    `audited`: then it writes to the audit log.
+    The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
+    it. Any error rolls back. GET runs read-only, and in one round trip where the view returns a read model; unless it
+    is `audited`: then it writes to the audit log.
     """
     g.token = token = authenticate()
     school_id = token.choose_school(request.environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = request.method in {"GET", "HEAD"} and not audited
+    binding = token.bind_to(school_id, app_state().user_state, read_only=read_only)
+    if own is not None and own == token.user_id:
+        access = Access((), access.with_given_password)
+    elif access.with_given_password:
+        access = Access(access.permissions)
     try:
-        with in_transaction(token.bind_to(school_id, app_state().user_state, read_only=read_only)) as state:
-            g.principal = principal = token.principal(state)
-            context = request_context()
-            context.principal, context.request_id = principal, request_id()
-            context.address = client_address()
-            authorize(principal)
+        if read_only:
+            return _Reading(token, binding, access).run(view)
+        with in_transaction(binding) as state:
+            _admit(token, state, access)
             return view()
     except ClientUnknown:
         if token.own:
@@ -138,6 +158,92 @@ def run_in_request_scope(
         if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
             _recheck_school(school_id)
         raise
+
+
+def _admit(token: VerifiedToken, state: dict[str, Any] | None, access: Access) -> None:
+    """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
+    g.principal = principal = token.principal(state)
+    context = request_context()
+    context.principal, context.request_id = principal, request_id()
+    context.address = client_address()
+    if not access.with_given_password:
+        principal.require_own_password()
+    if access.permissions and not all(map(principal.has, access.permissions)):
+        principal.require(access.permissions)
+
+
+class _Reading:
+    """A request that reads: bound to its school when it first asks the database for something.
+
+    A read model goes together with the binding, in one round trip, which also reads the principal's state and runs the
+    read model only where that admits them. All else begins a transaction, which is bound and admits the principal
+    before its first statement. So the order is always token, school, permission, and only then what the view found:
+    where it raised before, the principal is judged first.
+    """
+
+    def __init__(self, token: VerifiedToken, binding: SchoolBinding, access: Access) -> None:
+        self._token, self._binding, self._access = token, binding, access
+        self._session = current_session()
+        self._judged = False
+
+    def run(self, view: Callable[[], Any]) -> Any:
+        """Run the view, once more where its connection had died in the pool: reading twice does no harm."""
+        session, school_id = self._session, self._binding.school_id
+        if session.in_transaction():
+            raise SchoolChosen("A transaction is under way: its school can't be changed.")
+        session.context = RequestContext(school_id, partial(app_state().school, school_id), read=self._read)
+        session.after_binding = self._admit
+        try:
+            try:
+                return self._run(view)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                session.rollback()
+            return self._run(view)
+        finally:
+            context, session.context = session.context, None
+            session.after_binding = None
+            session.close()
+            session.binding = None
+            if context.audit_entries or context.refusals:
+                raise RuntimeError(_NOT_AUDITED)
+
+    def _run(self, view: Callable[[], Any]) -> Any:
+        self._session.binding = self._binding
+        try:
+            answer = view()
+        except (DBAPIError, TenancyError):
+            raise
+        except Exception:
+            self._admit_alone()
+            raise
+        self._admit_alone()
+        return answer
+
+    def _admit(self, state: dict[str, Any] | None) -> None:
+        self._judged = True
+        _admit(self._token, state, self._access)
+
+    def _admit_alone(self) -> None:
+        """Judge the principal, unless that was done."""
+        if not self._judged:
+            self._admit(state_in_school(self._session, self._binding, app_state().binding_options))
+
+    def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
+        options = app_state().binding_options
+        if self._binding.state is not None and not self._judged:
+            condition, its_parameters = self._token.condition(
+                self._access.permissions, with_given_password=self._access.with_given_password
+            )
+            reading = Reading(sql, parameters, condition, its_parameters)
+            found = read_in_school(self._session, self._binding, reading, options)
+            self._admit(None if found.state is None else orjson.loads(found.state))
+            return found
+        # A client's grant is read as the login, and no query together with it.
+        self._admit_alone()
+        binding = SchoolBinding(self._binding.school_id, read_only=True)
+        return read_in_school(self._session, binding, Reading(sql, parameters), options)
 
 
 def _recheck_school(school_id: UUID) -> None:
@@ -174,7 +280,7 @@ def in_transaction(binding: SchoolBinding) -> Iterator[dict[str, Any] | None]:
         if not binding.read_only:
             _commit(session, [*context.audit_entries, *context.refusals])
         elif context.audit_entries or context.refusals:
-            raise RuntimeError("A read-only transaction can't write to the audit log: the view is `audited`.")
+            raise RuntimeError(_NOT_AUDITED)
         # What has only read has nothing to commit: closing the session ends its transaction.
     except BaseException:
         session.rollback()

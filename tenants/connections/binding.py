@@ -55,11 +55,20 @@ _NO_MEMBERSHIP = (
 )
 _log = logging.getLogger(__name__)
 
-# One row, client or no client: the role is switched while the row is made, so it must be made.
+# One row, client or no client: the role is switched while the row is made, so it must be made. A client that is refused
+# is no error to PostgreSQL, which would log it with the whole batch.
 _CLIENT_STATE = """
-SELECT coalesce(c.all_permissions, false) AS all_permissions,
+SELECT entered.refusal, coalesce(c.all_permissions, false) AS all_permissions,
     coalesce(c.permissions, '{{}}') AS permissions{switch}
-FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoked_at IS NULL
+FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
+    LEFT JOIN registry.clients c ON c.id = %s AND c.revoked_at IS NULL
+"""
+
+_STATE_AND_QUERY = """
+WITH caller AS MATERIALIZED ({state})
+SELECT row_to_json(caller)::text AS body, NULL::boolean AS empty FROM caller
+UNION ALL
+SELECT body, empty FROM ({query}) AS answer WHERE (SELECT {condition} FROM caller)
 """
 
 
@@ -67,19 +76,33 @@ FROM (SELECT 1) AS always LEFT JOIN registry.clients c ON c.id = %s AND c.revoke
 class SchoolBinding:
     """What a transaction is bound to: a school, read-only or not, and which state of the principal to read with it.
 
-    `client` names the machine client whose grant must cover the school, `unrevoked_client` one whose grant is not asked
-    for, but which must not be revoked; with `client_state` its permissions are read
-    from the registry (none where there is no such client). `state` is a SELECT run inside the school, with
-    `state_parameters`; its row is the user's state. Neither is needed where a token carries the permissions.
+    `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school. `state` is
+    a SELECT run inside the school, with `state_parameters`; its row is the user's state. Without it the state is the
+    client's: its permissions, of the registry (none where there is no such client).
+    With `reading` the binding is of that statement alone, and not of a transaction to come.
     """
 
     school_id: UUID
     read_only: bool = False
     client: str | None = None
-    unrevoked_client: str | None = None
-    client_state: str | None = None
+    granted: bool = True
     state: str | None = None
     state_parameters: tuple[Any, ...] = ()
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A SELECT that is sent together with the binding, in one round trip, and is all that its transaction does.
+
+    `query` has the columns `body`, a text, and `empty`; None reads the principal's state alone. With a user's state it
+    is run where `condition` is true, an expression over the columns of that state, `caller`. Parameters are positional.
+    """
+
+    query: str | None = None
+    parameters: tuple[Any, ...] = ()
+    condition: str = "true"
+    condition_parameters: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +120,51 @@ class BindingOptions:
 def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
     """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
     schema = schema_name(binding.school_id)
-    statements = [
-        begin,
-        # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
-        "SET LOCAL ROLE NONE",
-        "SELECT registry.enter(%s, %s::text[], %s)",
-        "SET LOCAL TIME ZONE 'UTC'",
-        f'SET LOCAL search_path TO "{schema}", pg_temp',
-    ]
-    parameters: tuple[Any, ...] = (str(binding.school_id), list(options.serves), binding.client)
-    if binding.unrevoked_client is not None:
-        statements.insert(2, "SELECT registry.refuse_revoked(%s)")
-        parameters = (binding.unrevoked_client, *parameters)
-    if binding.client_state is not None:
+    school: tuple[Any, ...] = (str(binding.school_id), list(options.serves))
+    # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
+    statements = [begin, "SET LOCAL ROLE NONE", "SET LOCAL TIME ZONE 'UTC'"]
+    search_path = f'SET LOCAL search_path TO "{schema}", pg_temp'
+    if binding.client is not None and binding.state is None:
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.
-        switch = f", set_config('role', '{schema}', true)" if options.roles else ""
-        statements.append(_CLIENT_STATE.format(switch=switch))
-        return ";\n".join(statements), (*parameters, binding.client_state)
+        switch = (
+            f", CASE WHEN entered.refusal IS NULL THEN set_config('role', '{schema}', true) END"
+            if options.roles
+            else ""
+        )
+        statements += [search_path, _CLIENT_STATE.format(switch=switch)]
+        return ";\n".join(statements), (*school, binding.client, binding.granted, binding.client)
+    parameters = school
+    if binding.client is not None:
+        statements.append("SELECT registry.refuse_revoked(%s)")
+        parameters = (binding.client, *school)
+    statements += ["SELECT registry.enter(%s, %s::text[], NULL)", search_path]
     if options.roles:
         statements.append(f'SET LOCAL ROLE "{schema}"')
-    if binding.state is not None:
-        statements.append(binding.state)
-        parameters += binding.state_parameters
-    return ";\n".join(statements), parameters
+    last, its_parameters = _last_statement(binding)
+    if last is not None:
+        statements.append(last)
+    return ";\n".join(statements), (*parameters, *its_parameters)
+
+
+def _last_statement(binding: SchoolBinding) -> tuple[str | None, tuple[Any, ...]]:
+    """Write the statement that reads: the user's state, the query of `reading`, or both."""
+    reading = binding.reading
+    if reading is None or reading.query is None:
+        return binding.state, binding.state_parameters
+    if binding.state is None:
+        return reading.query, reading.parameters
+    # A query whose condition has nothing to do with its rows is not run at all where that is false.
+    statement = _STATE_AND_QUERY.format(state=binding.state, query=reading.query, condition=reading.condition)
+    return statement, (*binding.state_parameters, *reading.parameters, *reading.condition_parameters)
+
+
+def admitted(state: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the row that a binding batch ended with; raises the registry's refusal of a client."""
+    refusal = None if state is None else state.pop("refusal", None)
+    if refusal is not None:
+        kind, words = _REFUSALS[refusal]
+        raise kind(words)
+    return state
 
 
 def registry_refusal(error: DBAPIError) -> TenancyError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import psycopg2
@@ -21,6 +21,7 @@ from tenants.exceptions import NoSchool
 
 CONNECT_TIMEOUT = 5  # seconds
 TEXTS_AT_ONCE = 1000  # rows
+SEPARATOR = b", "  # as json_agg writes it
 # Creating a school takes PostgreSQL 10 ms longer for each 100 that the connection has created before.
 SCHOOLS_PER_ADMIN_CONNECTION = 50
 
@@ -51,9 +52,19 @@ class SchoolDialect(PGDialect_psycopg2):
         """Write the statement that commits a transaction, for the end of its last statement batch."""
         return "COMMIT"
 
+    def read_statement(self) -> str:
+        """Write the statement that comes first in a batch which is a transaction of its own, and reads.
+
+        PostgreSQL runs the statements of a batch in one transaction, which ends with it: it needs no BEGIN and no
+        ROLLBACK, so the batch is the one round trip of a request.
+        """
+        return "SET LOCAL transaction_read_only TO on"
+
     def binding_batch(self, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
-        """Write the statement batch that begins a transaction in a school, and its parameters."""
-        return binding_batch(self.begin_statement(binding.read_only), binding, options)
+        """Write the statement batch that begins a transaction in a school, or is one, and its parameters."""
+        alone = binding.reading is not None
+        begin = self.read_statement() if alone else self.begin_statement(binding.read_only)
+        return binding_batch(begin, binding, options)
 
     def do_begin(self, dbapi_connection: Any) -> None:
         """Leave the beginning to the binding batch."""
@@ -221,18 +232,37 @@ def execute_batch(
         return row and {column.name: value for column, value in zip(cursor.description, row, strict=True)}
 
 
-def fetch_texts(connection: Connection, statement: str, parameters: Any, separator: bytes) -> list[bytes]:
-    """Execute a statement whose rows are one text each; return them, in UTF-8, as `execute_batch` would.
+class Texts(NamedTuple):
+    """What a statement found that reads texts, in UTF-8.
 
-    They come joined by the separator, TEXTS_AT_ONCE in each bytes: a row is one message of PostgreSQL's, which the
-    driver holds as a whole and whose buffer it gives up with the connection alone, and 100,000 objects for as many
-    rows would take more than what is in them.
+    `portions`: the texts, joined by SEPARATOR, TEXTS_AT_ONCE in each. `empty`: whether there are none, or the first is
+    marked as saying so. `state`: the principal's state as a JSON object, where the statement reads that too; None where
+    there is none.
     """
-    with _executed(connection, statement, parameters, texts_as_bytes=True) as cursor:
+
+    portions: list[bytes]
+    empty: bool
+    state: bytes | None = None
+
+
+def fetch_texts(
+    connection: Connection, batch: str, parameters: Any, *, binds: bool = False, with_state: bool = False
+) -> Texts:
+    """Execute a statement batch whose last statement has rows of a text and a mark, as `execute_batch` would.
+
+    With `with_state` the first row is the principal's state. The texts come joined: a row is one message of
+    PostgreSQL's, which the driver holds as a whole and whose buffer it gives up with the connection alone, and 100,000
+    objects for as many rows would take more than what is in them.
+    """
+    with _executed(connection, batch, parameters, binds=binds, texts_as_bytes=True) as cursor:
+        rows = cursor.fetchmany(TEXTS_AT_ONCE)
+        state = rows.pop(0)[0] if with_state and rows else None
+        empty = bool(rows[0][1]) if rows else True
         portions = []
-        while rows := cursor.fetchmany(TEXTS_AT_ONCE):
-            portions.append(separator.join([text for (text,) in rows]))
-        return portions
+        while rows:
+            portions.append(SEPARATOR.join([text for text, _ in rows]))
+            rows = cursor.fetchmany(TEXTS_AT_ONCE)
+        return Texts(portions, empty, state)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, event
@@ -11,21 +13,24 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
-from tenants.connections.binding import BindingOptions, SchoolBinding, registry_refusal
-from tenants.connections.engines import NO_SCHOOL, execute_batch
+from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, admitted, registry_refusal
+from tenants.connections.engines import NO_SCHOOL, Texts, execute_batch, fetch_texts
 from tenants.connections.pool import connecting_to, mark_school
 from tenants.exceptions import NoSchool, SchoolChosen
+
+Found = TypeVar("Found")
 
 
 class SchoolSession(Session):
     """A session that works on the engine of its school's login; without a school it has none.
 
     `binding` holds from the beginning of a transaction to its end, `caller_state` is the row that the binding batch
-    returned, or None.
+    returned, or None. `after_binding` is called with that row when a transaction has been bound.
     """
 
     binding: SchoolBinding | None = None
     caller_state: dict[str, Any] | None = None
+    after_binding: Callable[[dict[str, Any] | None], None] | None = None
 
     def engine_of(self, school_id: UUID) -> Engine:
         """Find the engine of the login that serves a school (`tenants.placement`)."""
@@ -56,14 +61,11 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
             return
         dialect: Any = connection.dialect
         batch, parameters = dialect.binding_batch(binding, options())
-        try:
-            session.caller_state = execute_batch(connection, batch, parameters, binds=True)
-        except DBAPIError as error:
-            refused = registry_refusal(error)
-            if refused is None:
-                raise
-            raise refused from None
+        with _refusals():
+            session.caller_state = admitted(execute_batch(connection, batch, parameters, binds=True))
         mark_school(connection, binding.school_id)
+        if session.after_binding is not None:
+            session.after_binding(session.caller_state)
 
     @event.listens_for(sessions, "after_transaction_end")
     def unbind(session: SchoolSession, transaction: SessionTransaction) -> None:
@@ -87,6 +89,77 @@ def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str,
         if not error.connection_invalidated:
             raise
     return _begin(session, binding)
+
+
+def state_in_school(
+    session: SchoolSession, binding: SchoolBinding, options: BindingOptions
+) -> dict[str, Any] | None:
+    """Read the principal's state in a school, in one round trip: the row, or None.
+
+    It is a transaction of its own, beside the session's, on a connection from the pool. A connection that died while it
+    lay there is replaced once. Raises what `begin_in_school` raises but SchoolChosen.
+    """
+
+    def read(connection: Connection, batch: str, parameters: Any) -> dict[str, Any] | None:
+        return admitted(execute_batch(connection, batch, parameters, binds=True))
+
+    return _apart(session, replace(binding, reading=Reading()), options, read)
+
+
+def read_in_school(
+    session: SchoolSession, binding: SchoolBinding, reading: Reading, options: BindingOptions
+) -> Texts:
+    """Read texts in a school, and the user's state where the binding has one, as `state_in_school` does."""
+
+    def read(connection: Connection, batch: str, parameters: Any) -> Texts:
+        return fetch_texts(connection, batch, parameters, binds=True, with_state=binding.state is not None)
+
+    return _apart(session, replace(binding, reading=reading), options, read)
+
+
+def _apart(
+    session: SchoolSession,
+    binding: SchoolBinding,
+    options: BindingOptions,
+    read: Callable[[Connection, str, Any], Found],
+) -> Found:
+    """Send a binding with its `reading`, as a transaction of its own."""
+    engine = session.engine_of(binding.school_id)
+    try:
+        return _read(engine, binding, options, read)
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+    return _read(engine, binding, options, read)
+
+
+def _read(
+    engine: Engine,
+    binding: SchoolBinding,
+    options: BindingOptions,
+    read: Callable[[Connection, str, Any], Found],
+) -> Found:
+    with connecting_to(binding.school_id):
+        connection = engine.connect()
+    with connection:
+        dialect: Any = connection.dialect
+        batch, parameters = dialect.binding_batch(binding, options)
+        with _refusals():
+            found = read(connection, batch, parameters)
+        mark_school(connection, binding.school_id)
+        return found
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise what the registry refuses a binding with as the error that it is."""
+    try:
+        yield
+    except DBAPIError as error:
+        refused = registry_refusal(error)
+        if refused is None:
+            raise
+        raise refused from None
 
 
 def _begin(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:

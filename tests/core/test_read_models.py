@@ -48,8 +48,8 @@ def test_a_filter_has_its_value_from_each_call(model):
     assert isinstance(first, BoundQuery)
     assert first.template is second.template
     statement = first.template.statement(one_way)
-    assert statement.parameters(first.values)["name"] == "JSS 1"
-    assert statement.parameters(second.values)["name"] == "JSS 2"
+    assert "JSS 1" in statement.parameters(first.values)
+    assert "JSS 2" in statement.parameters(second.values)
 
 
 def test_a_statement_is_compiled_once_for_each_function_that_wraps_it(model):

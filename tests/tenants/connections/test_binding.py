@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from tenants.connections.binding import BindingOptions, SchoolBinding
 from tenants.connections.sessions import begin_in_school
@@ -138,6 +138,21 @@ def test_a_client_of_all_schools_is_told_that_a_school_is_unknown(sessions, clie
         pass
 
 
+def test_a_client_that_is_refused_is_no_error_to_postgresql(sessions, engine, school, client):
+    """It would be logged there, with the whole statement batch, by whoever likes to."""
+    failed = []
+    event.listen(engine, "handle_error", failed.append)
+
+    for refused in ("nobody", client()):
+        for granted_school in (school.id, uuid4()):
+            with pytest.raises((ClientUnknown, SchoolForbidden)):
+                begin_in_school(sessions(), SchoolBinding(granted_school, client=refused))
+    assert failed == []
+    with pytest.raises(UnknownSchool):
+        begin_in_school(sessions(), SchoolBinding(uuid4()))
+    assert len(failed) == 1
+
+
 def test_an_unknown_client(sessions, school):
     with pytest.raises(ClientUnknown), working(sessions, SchoolBinding(school.id, client="nobody")):
         pass
@@ -159,7 +174,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
     granted = client(all_schools=True, **grant)
 
     with sessions() as session:
-        state = begin_in_school(session, SchoolBinding(school.id, client=granted, client_state=granted))
+        state = begin_in_school(session, SchoolBinding(school.id, client=granted))
 
     assert (state["all_permissions"], state["permissions"]) == (
         grant.get("all_permissions", False),
@@ -170,7 +185,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
 def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(sessions, school):
     # Its token names the school and no permissions, and the operator has granted it none.
     with sessions() as session:
-        state = begin_in_school(session, SchoolBinding(school.id, client_state="nobody"))
+        state = begin_in_school(session, SchoolBinding(school.id, client="nobody", granted=False))
 
         assert (state["all_permissions"], state["permissions"]) == (False, [])
         assert session.scalars(text("SELECT current_user")).one() == school.schema
@@ -206,7 +221,7 @@ def test_entering_costs_one_message_whoever_enters(sessions, engine, school, cli
     for binding in (
         SchoolBinding(school.id),
         SchoolBinding(school.id, state="SELECT %s AS one", state_parameters=("1",)),
-        SchoolBinding(school.id, client=everywhere, client_state=everywhere),
+        SchoolBinding(school.id, client=everywhere),
     ):
         CountingCursor.messages = sent = []
         with working(sessions, binding):
