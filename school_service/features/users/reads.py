@@ -16,18 +16,10 @@ from school_service.features.roles.reads import permissions, permissions_as_json
 from school_service.features.students.models import Student
 from school_service.features.users.models import User, UserRole, must_change_password
 
-# Part of the statement batch that begins each request of a user: who are they, and what may they do still?
+# Part of the statement batch that begins each request of a user: who are they, and what may they do still? The function
+# is the school's own (migration t0008).
 USER_STATE = """
-SELECT ARRAY(
-    SELECT DISTINCT p.access || ':' || p.section
-    FROM user_roles ur
-    JOIN role_permissions rp ON rp.role_id = ur.role_id
-    JOIN permissions p ON p.id = rp.permission_id
-    WHERE ur.user_id = u.id
-) AS permissions, u.first_name || ' ' || u.last_name AS name, u.session_number,
-    COALESCE(u.password_given_at >= (SELECT must_change_password_since FROM school_settings), false)
-    AS must_change_password
-FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
+SELECT permissions, name, session_number, must_change_password FROM caller_state(%s) WHERE session_number IS NOT NULL
 """
 
 _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")

@@ -154,8 +154,8 @@ def test_code_in_a_backup_does_not_come_in(server, tenancy, real, name, tmp_path
 
     assert sent == real.statements
     assert not ran(tenancy.admin_url)
-    assert evil_of(tenancy, copy.schema) == []
     fresh = create_school(tenancy, name="Fresh", administrator=ADMINISTRATOR)
+    assert evil_of(tenancy, copy.schema) == evil_of(tenancy, fresh.schema)
     with tenancy.admin.begin() as connection:
         assert drift(read_catalogue(connection, copy.schema), read_catalogue(connection, fresh.schema)) == []
         found = table_checksums(connection, copy.schema)
@@ -168,7 +168,7 @@ def evil_of(tenancy, schema):
     """List the functions, triggers and rules of a schema."""
     return execute(
         tenancy.admin_url,
-        "SELECT proname FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace UNION ALL "
+        "SELECT prosrc FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace UNION ALL "
         "SELECT tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid "
         "WHERE relnamespace = %(schema)s::regnamespace AND NOT tgisinternal UNION ALL "
         "SELECT evtname FROM pg_event_trigger",

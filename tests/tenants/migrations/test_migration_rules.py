@@ -18,6 +18,7 @@ OFFENCES = [
     ("trigger", "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON classrooms EXECUTE FUNCTION f()"),
     ("function", "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT 2 $$"),
     ("function", "create procedure f() LANGUAGE sql AS ''"),
+    ("function", "CREATE FUNCTION caller_states() RETURNS int LANGUAGE sql AS ''"),
     ("function", "DO $$ BEGIN DELETE FROM classrooms; END $$"),
     ("sequence", "CREATE SEQUENCE numbers"),
     ("sequence", "CREATE TEMP SEQUENCE numbers"),
@@ -130,6 +131,8 @@ OFFENCES = [
 ]
 
 FINE = [
+    "CREATE FUNCTION caller_state(caller uuid, OUT name text) LANGUAGE sql AS $$ SELECT 'x' $$",
+    "DROP FUNCTION caller_state",
     f"{NOTES}, at daterange, user_id uuid NOT NULL, note text DEFAULT 'now()' NOT NULL, "
     "kind varchar(20) DEFAULT 'x'::varchar(20), number int DEFAULT -1, exclude boolean DEFAULT false, "
     '"check" text, twice int GENERATED ALWAYS AS (number * 2) STORED, '

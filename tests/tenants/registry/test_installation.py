@@ -102,7 +102,7 @@ def what_is_there(tenancy):
         for query in (
             "SELECT oid, nspacl::text FROM pg_namespace WHERE nspname = 'registry'",
             "SELECT oid, relacl::text FROM pg_class WHERE relnamespace = 'registry'::regnamespace ORDER BY 1",
-            "SELECT proname, proacl::text FROM pg_proc WHERE pronamespace = 'registry'::regnamespace",
+            "SELECT oid, proacl::text FROM pg_proc WHERE pronamespace = 'registry'::regnamespace ORDER BY 1",
             "SELECT * FROM registry.revision",
             "SELECT count(*) FROM registry.nationalities",
             "SELECT count(*) FROM registry.lgas",
@@ -271,7 +271,10 @@ TABLES = (
 )
 RIGHTS = [
     ("database", "here", "CONNECT"),
-    *(("function", name, "EXECUTE") for name in ("client_secret_matches", "enter", "refuse_revoked")),
+    *(
+        ("function", name, "EXECUTE")
+        for name in ("client_secret_matches", "enter", "enter_as_client", "refuse_revoked")
+    ),
     ("schema", "registry", "USAGE"),
     *(("table", table, "SELECT") for table in TABLES),
 ]
@@ -368,6 +371,7 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
         for statement in (
             "DROP TABLE registry.installation",
             "DROP FUNCTION registry.client_secret_matches",
+            "DROP FUNCTION registry.enter_as_client",
             "UPDATE registry.revision SET version_num = 'r0004'",
             f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
             *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),
