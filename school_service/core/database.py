@@ -45,8 +45,8 @@ class RequestContext:
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
     None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
-    fills both). `read` sends a SELECT together with the binding, in place of a transaction for it; None where a
-    transaction is under way.
+    fills both). `read` sends a SELECT of texts together with the binding where no transaction has begun yet; None where
+    one begins the request.
     """
 
     school_id: UUID

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from flask import current_app, request
+from flask import current_app, g, request
 
 from school_service.config import Networks, Settings
 
@@ -15,10 +15,18 @@ def client_address() -> str:
     The header is read from its end: each proxy adds whom it heard from. What stands before the first address that is
     no trusted proxy's may have been made up by the client.
     """
-    settings: Settings = current_app.extensions["school-service"].settings
-    trusted = settings.trusted_proxies
-    address = request.remote_addr or ""
-    hops = request.headers.get("X-Forwarded-For", "").split(",")
+    found: str | None = g.get("client_address")
+    if found is None:
+        settings: Settings = current_app.extensions["school-service"].settings
+        found = g.client_address = _first_untrusted(
+            request.remote_addr or "", request.headers.get("X-Forwarded-For", ""), settings.trusted_proxies
+        )
+    return found
+
+
+def _first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
+    """Follow the hops from the peer's address back to the first that is no trusted proxy's."""
+    hops = forwarded_for.split(",") if forwarded_for and trusted else []
     while hops and _is_trusted(address, trusted):
         hop = hops.pop().strip()
         if not _is_address(hop):

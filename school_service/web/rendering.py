@@ -80,10 +80,10 @@ def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
     else:
         statement, values = CompiledStatement(wrap(read)), page
     parameters = statement.parameters(values)
-    session, context = current_session(), request_context()
-    if context.read is not None and not session.in_transaction():
-        return context.read(statement.sql, parameters)
-    return fetch_texts(session.connection(), statement.sql, parameters)
+    read_apart = request_context().read
+    if read_apart is not None:
+        return read_apart(statement.sql, parameters)
+    return fetch_texts(current_session().connection(), statement.sql, parameters)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:

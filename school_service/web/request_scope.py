@@ -31,7 +31,7 @@ from school_service.core.permissions import Permission
 from school_service.web.client_address import client_address
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
-from tenants.connections.engines import Texts, execute_batch
+from tenants.connections.engines import Texts, execute_batch, fetch_texts
 from tenants.connections.sessions import begin_in_school, bind_sessions, read_in_school, state_in_school
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import ClientUnknown, SchoolChosen, TenancyError
@@ -204,7 +204,8 @@ class _Reading:
         finally:
             context, session.context = session.context, None
             session.after_binding = None
-            session.close()
+            if session.in_transaction():
+                session.close()
             session.binding = None
             if context.audit_entries or context.refusals:
                 raise RuntimeError(_NOT_AUDITED)
@@ -231,6 +232,8 @@ class _Reading:
             self._admit(state_in_school(self._session, self._binding, app_state().binding_options))
 
     def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
+        if self._session.in_transaction():
+            return fetch_texts(self._session.connection(), sql, parameters)
         options = app_state().binding_options
         if self._binding.state is not None and not self._judged:
             condition, its_parameters = self._token.condition(
