@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, update_wrapper
 from types import NoneType, UnionType
-from typing import Any, Generic, ParamSpec, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, ParamSpec, Protocol, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from sqlalchemy import (
@@ -59,6 +59,24 @@ _dialect = PGDialect_psycopg2()
 Query = Select[*tuple[Any, ...]]
 Filters = ParamSpec("Filters")
 Wrapper = Callable[[Query], ClauseElement]
+
+
+class Statement(Protocol):
+    """SQL text, and the values of its parameters."""
+
+    @property
+    def sql(self) -> str:
+        """The text, as the driver takes it."""
+
+    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Gather the value of every parameter."""
+
+
+class Template(Protocol):
+    """What a read model was built to: a statement for each way to render it."""
+
+    def statement(self, wrap: Wrapper) -> Statement:
+        """The statement that `wrap` makes of the read model."""
 
 
 class CompiledStatement:
@@ -110,7 +128,7 @@ class QueryTemplate:
 class BoundQuery:
     """A read model with the values of its filters, ready to be rendered."""
 
-    template: QueryTemplate
+    template: Template
     values: Mapping[str, Any]
 
 
