@@ -13,6 +13,8 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import Table
+
 from school_service.core.database import db
 from school_service.core.read_models import BoundQuery, Statement, Template, Wrapper
 from tenants.connections.engines import execute_batch
@@ -20,9 +22,9 @@ from tenants.connections.engines import execute_batch
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row to insert: a value for each column of its model."""
+    """A row to insert: a value for each column of its table."""
 
-    model: type[Any]
+    table: Table
     values: Mapping[str, Any]
 
     @property
@@ -37,17 +39,18 @@ def new_row(model: type[Any], **values: Any) -> NewRow:
 
     Values are as PostgreSQL gets them: a default that the model computes of other columns has to be given.
     """
-    defaults = _defaults(model)
+    table: Table = model.__table__
+    defaults = _defaults(table)
     if not values.keys() <= defaults.keys():
         unknown = ", ".join(sorted(values.keys() - defaults.keys()))
         raise TypeError(f"{model.__name__} has no column {unknown}.")
     given = {name: values[name] if name in values else default() for name, default in defaults.items()}
-    return NewRow(model, given)
+    return NewRow(table, given)
 
 
 def insert_now(*rows: NewRow) -> None:
     """Insert rows in one message, so that a violated constraint is known here (`web.integrity_errors` answers it)."""
-    sql = _insertions(tuple(row.model for row in rows))
+    sql = _insertions(tuple(row.table for row in rows))
     execute_batch(db.session.connection(), sql, _parameters(rows))
 
 
@@ -63,19 +66,19 @@ def inserted_with(read: BoundQuery, *rows: NewRow) -> BoundQuery:
 
     For the end of a service, whose view answers it. A violated constraint is known when it is read.
     """
-    template = _InsertingTemplate(read.template, tuple(row.model for row in rows))
+    template = _InsertingTemplate(read.template, tuple(row.table for row in rows))
     return BoundQuery(template, {**read.values, **_parameters(rows)})
 
 
 @dataclass(frozen=True, slots=True)
 class _InsertingTemplate:
-    """A read model behind the INSERTs of rows of these models."""
+    """A read model behind the INSERTs of a row of each table."""
 
     read: Template
-    models: tuple[type[Any], ...]
+    tables: tuple[Table, ...]
 
     def statement(self, wrap: Wrapper) -> Statement:
-        return _InsertingStatement(_insertions(self.models), self.read.statement(wrap))
+        return _InsertingStatement(_insertions(self.tables), self.read.statement(wrap))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,9 @@ class _InsertingStatement:
 
 
 @cache
-def _defaults(model: type[Any]) -> dict[str, Callable[[], Any]]:
-    """Find what gives the columns of a model their values where none are given."""
-    return {column.name: _default(column) for column in model.__table__.columns}
+def _defaults(table: Table) -> dict[str, Callable[[], Any]]:
+    """Find what gives the columns of a table their values where none are given."""
+    return {column.name: _default(column) for column in table.columns}
 
 
 def _default(column: Any) -> Callable[[], Any]:
@@ -108,13 +111,16 @@ def _default(column: Any) -> Callable[[], Any]:
 
 
 @cache
-def _insertions(models: tuple[type[Any], ...]) -> str:
-    """Write the INSERTs of one row of each model; a parameter is named by the row's place and its column."""
-    return ";\n".join(
-        f"INSERT INTO {model.__tablename__} ({', '.join(_defaults(model))}) "
-        f"VALUES ({', '.join(f'%({_parameter(number, name)})s' for name in _defaults(model))})"
-        for number, model in enumerate(models)
-    )
+def _insertions(tables: tuple[Table, ...]) -> str:
+    """Write the INSERTs of one row of each table; a parameter is named by the row's place and its column."""
+    return ";\n".join(_insertion(number, table) for number, table in enumerate(tables))
+
+
+def _insertion(number: int, table: Table) -> str:
+    columns = _defaults(table)
+    values = ", ".join(f"%({_parameter(number, name)})s" for name in columns)
+    # Names of the metadata alone: values are parameters.
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
 
 
 def _parameters(rows: tuple[NewRow, ...]) -> dict[str, Any]:

@@ -78,9 +78,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("student", "is not in the batch")
     if not found["takes_subject"]:
         raise Invalid.field("student", "does not take the subject")
-    entry = new_row(
-        GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score
-    )
+    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
     audit_change(ENTITY, entry.id, new=score_values(score))
     return inserted_with(reads.entry(entry.id), entry)
 
