@@ -171,13 +171,14 @@ def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
     """Fetch the row of a read model that has at most one, by column; None where there is none.
 
-    The values are the driver's: a text, a number or a uuid as text.
+    The values are the driver's: a text, a number, a date, a UUID.
     """
-    statement = read.template.statement(_unwrapped)
+    statement = read.template.statement(unwrapped)
     return execute_batch(db.session.connection(), statement.sql, statement.parameters(read.values))
 
 
-def _unwrapped(query: Query) -> ClauseElement:
+def unwrapped(query: Query) -> ClauseElement:
+    """Take a read model as it is, by columns."""
     return query
 
 

@@ -17,7 +17,6 @@ from sqlalchemy import Text, Uuid, cast, select, update
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.insertions import inserted_with, new_row
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import (
     get,
@@ -27,6 +26,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
+from school_service.core.statements import in_one_message, new_row
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
@@ -80,7 +80,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("student", "does not take the subject")
     entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
     audit_change(ENTITY, entry.id, new=score_values(score))
-    return inserted_with(reads.entry(entry.id), entry)
+    return in_one_message(entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
