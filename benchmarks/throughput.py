@@ -5,7 +5,8 @@
 Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, one with a class of 200
 students and its score sheets, and two servers on it, each under waitress with the same number of threads: ours, with
 its default settings, and the floor, a bare WSGI callable with the same check of the token, the same binding and the
-same SQL, by hand on psycopg2, JSON made by PostgreSQL; score sheets are in `benchmarks.sheet_floor`.
+same SQL, by hand on psycopg2, JSON made by PostgreSQL; scores entered by hand are in `benchmarks.gradebook_floor`,
+score sheets in `benchmarks.sheet_floor`.
 `wrk` (Debian's package) drives both in turn, round after round, so that whatever else the machine does meets both.
 Prints for each request the median per second of either and their ratio.
 """
@@ -26,15 +27,19 @@ import time
 import urllib.request
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import jwt
+import orjson
 import psycopg2
 from flask import Flask
 from sqlalchemy import make_url
 
-from benchmarks import sheet_floor
+from benchmarks import gradebook_floor, sheet_floor
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token, own_issuer
@@ -45,6 +50,7 @@ from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
+from tenants.registry.schools import schema_name
 from tenants.tenancy import Administrator, Tenancy
 
 START_TIMEOUT = 60  # seconds for a server to come up, on a busy machine too
@@ -116,6 +122,8 @@ def floor(environment: dict[str, str], connections: int) -> Any:
         schema = "school_" + school.replace("-", "")
         if environ["PATH_INFO"].startswith("/assessments/"):
             return answer_sheet(environ, start_response, claims, school, schema)
+        if environ["PATH_INFO"] == gradebook_floor.PATH:
+            return enter_score(environ, start_response, claims, school, schema)
         classrooms = environ["PATH_INFO"] == "/classrooms"
         needed = "read:classrooms" if classrooms else "read:users"
         connection = pool.get()
@@ -138,36 +146,51 @@ def floor(environment: dict[str, str], connections: int) -> Any:
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
 
+    def execute(
+        claims: dict[str, Any], school: str, schema: str, sql: str, parameters: dict[str, Any]
+    ) -> Any:
+        """Run it in the school, in one message: the implicit transaction of a message is all it takes."""
+        connection = pool.get()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT registry.enter(%(school)s, %(serves)s::text[], NULL); SET LOCAL TIME ZONE 'UTC';"
+                    f'SET LOCAL search_path TO "{schema}", pg_temp; SET LOCAL ROLE "{schema}";' + sql,
+                    {
+                        **parameters,
+                        "school": school,
+                        "serves": [revision],
+                        "user": claims["sub"],
+                        "session": claims["session"],
+                    },
+                )
+                return cursor.fetchone()
+        finally:
+            pool.put(connection)
+
+    def enter_score(
+        environ: dict[str, Any], start_response: Any, claims: dict[str, Any], school: str, schema: str
+    ) -> list[bytes]:
+        entry = orjson.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        found = execute(claims, school, schema, gradebook_floor.ENTER, entry)
+        if found is None:
+            start_response("422 Unprocessable Content", [])
+            return [b""]
+        body = found[0].encode()
+        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
     def answer_sheet(
         environ: dict[str, Any], start_response: Any, claims: dict[str, Any], school: str, schema: str
     ) -> list[bytes]:
-        def execute(sql: str, parameters: dict[str, Any]) -> Any:
-            """Run it in the school, in one message: the implicit transaction of a message is all it takes."""
-            connection = pool.get()
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute(
-                        "SELECT registry.enter(%(school)s, %(serves)s::text[], NULL); SET LOCAL TIME ZONE 'UTC';"
-                        f'SET LOCAL search_path TO "{schema}", pg_temp; SET LOCAL ROLE "{schema}";' + sql,
-                        {
-                            **parameters,
-                            "school": school,
-                            "serves": [revision],
-                            "user": claims["sub"],
-                            "session": claims["session"],
-                        },
-                    )
-                    return cursor.fetchone()
-            finally:
-                pool.put(connection)
-
+        in_school = partial(execute, claims, school, schema)
         assessment = environ["PATH_INFO"].split("/")[2]
         media_type, disposition = "application/json", "inline"
         if environ["REQUEST_METHOD"] == "POST":
             content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-            body = sheets.upload(execute, assessment, content, environ["CONTENT_TYPE"])
+            body = sheets.upload(in_school, assessment, content, environ["CONTENT_TYPE"])
         else:
-            name, body = sheets.download(execute, assessment) or ("", None)
+            name, body = sheets.download(in_school, assessment) or ("", None)
             media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
             disposition = f'attachment; filename="{name}"'
         if body is None:
@@ -216,6 +239,11 @@ class Caller:
     def headers(self) -> dict[str, str]:
         """What every request of theirs has."""
         return {"Authorization": f"Bearer {self.token}", "X-SCHOOL-ID": self.school}
+
+    @property
+    def schema(self) -> str:
+        """The schema of their school."""
+        return schema_name(UUID(self.school))
 
 
 def prepare(folder: str) -> tuple[Any, dict[str, str], Caller, Caller, sheet_floor.SheetRequests]:
@@ -303,14 +331,21 @@ def prepare_sheets(app: Flask, tenancy: Tenancy) -> tuple[Caller, sheet_floor.Sh
 
 
 def drive(
-    port: int, path: str, caller: Caller, *, seconds: int, clients: int, script: Path | None = None
+    port: int,
+    path: str,
+    caller: Caller,
+    *,
+    seconds: int,
+    clients: int,
+    script: Path | None = None,
+    first: int = 0,
 ) -> float:
     """Drive one server with wrk; return its requests per second, and fail on any error."""
     output = subprocess.run(
         [
             "wrk", "-t1", f"-c{clients}", f"-d{seconds}s", *(("-s", script) if script else ()),
             *(part for name, value in caller.headers.items() for part in ("-H", f"{name}: {value}")),
-            f"http://127.0.0.1:{port}{path}",
+            f"http://127.0.0.1:{port}{path}", "--", str(first),
         ],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
@@ -355,6 +390,30 @@ def check_sheets(ports: dict[str, int], caller: Caller, requests: sheet_floor.Sh
         raise SystemExit("the two sheets differ")
 
 
+def check_scores(
+    ports: dict[str, int], caller: Caller, environment: dict[str, str], folder: Path, most: int
+) -> Path:
+    """Make the assessments for so many scores, and fail where the two servers do not enter one alike.
+
+    Returns the script with which wrk enters them.
+    """
+    dsn = environment["ADMIN_DATABASE_URL"].replace("+psycopg2", "")
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(f'SET search_path TO "{caller.schema}"')
+        cursor.execute(gradebook_floor.STUDENTS)
+        students = cursor.fetchall()
+        cursor.execute(gradebook_floor.MAKE_ASSESSMENTS, {"number": most // len(students) + 1})
+        *assessments, spare = [one for (one,) in cursor.fetchall()]
+    answers = []
+    for port, (student, batch) in zip(ports.values(), students, strict=False):
+        score = orjson.dumps({"assessment": spare, "student": student, "batch": batch, "score": 12.5})
+        answer = fetch(port, gradebook_floor.PATH, caller, body=score, media_type="application/json")
+        answers.append({**json.loads(answer), "id": None, "student": None})
+    if answers[0] != answers[1]:
+        raise SystemExit(f"the two entries differ: {answers}")
+    return gradebook_floor.script(folder, assessments, students)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -364,6 +423,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--only", help="a part of the label of what is measured, such as POST")
     parser.add_argument("--serve", nargs=2, metavar=("SERVER", "PORT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
@@ -385,12 +445,23 @@ def main() -> None:
         for name, port in ports.items()
     ]  # fmt: skip
 
+    scores_of_a_run = (arguments.seconds + 1) * gradebook_floor.SCORES_PER_SECOND
+
     def measure(label: str, path: str, caller: Caller, script: Path | None = None) -> None:
+        if arguments.only and arguments.only not in label:
+            return
         rates: dict[str, list[float]] = {"ours": [], "floor": []}
+        first = count(step=scores_of_a_run)
         for number in range(arguments.rounds + 1):
             for name, port in ports.items():
                 rate = drive(
-                    port, path, caller, seconds=arguments.seconds, clients=arguments.clients, script=script
+                    port,
+                    path,
+                    caller,
+                    seconds=arguments.seconds,
+                    clients=arguments.clients,
+                    script=script,
+                    first=next(first),
                 )
                 if number:  # the first round warms up
                     rates[name].append(rate)
@@ -403,6 +474,10 @@ def main() -> None:
             if answers["ours"] != answers["floor"]:
                 raise SystemExit(f"{path}: the two responses differ")
             measure(f"GET {path.split('?')[0]}", path, lists)
+        scores = check_scores(
+            ports, sheets, environment, Path(folder), len(ports) * (arguments.rounds + 1) * scores_of_a_run
+        )
+        measure(f"POST {gradebook_floor.PATH}", gradebook_floor.PATH, sheets, scores)
         check_sheets(ports, sheets, requests)
         rows = f"{sheet_floor.STUDENTS} rows"
         measure(f"a sheet of {rows}, down", requests.downloads[0], sheets)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Integer, String, update
+from sqlalchemy import CTE, Integer, String, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, primary_key
 from school_service.core.database import db
+from school_service.core.read_models import fetch_row
+from school_service.core.statements import statement
 
 BATCHES = "batches"
 GRADUATES = "graduates"
@@ -30,10 +33,20 @@ class Counter(db.Model):
 
 def next_numbers(name: str, count: int = 1) -> range:
     """Take the next `count` numbers of a counter; the first ever is 1."""
-    last: int = db.session.execute(
-        update(Counter)
-        .where(Counter.name == name)
-        .values(value=Counter.value + count)
-        .returning(Counter.value)
-    ).scalar_one()
+    taken = fetch_row(_take(name, count))
+    if taken is None:
+        raise LookupError(f"The school has no counter of {name}.")
+    last = taken["value"]
     return range(last - count + 1, last + 1)
+
+
+def number_taken(name: str, *conditions: Any) -> CTE:
+    """Take the next number of a counter within a statement, where the conditions hold: its column is `value`."""
+    taking = update(Counter).where(Counter.name == name, *conditions).values(value=Counter.value + 1)
+    return taking.returning(Counter.value).cte("taken")
+
+
+@statement
+def _take(name: str, count: int) -> Any:
+    taking = update(Counter).where(Counter.name == name).values(value=Counter.value + count)
+    return taking.returning(Counter.value)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, update_wrapper
 from types import NoneType, UnionType
-from typing import Any, Generic, ParamSpec, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, ParamSpec, Protocol, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from sqlalchemy import (
@@ -60,6 +60,24 @@ _dialect = PGDialect_psycopg2(paramstyle="format")
 Query = Select[*tuple[Any, ...]]
 Filters = ParamSpec("Filters")
 Wrapper = Callable[[Query], ClauseElement]
+
+
+class Statement(Protocol):
+    """SQL text, and the values of its parameters."""
+
+    @property
+    def sql(self) -> str:
+        """The text, as the driver takes it."""
+
+    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Gather the value of every parameter."""
+
+
+class Template(Protocol):
+    """What a read model was built to: a statement for each way to render it."""
+
+    def statement(self, wrap: Wrapper) -> Statement:
+        """The statement that `wrap` makes of the read model."""
 
 
 class CompiledStatement:
@@ -112,7 +130,7 @@ class QueryTemplate:
 class BoundQuery:
     """A read model with the values of its filters, ready to be rendered."""
 
-    template: QueryTemplate
+    template: Template
     values: Mapping[str, Any]
 
 
@@ -155,13 +173,14 @@ def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
     """Fetch the row of a read model that has at most one, by column; None where there is none.
 
-    The values are the driver's: a text, a number or a uuid as text.
+    The values are the driver's: a text, a number, a date, a UUID.
     """
-    statement = read.template.statement(_unwrapped)
+    statement = read.template.statement(unwrapped)
     return execute_batch(db.session.connection(), statement.sql, statement.parameters(read.values))
 
 
-def _unwrapped(query: Query) -> ClauseElement:
+def unwrapped(query: Query) -> ClauseElement:
+    """Take a read model as it is, by columns."""
     return query
 
 

@@ -15,13 +15,6 @@ from school_service.core.wording import record_name
 Record = TypeVar("Record")
 
 
-def add(record: Record) -> Record:
-    """Insert a record now, so that a violated constraint is known here (`web.integrity_errors` answers it)."""
-    db.session.add(record)
-    db.session.flush()
-    return record
-
-
 def remove(record: Any) -> UUID:
     """Delete a record, whose row the caller has locked, now, and return its id. One in use is a conflict."""
     db.session.delete(record)

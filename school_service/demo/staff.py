@@ -56,7 +56,7 @@ def make_staff(context: DemoContext) -> None:
             **origins.choose(context),
             **_personal_records(context, person, number),
         )
-        give_role(user_id=employee.user_id, role=roles[post.role], principal=context.principal)
+        give_role(user_id=employee.values["user_id"], role=roles[post.role], principal=context.principal)
         if post in TEACHING:
             context.teachers.append(employee.id)
 

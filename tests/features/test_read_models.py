@@ -221,18 +221,18 @@ def test_a_field_that_a_service_does_not_take_is_named(api, logs, ids, monkeypat
     def create_classroom(*, name):
         raise AssertionError(name)
 
-    def bank_account(*, employee_id, bank_name, account_name):
-        raise AssertionError(employee_id, bank_name, account_name)
+    def new_contact(*, owner, email_address):
+        raise AssertionError(owner, email_address)
 
     monkeypatch.setattr(classroom_service, "create_classroom", create_classroom)
-    monkeypatch.setattr(employee_service, "BankAccount", bank_account)
+    monkeypatch.setattr(employee_service, "new_contact", new_contact)
 
     classrooms, employees = (line for line in failures(api, logs, ids) if line.startswith("POST "))
 
     assert classrooms.startswith("POST /classrooms answers 500 ")
     assert "create_classroom() got an unexpected keyword argument" in classrooms
     assert employees.startswith("POST /employees answers 500 ")
-    assert "bank_account() got an unexpected keyword argument" in employees
+    assert "new_contact() got an unexpected keyword argument" in employees
 
 
 def test_the_bodies_that_are_sent_are_valid(document):

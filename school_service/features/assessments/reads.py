@@ -9,7 +9,8 @@ from sqlalchemy import or_, select
 from school_service.core.read_models import Query, read_model
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.cohort_subjects.models import CohortSubject
-from school_service.features.cohorts.models import Batch
+from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.sessions.models import Term
 
 
 @read_model
@@ -55,4 +56,18 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Q
             or_(CohortSubject.id == subject_id, CohortSubject.subject_id == subject_id),
             Assessment.term_id == term_id,
         )
+    )
+
+
+@read_model
+def taught(cohort_subject_id: UUID, term_id: UUID) -> Query:
+    """Select what decides whether a cohort subject may have an assessment in a term; no row without the first.
+
+    `of_session` tells whether the term is of the cohort's session, null where there is no such term.
+    """
+    of_session = select(Term.session_id == Cohort.session_id).where(Term.id == term_id)
+    return (
+        select(CohortSubject.cohort_id, Cohort.session_id, of_session.scalar_subquery().label("of_session"))
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .where(CohortSubject.id == cohort_subject_id)
     )

@@ -9,11 +9,14 @@ from uuid import UUID
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, find, get, get_referenced, not_found
+from school_service.core.read_models import fetch_row
+from school_service.core.records import find, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, insert_row
+from school_service.features.assessments import reads
 from school_service.features.assessments.models import Assessment
 from school_service.features.audit.service import audit_change
 from school_service.features.cohort_subjects.models import CohortSubject
-from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.cohorts.models import Batch
 from school_service.features.sessions.models import Term
 from school_service.features.subjects.models import Subject
 from tenants.clock import now
@@ -34,34 +37,38 @@ def create_assessment(
     file_name: str,
     include_in_final: bool,
     publish_scores: bool,
-) -> Assessment:
+) -> NewRow:
     """Add an assessment of a cohort subject in a term of its cohort's session.
 
     `total_points` is the maximum score. Raises Invalid for an unknown cohort subject or term, and for a term
     of another session.
     """
-    taught = get_referenced(CohortSubject, subject, "subject")
-    cohort = get(Cohort, taught.cohort_id)
-    if get_referenced(Term, term, "term").session_id != cohort.session_id:
+    found = fetch_row(reads.taught(subject, term))
+    if found is None:
+        raise unknown_reference(CohortSubject, "subject")
+    if found["of_session"] is None:
+        raise unknown_reference(Term, "term")
+    if not found["of_session"]:
         raise Invalid.field("term", "is not of the cohort's session")
-    assessment = add(
-        Assessment(
-            cohort_subject_id=taught.id,
-            cohort_id=cohort.id,
-            session_id=cohort.session_id,
-            term_id=term,
-            category=category,
-            name=name,
-            abbreviation=abbreviation,
-            due_date=due_date,
-            total_points=total_points,
-            description=description,
-            file_name=file_name,
-            include_in_final=include_in_final,
-            publish_scores=publish_scores,
-        )
+    assessment = insert_row(
+        Assessment,
+        cohort_subject_id=subject,
+        cohort_id=found["cohort_id"],
+        session_id=found["session_id"],
+        term_id=term,
+        category=category,
+        name=name,
+        abbreviation=abbreviation,
+        due_date=due_date,
+        total_points=total_points,
+        description=description,
+        file_name=file_name,
+        include_in_final=include_in_final,
+        publish_scores=publish_scores,
     )
-    audit_change(ENTITY, assessment.id, new=_audited(assessment))
+    audit_change(
+        ENTITY, assessment.id, new={"name": name, "category": category, "total_points": total_points}
+    )
     return assessment
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from school_service.core.records import add, change, get
+from school_service.core.records import change, get
+from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change
 from school_service.features.classrooms.models import Classroom
 
 ENTITY = "classroom"
 
 
-def create_classroom(*, name: str, level: str) -> Classroom:
+def create_classroom(*, name: str, level: str) -> NewRow:
     """Add a classroom; a name already taken is a conflict."""
-    classroom = add(Classroom(name=name, level=level))
+    classroom = insert_row(Classroom, name=name, level=level)
     audit_change("classroom", classroom.id, new={"name": name, "level": level})
     return classroom
 

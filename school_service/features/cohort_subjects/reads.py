@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.cohort_subjects.models import CohortSubject
@@ -45,3 +45,14 @@ def cohort_subjects(batch: UUID | None = None, base: UUID | None = None, session
 def cohort_subject(cohort_subject_id: UUID) -> Query:
     """Read model of CohortSubjectSchema, for one."""
     return cohort_subjects.query().where(CohortSubject.id == cohort_subject_id)
+
+
+@read_model
+def lock_cohort(cohort_id: UUID, subject_id: UUID) -> Query:
+    """Lock a cohort FOR NO KEY UPDATE and tell whether there is a subject to teach to it; no row without a cohort."""
+    return (
+        select(exists().where(Subject.id == subject_id).label("subject"))
+        .select_from(Cohort)
+        .where(Cohort.id == cohort_id)
+        .with_for_update(key_share=True, of=Cohort)
+    )

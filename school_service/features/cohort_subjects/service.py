@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, literal, select
+from sqlalchemy import ARRAY, Uuid, any_, cast, delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
-from school_service.core.read_models import Query
-from school_service.core.records import add, get, get_referenced, lock_rows
+from school_service.core.read_models import BoundQuery, Query, fetch_row
+from school_service.core.records import get, get_referenced, lock_rows, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.cohort_subjects import reads
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.service import find_session
@@ -40,31 +43,48 @@ def check_cohort_subject_filter(
         find_session(session, "session")
 
 
-def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> CohortSubject:
+def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> NewRow:
     """Teach a subject to a cohort; unless it is an elective, all its students take it at once.
 
     A second time is a conflict. Raises Invalid for an unknown cohort or subject.
     """
     # Locked, so that a student who is being enrolled meanwhile is either found here, or finds this subject.
-    cohort = get_referenced(Cohort, cohort_id, "cohort_id", for_update=True)
-    subject = get_referenced(Subject, subject_id, "subject_id")
-    made = add(CohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=elective))
+    found = fetch_row(reads.lock_cohort(cohort_id, subject_id))
+    if found is None:
+        raise unknown_reference(Cohort, "cohort_id")
+    if not found["subject"]:
+        raise unknown_reference(Subject, "subject_id")
+    made = new_row(CohortSubject, cohort_id=cohort_id, subject_id=subject_id, elective=elective)
     audit_change(
-        "cohort-subject", made.id, new={"cohort": cohort.id, "subject": subject.id, "elective": elective}
+        "cohort-subject", made.id, new={"cohort": cohort_id, "subject": subject_id, "elective": elective}
     )
-    if not elective:
-        # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
-        _take(_takers(CohortSubject.id == made.id).with_for_update(read=True, of=Enrollment))
+    execute(made, *(() if elective else [_take_new_subject(made.id, now())]))
     return made
 
 
-def take_compulsory(*, cohort_id: UUID, student_ids: Collection[UUID]) -> None:
-    """Let students of a cohort, whose rows the caller has locked, take all of its subjects but the electives."""
-    _take(
+def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
+    """Let students of a cohort, whose rows the caller has locked, take all of its subjects but the electives.
+
+    Returns the statement, for `execute`.
+    """
+    return _take_compulsory(cohort_id, list(student_ids), now())
+
+
+@statement
+def _take_new_subject(cohort_subject_id: UUID, moment: datetime) -> Any:
+    # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
+    takers = _takers(CohortSubject.id == cohort_subject_id, moment=moment)
+    return _taking(takers.with_for_update(read=True, of=Enrollment))
+
+
+@statement
+def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime) -> Any:
+    return _taking(
         _takers(
             CohortSubject.cohort_id == cohort_id,
             CohortSubject.elective.is_(False),
-            Enrollment.student_id.in_(student_ids),
+            Enrollment.student_id == _one_of(student_ids),
+            moment=moment,
         )
     )
 
@@ -88,7 +108,10 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
     ]
     if absent:
         raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
-    taken = _take(_takers(CohortSubject.id == subject.id, Enrollment.student_id.in_(present)))
+    takers = _takers(
+        CohortSubject.id == subject.id, Enrollment.student_id.in_(present), moment=literal(now())
+    )
+    taken = _take(takers)
     audit_changes(TAKING, [Change(one, None, {"cohort_subject": subject.id}) for one in taken])
     return subject
 
@@ -109,20 +132,24 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
     return student_id
 
 
-def drop_subjects(*, cohort_ids: Collection[UUID], student_ids: Collection[UUID]) -> None:
-    """Let students drop all subjects of cohorts that they leave, keeping the scores."""
-    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id.in_(cohort_ids))
-    db.session.execute(
-        delete(SubjectEnrollment).where(
-            SubjectEnrollment.student_id.in_(student_ids), SubjectEnrollment.cohort_subject_id.in_(subjects)
-        )
+@statement
+def drop_subjects(cohort_ids: list[UUID], student_ids: list[UUID]) -> Any:
+    """Let students drop all subjects of cohorts that they leave, keeping the scores: the statement, for `execute`."""
+    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id == _one_of(cohort_ids))
+    return delete(SubjectEnrollment).where(
+        SubjectEnrollment.student_id == _one_of(student_ids),
+        SubjectEnrollment.cohort_subject_id.in_(subjects),
     )
 
 
-def _takers(*conditions: Any) -> Query:
-    """Pair cohort subjects with the students who are in their cohorts."""
+def _one_of(ids: Any) -> Any:
+    return any_(cast(ids, ARRAY(Uuid)))
+
+
+def _takers(*conditions: Any, moment: Any) -> Query:
+    """Pair cohort subjects with the students who are in their cohorts, and the moment since which they take them."""
     return (
-        select(CohortSubject.id, Enrollment.student_id, literal(now()))
+        select(CohortSubject.id, Enrollment.student_id, moment)
         .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
         .where(CURRENT, *conditions)
     )
@@ -130,6 +157,9 @@ def _takers(*conditions: Any) -> Query:
 
 def _take(takers: Query) -> Sequence[UUID]:
     """Let students take subjects; answers who did not take theirs before, once for each subject."""
+    return db.session.scalars(_taking(takers).returning(SubjectEnrollment.student_id)).all()
+
+
+def _taking(takers: Query) -> Any:
     columns = ["cohort_subject_id", "student_id", "created_at"]
-    taking = insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing()
-    return db.session.scalars(taking.returning(SubjectEnrollment.student_id)).all()
+    return insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing()

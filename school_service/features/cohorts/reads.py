@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, func, or_, select
+from sqlalchemy import Text, cast, exists, func, or_, select
 
+from school_service.core.counters import BATCHES, number_taken
 from school_service.core.read_models import Query, read_model
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
@@ -55,3 +56,24 @@ def session_by_id_or_name(text: Any) -> Query:
         .order_by(is_id.desc())
         .limit(1)
     )
+
+
+@read_model
+def for_cohort(classroom_id: UUID, session: str) -> Query:
+    """Select what a new cohort needs, and take the number of its first batch.
+
+    `classroom` tells whether there is such a one; `session_id` is null where there is no session of this id or name.
+    """
+    number = number_taken(BATCHES)
+    return select(
+        exists().where(Classroom.id == classroom_id).label("classroom"),
+        session_by_id_or_name(session).scalar_subquery().label("session_id"),
+        number.c.value.label("number"),
+    )
+
+
+@read_model
+def for_batch(cohort_id: UUID) -> Query:
+    """Take the number of a new batch of a cohort; no row without one, and no number taken."""
+    number = number_taken(BATCHES, exists().where(Cohort.id == cohort_id))
+    return select(number.c.value.label("number"))

@@ -5,27 +5,35 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid4
 
-from school_service.core.counters import BATCHES, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get, get_referenced
+from school_service.core.read_models import fetch_row
+from school_service.core.records import get, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.classrooms.models import Classroom
+from school_service.features.cohorts import reads
 from school_service.features.cohorts.models import FIRST_BATCH, Batch, Cohort
 from school_service.features.cohorts.reads import session_by_id_or_name
 
 ENTITY = "cohort"
+NO_SESSION = "no such session"
 
 
-def create_cohort(*, classroom: UUID, session_id: str) -> Cohort:
+def create_cohort(*, classroom: UUID, session_id: str) -> NewRow:
     """Make a cohort of a classroom in a session, with its first batch, whose id is the cohort's.
 
     A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
     """
-    room = get_referenced(Classroom, classroom, "classroom")
-    cohort = add(Cohort(classroom_id=room.id, session_id=find_session(session_id, "session_id")))
-    audit_change(ENTITY, cohort.id, new=_audited(cohort))
-    _add_batch(cohort.id, FIRST_BATCH, batch_id=cohort.id)
+    found = fetch_row(reads.for_cohort(classroom, session_id))
+    if found is None or not found["classroom"]:
+        raise unknown_reference(Classroom, "classroom")
+    if found["session_id"] is None:
+        raise Invalid.field("session_id", NO_SESSION)
+    session: UUID = found["session_id"]
+    cohort = new_row(Cohort, classroom_id=classroom, session_id=session)
+    audit_change(ENTITY, cohort.id, new={"classroom": classroom, "session": session})
+    execute(cohort, _new_batch(cohort.id, FIRST_BATCH, found["number"], batch_id=cohort.id))
     return cohort
 
 
@@ -45,9 +53,14 @@ def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohor
     return cohort
 
 
-def create_batch(*, cohort_id: UUID, name: str) -> Batch:
+def create_batch(*, cohort_id: UUID, name: str) -> NewRow:
     """Add an arm to a cohort; a name that the cohort has already is a conflict. Raises NotFound."""
-    return _add_batch(get(Cohort, cohort_id).id, name)
+    found = fetch_row(reads.for_batch(cohort_id))
+    if found is None:
+        raise not_found(Cohort)
+    batch = _new_batch(cohort_id, name, found["number"])
+    execute(batch)
+    return batch
 
 
 def check_cohort(*, id: UUID) -> None:
@@ -62,13 +75,12 @@ def find_session(text: str, field: str) -> UUID:
     """
     found: UUID | None = db.session.scalar(session_by_id_or_name(text))
     if found is None:
-        raise Invalid.field(field, "no such session")
+        raise Invalid.field(field, NO_SESSION)
     return found
 
 
-def _add_batch(cohort_id: UUID, name: str, batch_id: UUID | None = None) -> Batch:
-    (number,) = next_numbers(BATCHES)
-    batch = add(Batch(id=batch_id or uuid4(), number=number, cohort_id=cohort_id, name=name))
+def _new_batch(cohort_id: UUID, name: str, number: int, batch_id: UUID | None = None) -> NewRow:
+    batch = new_row(Batch, id=batch_id or uuid4(), number=number, cohort_id=cohort_id, name=name)
     audit_change("batch", batch.id, new={"cohort": cohort_id, "name": name, "number": number})
     return batch
 

@@ -9,7 +9,8 @@ from sqlalchemy import select
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, change, get_referenced, not_found
+from school_service.core.records import change, get_referenced, not_found
+from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.contacts.models import Contact
 from school_service.features.users.models import User
@@ -17,19 +18,27 @@ from school_service.features.users.models import User
 ENTITY = "contact"
 
 
-def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> Contact:
+def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
     """Add a contact of a user, who may have one for each e-mail address; a second is a conflict.
 
     Raises Invalid for an unknown or deleted owner.
     """
     _check_owner(owner, "owner", for_update=True)
-    contact = add(
-        Contact(
-            owner_id=owner,
-            email_address=email_address,
-            phone_number=phone_number,
-            physical_address=physical_address,
-        )
+    contact = new_contact(
+        owner=owner, email_address=email_address, phone_number=phone_number, physical_address=physical_address
+    )
+    execute(contact)
+    return contact
+
+
+def new_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
+    """Make a contact to insert, of an owner who can't be deleted meanwhile, and its entry in the audit log."""
+    contact = new_row(
+        Contact,
+        owner_id=owner,
+        email_address=email_address,
+        phone_number=phone_number,
+        physical_address=physical_address,
     )
     # Whose it is, and nothing of what it says.
     audit_change("contact", contact.id, new={"owner": owner})

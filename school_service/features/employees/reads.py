@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import exists, func, select
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.employees.models import (
@@ -14,6 +14,7 @@ from school_service.features.employees.models import (
     FormTeacher,
     NextOfKin,
 )
+from school_service.features.settings.models import Department, EmployeeCategory, Position
 from school_service.features.users.models import User, UserRole
 
 _first_role = (
@@ -134,3 +135,15 @@ def latest_form_teacher(batch_id: UUID) -> Query:
 def form_teacher(batch_id: UUID, employee_id: UUID) -> Query:
     """Read model of FormTeacherSchema, for one."""
     return form_teachers.query(batch_id).where(FormTeacher.employee_id == employee_id)
+
+
+@read_model
+def for_employee(department: UUID, category: UUID, position: UUID, stem: str) -> Query:
+    """Select which of the three there are, and the keys of `usernames` that begin with a stem of plain letters."""
+    usernames = select(func.array_agg(User.username_key)).where(User.username_key.startswith(stem))
+    return select(
+        exists().where(Department.id == department).label("department"),
+        exists().where(EmployeeCategory.id == category).label("category"),
+        exists().where(Position.id == position).label("position"),
+        usernames.scalar_subquery().label("usernames"),
+    )

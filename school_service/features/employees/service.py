@@ -13,10 +13,13 @@ from sqlalchemy.dialects.postgresql import insert
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
-from school_service.core.records import add, change, find, get, get_referenced, not_found
+from school_service.core.read_models import fetch_row
+from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.cohorts.models import Batch
-from school_service.features.contacts.service import create_contact
+from school_service.features.contacts.service import new_contact
+from school_service.features.employees import reads
 from school_service.features.employees.models import (
     NOT_DELETED,
     BankAccount,
@@ -33,6 +36,7 @@ from school_service.features.users.service import (
     delete_user,
     held_permissions,
 )
+from school_service.features.users.usernames import stem_of
 from tenants.clock import now
 
 ENTITY = "employee"
@@ -63,7 +67,7 @@ def create_employee(
     next_of_kin: Mapping[str, Any],
     contact: Mapping[str, Any],
     **particulars: str,
-) -> Employee:
+) -> NewRow:
     """Add an employee with a user account, named after them, a bank account, a next of kin and a contact.
 
     The account has no roles and no password. `particulars` are the members that are stored as they are given.
@@ -73,31 +77,37 @@ def create_employee(
     _check_dates(dob, join_date)
     # First, while this transaction has locked nothing: nobody waits for it while the registry is queried.
     check_origin(lga=lga, state=state, nationality=nationality)
-    department_id = get_referenced(Department, department, "department").id
-    category_id = get_referenced(EmployeeCategory, category, "category").id
-    position_id = get_referenced(Position, position, "position").id
-    user = create_named_user(first_name=first_name, last_name=last_name, gender=gender)
-    employee = add(
-        Employee(
-            user_id=user.id,
-            contact_id=create_contact(owner=user.id, **contact).id,
-            department_id=department_id,
-            category_id=category_id,
-            position_id=position_id,
-            lga_id=lga,
-            state_id=state,
-            nationality_id=nationality,
-            dob=dob,
-            join_date=join_date,
-            **particulars,
-        )
+    stem = stem_of(first_name, last_name)
+    found = fetch_row(reads.for_employee(department, category, position, stem)) or {}
+    for name, model in _SETTINGS.items():
+        if not found[name]:
+            raise unknown_reference(model, name)
+    user_id = create_named_user(
+        first_name=first_name, last_name=last_name, gender=gender, taken=found["usernames"] or ()
     )
-    account = add(BankAccount(employee_id=employee.id, **bank_details))
-    relative = add(NextOfKin(employee_id=employee.id, **next_of_kin))
+    owned = new_contact(owner=user_id, **contact)
+    employee = new_row(
+        Employee,
+        user_id=user_id,
+        contact_id=owned.id,
+        department_id=department,
+        category_id=category,
+        position_id=position,
+        lga_id=lga,
+        state_id=state,
+        nationality_id=nationality,
+        dob=dob,
+        join_date=join_date,
+        **particulars,
+    )
+    account = new_row(BankAccount, employee_id=employee.id, **bank_details)
+    relative = new_row(NextOfKin, employee_id=employee.id, **next_of_kin)
+    execute(owned, employee, account, relative)
     # Whose they are, and nothing of what they say.
     audit_change("bank-account", account.id, new={"employee": employee.id})
     audit_change("next-of-kin", relative.id, new={"employee": employee.id})
-    audit_change(ENTITY, employee.id, new=_audited(employee, user))
+    names = {"first_name": first_name, "middle_name": particulars["middle_name"], "last_name": last_name}
+    audit_change(ENTITY, employee.id, new=names)
     return employee
 
 

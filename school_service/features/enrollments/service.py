@@ -7,20 +7,24 @@ none of them deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, update
+import orjson
+from sqlalchemy import ARRAY, Uuid, any_, cast, column, func, insert, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import get, get_referenced, lock_rows
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import get, lock_rows, not_found, unknown_reference
+from school_service.core.statements import execute, statement
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.cohort_subjects.service import drop_subjects, take_compulsory
+from school_service.features.cohort_subjects.service import drop_subjects, taking_compulsory
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
-from school_service.features.students.models import ACTIVE, Student
+from school_service.features.enrollments import reads
+from school_service.features.students.models import ACTIVE, Student, student_name
 from tenants.clock import now
 
 ENTITY = "enrollment"
@@ -36,26 +40,35 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, and
     Conflict naming those who are in another cohort of the session.
     """
-    cohort = get(Cohort, cohort_id, for_share=True)
-    if get_referenced(Batch, batch, "batch").cohort_id != cohort.id:
-        raise Invalid.field("batch", "is not of this cohort")
     student_ids = list(dict.fromkeys(students))
-    locked = _lock_active(student_ids)
-    current = _current(cohort.session_id, student_ids)
-    elsewhere = [str(locked[one]) for one, enrollment in current.items() if enrollment.cohort_id != cohort.id]
+    found = execute(
+        reads.lock_cohort(cohort_id),
+        reads.lock_students(student_ids),
+        reads.enrolling(cohort_id, batch, student_ids),
+    )
+    if found is None:
+        raise not_found(Cohort)
+    if found["of_cohort"] is None:
+        raise unknown_reference(Batch, "batch")
+    if not found["of_cohort"]:
+        raise Invalid.field("batch", "is not of this cohort")
+    known = _active(found["students"], student_ids)
+    elsewhere = [
+        _named(one) for one in known.values() if one["enrollment"] and one["cohort"] != str(cohort_id)
+    ]
     if elsewhere:
         reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
         raise Conflict(f"Students are {reason}.", {"students": [reason]})
-    starting = [one for one in student_ids if one not in current or current[one].batch_id != batch]
-    if starting:
-        moving = {one: current[one] for one in starting if one in current}
-        _start(cohort, batch, starting, moving=[enrollment.id for enrollment in moving.values()])
-        before = {
-            one: {"cohort": cohort.id, "batch": enrollment.batch_id} for one, enrollment in moving.items()
-        }
-        after = {"cohort": cohort.id, "batch": batch}
-        audit_changes(ENTITY, [Change(one, before.get(one), after) for one in starting])
-    take_compulsory(cohort_id=cohort.id, student_ids=student_ids)
+    starting = [one for one in student_ids if known[one]["batch"] != str(batch)]
+    moving = [UUID(known[one]["enrollment"]) for one in starting if known[one]["enrollment"]]
+    moment = now()
+    execute(
+        *([_end(moving, moment)] if moving else []),
+        _start(cohort_id, found["session_id"], batch, starting, [uuid4() for _ in starting], moment),
+        taking_compulsory(cohort_id=cohort_id, student_ids=student_ids),
+    )
+    after = {"cohort": cohort_id, "batch": batch}
+    audit_changes(ENTITY, [Change(one, _place_of(known[one]), after) for one in starting])
     return student_ids
 
 
@@ -73,54 +86,78 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     return cohort.id
 
 
-def end_enrollments(*, student_id: UUID) -> None:
-    """Take a student, whose row the caller has locked, out of every cohort, keeping history and scores."""
-    _leave(Enrollment.student_id == student_id)
+def leaving(*, student_id: UUID, enrollments: str) -> tuple[BoundQuery, ...]:
+    """Take a student, whose row the caller has locked, out of every cohort, keeping history and scores.
+
+    `enrollments` is what `reads.open_enrollments` selects. Returns the statements, for `execute`.
+    """
+    found = orjson.loads(enrollments)
+    audit_changes(ENTITY, [Change(student_id, _place_of(one), None) for one in found])
+    cohorts = [UUID(one["cohort"]) for one in found]
+    return _end([UUID(one["id"]) for one in found], now()), drop_subjects(cohorts, [student_id])
 
 
-def _lock_active(student_ids: Sequence[UUID]) -> dict[UUID, Student]:
-    locked = lock_rows(Student, student_ids)
-    unknown = [str(one) for one in student_ids if one not in locked]
+def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
+    """Read students, by id, of the JSON of `reads.enrolling`; raises Invalid naming who is unknown or not ACTIVE."""
+    known = {UUID(one["id"]): one for one in orjson.loads(students)}
+    unknown = [str(one) for one in student_ids if one not in known]
     if unknown:
         raise Invalid.field("students", f"no such students: {', '.join(unknown)}")
-    gone = [f"{locked[one]} is {locked[one].status}" for one in student_ids if locked[one].status != ACTIVE]
+    gone = [
+        f"{_named(known[one])} is {known[one]['status']}"
+        for one in student_ids
+        if known[one]["status"] != ACTIVE
+    ]
     if gone:
         raise Invalid.field("students", f"can't be enrolled: {', '.join(gone)}")
-    return locked
+    return known
 
 
-def _current(session_id: UUID, student_ids: Collection[UUID]) -> dict[UUID, Any]:
-    """Find the open enrollments of students in a session, by student."""
-    found = db.session.execute(
-        select(Enrollment.id, Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id).where(
-            Enrollment.session_id == session_id, Enrollment.student_id.in_(student_ids), CURRENT
-        )
+def _named(student: Mapping[str, Any]) -> str:
+    """Name a student in a message."""
+    return student_name(student["admission_number"], student["id"])
+
+
+def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where an enrollment is, for the audit log; None where there is no enrollment."""
+    return {name: enrollment[name] for name in ("cohort", "batch")} if enrollment["batch"] else None
+
+
+@statement
+def _start(
+    cohort_id: UUID,
+    session_id: UUID,
+    batch_id: UUID,
+    student_ids: list[UUID],
+    enrollment_ids: list[UUID],
+    moment: datetime,
+) -> Any:
+    """Start enrollments in a batch, one for each student."""
+    rows = (
+        func.unnest(cast(enrollment_ids, ARRAY(Uuid)), cast(student_ids, ARRAY(Uuid)))
+        .table_valued(column("id", Uuid), column("student_id", Uuid))
+        .render_derived()
     )
-    return {row.student_id: row for row in found}
+    values = select(rows.c.id, rows.c.student_id, batch_id, cohort_id, session_id, moment)  # type: ignore[call-overload]
+    columns = ["id", "student_id", "batch_id", "cohort_id", "session_id", "started_at"]
+    return insert(Enrollment).from_select(columns, values)
 
 
-def _start(cohort: Cohort, batch_id: UUID, student_ids: Iterable[UUID], *, moving: Collection[UUID]) -> None:
-    """Start enrollments in a batch, ending those that the students move from."""
-    moment = now()
-    if moving:
-        _end(moment, Enrollment.id.in_(moving))
-    common = {"batch_id": batch_id, "cohort_id": cohort.id, "session_id": cohort.session_id}
-    rows = [{"id": uuid4(), "student_id": one, **common, "started_at": moment} for one in student_ids]
-    db.session.execute(insert(Enrollment), rows)
+@statement
+def _end(enrollment_ids: list[UUID], moment: datetime) -> Any:
+    """End enrollments of students whose rows are locked."""
+    ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
+    return update(Enrollment).where(ended).values(ended_at=moment)
 
 
 def _leave(*conditions: Any) -> set[UUID]:
     """End open enrollments and the subjects taken with them; returns whose."""
-    ended = _end(now(), *conditions)
+    ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=now())
+    ended = db.session.execute(ending.returning(*_ENDED)).all()
     audit_changes(
         ENTITY,
         [Change(row.student_id, {"cohort": row.cohort_id, "batch": row.batch_id}, None) for row in ended],
     )
     students, cohorts = {row.student_id for row in ended}, {row.cohort_id for row in ended}
-    drop_subjects(cohort_ids=cohorts, student_ids=students)
+    execute(drop_subjects(list(cohorts), list(students)))
     return students
-
-
-def _end(moment: datetime, *conditions: Any) -> Sequence[Any]:
-    ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=moment)
-    return db.session.execute(ending.returning(*_ENDED)).all()

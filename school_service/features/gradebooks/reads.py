@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.cohorts.models import Batch
+from school_service.features.cohort_subjects.models import SubjectEnrollment
+from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.students.models import Student
 
 ENTRY = (
     GradebookEntry.id,
@@ -43,3 +45,33 @@ def entries(batch_id: UUID | None = None) -> Query:
 def entry(entry_id: UUID) -> Query:
     """Read model of GradebookEntrySchema, for one."""
     return entries.query().where(GradebookEntry.id == entry_id)
+
+
+@read_model
+def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
+    """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
+
+    `of_cohort` is null where there is no such batch. Only the assessment is seen as it is once it is locked; the rest
+    is as it was when the statement began, as if the score had been entered then.
+    """
+    return (
+        select(
+            Assessment.total_points,
+            select(Batch.cohort_id == Assessment.cohort_id)
+            .where(Batch.id == batch_id)
+            .scalar_subquery()
+            .label("of_cohort"),
+            exists().where(Student.id == student_id).label("known"),
+            exists()
+            .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
+            .label("in_batch"),
+            exists()
+            .where(
+                SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+                SubjectEnrollment.student_id == student_id,
+            )
+            .label("takes_subject"),
+        )
+        .where(Assessment.id == assessment_id, NOT_DELETED)
+        .with_for_update(read=True, of=Assessment)
+    )

@@ -17,12 +17,20 @@ from sqlalchemy import Text, Uuid, cast, select, update
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get, get_referenced, insert_rows, not_found, unnest_rows
+from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.records import (
+    get,
+    get_referenced,
+    insert_rows,
+    not_found,
+    unknown_reference,
+    unnest_rows,
+)
+from school_service.core.statements import in_one_message, new_row
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
-from school_service.features.cohort_subjects.models import SubjectEnrollment
-from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
+from school_service.features.cohorts.models import Batch
+from school_service.features.gradebooks import reads
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.students.models import Student
 from school_service.sheets.uploads import RowCounts
@@ -49,22 +57,30 @@ def check_gradebook_filter(*, batch: UUID | None = None) -> None:
         get_referenced(Batch, batch, "batch")
 
 
-def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> GradebookEntry:
+def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
-    Raises Invalid for an unknown id, a score beyond the total points, a batch of another cohort, and a
-    student who is not in the batch or does not take the subject.
+    Returns the read model of the entry, which is inserted in one message with being read. Raises Invalid for an
+    unknown id, a score beyond the total points, a batch of another cohort, and a student who is not in the batch or
+    does not take the subject.
     """
-    assessed = find_assessment(assessment, for_share=True)
-    if assessed is None:
+    found = fetch_row(reads.assessed(assessment, student, batch))
+    if found is None:
         raise Invalid.field("assessment", "no such assessment")
-    _check_score(score, assessed)
-    if get_referenced(Batch, batch, "batch").cohort_id != assessed.cohort_id:
+    _check_score(score, found["total_points"])
+    if found["of_cohort"] is None:
+        raise unknown_reference(Batch, "batch")
+    if not found["of_cohort"]:
         raise Invalid.field("batch", "is not of the assessment's cohort")
-    _check_student(get_referenced(Student, student, "student").id, batch, assessed.cohort_subject_id)
-    entry = add(GradebookEntry(assessment_id=assessed.id, student_id=student, batch_id=batch, score=score))
-    audit_change(ENTITY, entry.id, new=score_values(entry.score))
-    return entry
+    if not found["known"]:
+        raise unknown_reference(Student, "student")
+    if not found["in_batch"]:
+        raise Invalid.field("student", "is not in the batch")
+    if not found["takes_subject"]:
+        raise Invalid.field("student", "does not take the subject")
+    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
+    audit_change(ENTITY, entry.id, new=score_values(score))
+    return in_one_message(entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
@@ -75,7 +91,7 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
     """
     entry, assessed = _lock_entry(entry_id)
     if score is not None:
-        _check_score(score, assessed)
+        _check_score(score, assessed.total_points)
         if score != entry.score:
             old = score_values(entry.score, entry.sheet)
             entry.score, entry.sheet, entry.updated_at = score, None, now()
@@ -140,20 +156,10 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
     return get(GradebookEntry, entry_id, for_update=True), assessed
 
 
-def _check_score(score: Decimal, assessed: Assessment) -> None:
-    if score_fault(score, assessed.total_points):
+def _check_score(score: Decimal, total_points: Decimal) -> None:
+    if score_fault(score, total_points):
         # The schema has refused what is less than 0 or has more places: this is more than the total.
-        raise Invalid.field("score", f"is more than the assessment's {assessed.total_points} points")
-
-
-def _check_student(student_id: UUID, batch_id: UUID, cohort_subject_id: UUID) -> None:
-    in_batch = select(Enrollment.id).where(
-        Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT
-    )
-    if db.session.scalar(in_batch) is None:
-        raise Invalid.field("student", "is not in the batch")
-    if db.session.get(SubjectEnrollment, (cohort_subject_id, student_id)) is None:
-        raise Invalid.field("student", "does not take the subject")
+        raise Invalid.field("score", f"is more than the assessment's {total_points} points")
 
 
 def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:

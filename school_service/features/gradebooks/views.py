@@ -36,7 +36,7 @@ class GradebookEntries(MethodView):
     @blp.returns(GradebookEntrySchema)
     def post(self, entry: dict[str, Any]) -> Any:
         """Enter the score of a student in an assessment, who has none there yet."""
-        return reads.entry(service.create_entry(**entry).id)
+        return service.create_entry(**entry)
 
 
 @blp.route("/gradebooks/<uuid:id>")

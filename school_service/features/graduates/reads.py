@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from school_service.core.read_models import Query, read_model, school_value
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohorts.models import Cohort, Enrollment
+from school_service.features.enrollments.reads import open_enrollments
 from school_service.features.graduates.models import Graduate
+from school_service.features.sessions.models import AcademicSession
 from school_service.features.students.models import Student
 
 
@@ -30,3 +34,27 @@ def graduates() -> Query:
 def graduate(graduate_id: UUID) -> Query:
     """Read model of GraduateSchema, for one."""
     return graduates.query().where(Graduate.id == graduate_id)
+
+
+@read_model
+def graduating(student_id: UUID) -> Query:
+    """Select what graduating needs, to be read once the student is locked; no row without one.
+
+    `last_class` names the classroom and session that they were enrolled in last, empty where there was none;
+    `enrollments` are the open ones, as JSON.
+    """
+    last_class = (
+        select(Classroom.name + " " + AcademicSession.name)
+        .select_from(Enrollment)
+        .join(Cohort, Cohort.id == Enrollment.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .where(Enrollment.student_id == student_id)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+    )
+    return select(
+        Student.status,
+        func.coalesce(last_class.scalar_subquery(), "").label("last_class"),
+        open_enrollments(student_id).label("enrollments"),
+    ).where(Student.id == student_id)

@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
-from uuid import UUID
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
 
-from sqlalchemy import select
+from sqlalchemy import insert, select, update
 
-from school_service.core.counters import GRADUATES, next_numbers
-from school_service.core.database import db
+from school_service.core.counters import GRADUATES, number_taken
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import add, get_referenced
+from school_service.core.records import unknown_reference
+from school_service.core.statements import execute, statement
 from school_service.features.audit.service import audit_change
-from school_service.features.classrooms.models import Classroom
-from school_service.features.cohorts.models import Cohort, Enrollment
-from school_service.features.enrollments.service import end_enrollments
+from school_service.features.enrollments.reads import lock_students
+from school_service.features.enrollments.service import leaving
+from school_service.features.graduates import reads
 from school_service.features.graduates.models import Graduate
-from school_service.features.sessions.models import AcademicSession
 from school_service.features.students.models import GRADUATED, WITHDRAWN, Student
+from tenants.clock import now
 
 ENTITY = "graduate"
 
 
-def create_graduate(*, student: UUID) -> Graduate:
-    """Let a student graduate: they leave every cohort; history and scores stay.
+def create_graduate(*, student: UUID) -> UUID:
+    """Let a student graduate: they leave every cohort; history and scores stay. Returns the graduate's id.
 
     Raises Invalid for an unknown student and for one who has withdrawn, Conflict where they have graduated.
     """
-    graduating = get_referenced(Student, student, "student", for_update=True)
-    if graduating.status == GRADUATED:
+    found = execute(lock_students([student]), reads.graduating(student))
+    if found is None:
+        raise unknown_reference(Student, "student")
+    if found["status"] == GRADUATED:
         reason = "has graduated already"
         raise Conflict(f"The student {reason}.", {"student": [reason]})
-    if graduating.status == WITHDRAWN:
+    if found["status"] == WITHDRAWN:
         raise Invalid.field("student", "has withdrawn")
-    last_class = _last_class(student)
-    end_enrollments(student_id=student)
-    graduating.status = GRADUATED
-    db.session.flush()
+    graduate_id, last_class = uuid4(), found["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
-    (number,) = next_numbers(GRADUATES)
-    graduate = add(Graduate(number=number, student_id=student, graduation_class=last_class))
-    audit_change(
-        ENTITY, graduate.id, new={"number": number, "student": student, "graduation_class": last_class}
+    made = execute(
+        *leaving(student_id=student, enrollments=found["enrollments"]),
+        _end_status(student),
+        _insert(graduate_id, student, last_class, now()),
     )
-    return graduate
+    number = made["number"] if made else None
+    audit_change(
+        ENTITY, graduate_id, new={"number": number, "student": student, "graduation_class": last_class}
+    )
+    return graduate_id
 
 
-def _last_class(student_id: UUID) -> str:
-    """Name the classroom and session that a student was enrolled in last; empty where there was none."""
-    found = db.session.execute(
-        select(Classroom.name, AcademicSession.name)
-        .select_from(Enrollment)
-        .join(Cohort, Cohort.id == Enrollment.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
-        .where(Enrollment.student_id == student_id)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
-    ).one_or_none()
-    return " ".join(found) if found else ""
+@statement
+def _end_status(student_id: UUID) -> Any:
+    return update(Student).where(Student.id == student_id).values(status=GRADUATED)
+
+
+@statement
+def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: datetime) -> Any:
+    """Insert a graduate with the next number; answers it."""
+    number = number_taken(GRADUATES)
+    values = select(graduate_id, number.c.value, student_id, last_class, moment)  # type: ignore[call-overload]
+    columns = ["id", "number", "student_id", "graduation_class", "created_at"]
+    return insert(Graduate).from_select(columns, values).returning(Graduate.number)

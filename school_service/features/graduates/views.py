@@ -33,4 +33,4 @@ class Graduates(MethodView):
         The student's status becomes GRADUATED, and they leave the cohorts that they are in; their history and
         scores stay.
         """
-        return reads.graduate(service.create_graduate(**graduate).id)
+        return reads.graduate(service.create_graduate(**graduate))

@@ -18,9 +18,12 @@ from sqlalchemy.dialects.postgresql import insert
 from school_service.core.counters import TRAITS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import add, get_referenced, insert_rows, unnest_rows
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import get_referenced, insert_rows, unnest_rows
+from school_service.core.statements import in_one_message, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
+from school_service.features.metrics import reads
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.students.sheet_rows import STUDENT_COLUMNS
 from school_service.sheets.columns import normalized_name
@@ -50,10 +53,11 @@ def check_metric_filter(*, batch_id: UUID) -> None:
     get_referenced(Batch, batch_id, "batchId")
 
 
-def create_definition(*, name: str, metric_type: str) -> MetricDefinition:
+def create_definition(*, name: str, metric_type: str) -> BoundQuery:
     """Add a trait after the others of its type; one that a sheet could not tell from another is a conflict.
 
-    Raises Invalid for the name of a column that says whose row it is.
+    Returns the read model of the trait, which is inserted in one message with being read. Raises Invalid for the
+    name of a column that says whose row it is.
     """
     if normalized_name(name) in {normalized_name(column.name) for column in STUDENT_COLUMNS}:
         raise Invalid.field("name", "is the name of another column of metric sheets")
@@ -64,9 +68,9 @@ def create_definition(*, name: str, metric_type: str) -> MetricDefinition:
             raise Conflict(
                 f"The {metric_type} trait {known.name} exists already.", {"name": ["already taken"]}
             )
-    trait = add(MetricDefinition(name=name, metric_type=metric_type, position=position))
+    trait = new_row(MetricDefinition, name=name, metric_type=metric_type, position=position)
     audit_change("metric-definition", trait.id, new={"name": name, "metric_type": metric_type})
-    return trait
+    return in_one_message(trait, read=reads.definition(trait.id))
 
 
 def list_traits() -> Sequence[Any]:

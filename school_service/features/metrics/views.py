@@ -80,4 +80,4 @@ class MetricDefinitions(MethodView):
     @blp.returns(MetricDefinitionSchema)
     def post(self, trait: dict[str, Any]) -> Any:
         """Add a trait after the others of its type. Sheets that were downloaded before lack its column."""
-        return reads.definition(service.create_definition(**trait).id)
+        return service.create_definition(**trait)

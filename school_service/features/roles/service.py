@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Uuid, cast, delete, insert, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get
+from school_service.core.records import get
+from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.roles.administrators import has_administrator, require_administrator
 from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
@@ -19,24 +21,22 @@ from school_service.features.users.models import CREATED, User, UserRole
 ENTITY = "role"
 
 
-def create_permission(*, section: str, access: str) -> StoredPermission:
+def create_permission(*, section: str, access: str) -> NewRow:
     """Add a permission of the school's own, which the role Administrator has at once.
 
     One that exists is a conflict.
     """
-    permission = add(StoredPermission(section=section, access=access))
+    permission = new_row(StoredPermission, section=section, access=access)
     audit_change("permission", permission.id, new={"section": section, "access": access})
-    administrator = db.session.scalars(select(Role).where(Role.name == ADMINISTRATOR)).one_or_none()
-    if administrator is not None:
-        add(RolePermission(role_id=administrator.id, permission_id=permission.id))
-        audit_change(ENTITY, administrator.id, old={}, new={"given": str(permission)})
-        end_creation_tokens(administrator.id)
+    given = execute(permission, _end_tokens_of_administrators(), _give_to_administrator(permission.id))
+    if given is not None:
+        audit_change(ENTITY, given["role_id"], old={}, new={"given": f"{access}:{section}"})
     return permission
 
 
-def create_role(*, name: str, avatar: int) -> Role:
+def create_role(*, name: str, avatar: int) -> NewRow:
     """Add a role without permissions; a name already taken is a conflict."""
-    role = add(Role(name=name, avatar_number=avatar))
+    role = insert_row(Role, name=name, avatar_number=avatar)
     audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar})
     return role
 
@@ -78,19 +78,39 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
 
 def end_creation_tokens(role_id: UUID) -> None:
     """End the tokens that the creation of the role's users returned: who created them must not become them."""
+    db.session.execute(_ending_tokens(UserRole.role_id == role_id))
+
+
+def _ending_tokens(condition: Any) -> Any:
     created = (
         select(User.id)
         .join(UserRole, UserRole.user_id == User.id)
-        .where(UserRole.role_id == role_id, User.session_number == CREATED)
+        .where(condition, User.session_number == CREATED)
         .order_by(User.id)
         .with_for_update(key_share=True, of=User)
     )
-    db.session.execute(
+    return (
         update(User)
         .where(User.id.in_(created))
         .values(session_number=CREATED + 1)
         .execution_options(synchronize_session=False)
     )
+
+
+_administrator = select(Role.id).where(Role.name == ADMINISTRATOR)
+
+
+@statement
+def _end_tokens_of_administrators() -> Any:
+    return _ending_tokens(UserRole.role_id == _administrator.scalar_subquery())
+
+
+@statement
+def _give_to_administrator(permission_id: UUID) -> Any:
+    """Give the role Administrator, where there is one, a permission; answers the role's id."""
+    given = _administrator.add_columns(cast(permission_id, Uuid))
+    columns = ["role_id", "permission_id"]
+    return insert(RolePermission).from_select(columns, given).returning(RolePermission.role_id)
 
 
 def permissions_of_role(role_id: UUID) -> set[str]:

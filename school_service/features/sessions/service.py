@@ -10,14 +10,15 @@ from sqlalchemy import update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import add, get, get_referenced, lock_table
+from school_service.core.records import get, get_referenced, lock_table
+from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.sessions.models import AcademicSession, Term
 
 ENTITY = "session"
 
 
-def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> AcademicSession:
+def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> NewRow:
     """Add an academic session; a current one ends the currency of the other.
 
     A name already taken is a conflict. Raises Invalid where the session ends before it starts.
@@ -26,8 +27,9 @@ def create_session(*, name: str, start_date: date, end_date: date, current: bool
     lock_table(AcademicSession)  # Which is current concerns them all.
     if current:
         _end_current()
-    session = add(AcademicSession(name=name, start_date=start_date, end_date=end_date, current=current))
-    audit_change(ENTITY, session.id, new=_audited(session))
+    values = {"name": name, "start_date": start_date, "end_date": end_date, "current": current}
+    session = insert_row(AcademicSession, **values)
+    audit_change(ENTITY, session.id, new=values)
     return session
 
 
@@ -56,13 +58,13 @@ def check_term_filter(*, session_id: UUID | None = None) -> None:
         get_referenced(AcademicSession, session_id, "session_id")
 
 
-def create_term(*, session_id: UUID, term: str, display_name: str) -> Term:
+def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
     """Add a term (FIRST, SECOND or THIRD) to a session, which may have each once; a second is a conflict.
 
     Raises Invalid for an unknown session.
     """
     session = get_referenced(AcademicSession, session_id, "session_id")
-    made = add(Term(session_id=session.id, term=term, display_name=display_name))
+    made = insert_row(Term, session_id=session.id, term=term, display_name=display_name)
     audit_change("term", made.id, new={"session": session.id, "term": term, "display_name": display_name})
     return made
 

@@ -10,11 +10,14 @@ from sqlalchemy import Select, exists, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import add, get, lock_table, remove
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import get, lock_table, remove
+from school_service.core.statements import NewRow, in_one_message, insert_row, new_row
 from school_service.core.wording import record_name
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.audit.service import audit_change
 from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.settings import reads
 from school_service.features.settings.models import GradeConfiguration, NamedSetting, SchoolSettings
 from tenants.clock import now
 
@@ -48,9 +51,9 @@ def change_school_settings(*, must_change_password: bool | None = None) -> None:
         )
 
 
-def create_named(model: type[NamedSetting], *, name: str) -> NamedSetting:
+def create_named(model: type[NamedSetting], *, name: str) -> NewRow:
     """Add a department, employee category or position; a name that another of them has is a conflict."""
-    setting = add(model(name=name))
+    setting = insert_row(model, name=name)
     audit_change(_entity_of(model), setting.id, new={"name": name})
     return setting
 
@@ -67,23 +70,23 @@ def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
 
 def create_grade_configuration(
     *, lower_threshold: Decimal, upper_threshold: Decimal, letter_grade: str, remarks: str
-) -> GradeConfiguration:
+) -> BoundQuery:
     """Add a band of percentages, both thresholds within it, and its letter.
 
-    Raises Invalid where the thresholds are the wrong way round, Conflict naming a band that it overlaps.
+    Returns the read model of the band, which is inserted in one message with being read. Raises Invalid where the
+    thresholds are the wrong way round, Conflict naming a band that it overlaps.
     """
     lock_table(GradeConfiguration)
     _check_thresholds(lower_threshold, upper_threshold)
-    band = add(
-        GradeConfiguration(
-            lower_threshold=lower_threshold,
-            upper_threshold=upper_threshold,
-            letter_grade=letter_grade,
-            remarks=remarks,
-        )
-    )
-    audit_change(ENTITY, band.id, new=_audited(band))
-    return band
+    values = {
+        "lower_threshold": lower_threshold,
+        "upper_threshold": upper_threshold,
+        "letter_grade": letter_grade,
+        "remarks": remarks,
+    }
+    band = new_row(GradeConfiguration, **values)
+    audit_change(ENTITY, band.id, new=values)
+    return in_one_message(band, read=reads.grade_configuration(band.id))
 
 
 def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) -> UUID:

@@ -136,7 +136,7 @@ class GradeConfigurations(MethodView):
     @blp.returns(GradeConfigurationSchema)
     def post(self, band: dict[str, Any]) -> Any:
         """Create a grade configuration, whose band overlaps no other."""
-        return reads.grade_configuration(service.create_grade_configuration(**band).id)
+        return service.create_grade_configuration(**band)
 
 
 @blp.route("/grade-configs/<uuid:id>")

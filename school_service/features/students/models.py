@@ -34,4 +34,9 @@ class Student(db.Model):
     created_at: Mapped[datetime] = created_at()
 
     def __str__(self) -> str:
-        return f"{self.admission_number} ({self.id})"
+        return student_name(self.admission_number, self.id)
+
+
+def student_name(admission_number: str, student_id: object) -> str:
+    """Name a student in a message, by admission number and id."""
+    return f"{admission_number} ({student_id})"

@@ -10,14 +10,15 @@ from uuid import UUID
 from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import db
 from school_service.core.errors import Conflict
-from school_service.core.records import add, get, get_referenced
+from school_service.core.records import get, get_referenced
+from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.students.models import GRADUATED, Student
 from school_service.features.users.models import User
 from school_service.features.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.users.service import ENTITY as USER
-from school_service.features.users.service import create_user
+from school_service.features.users.service import new_user
 
 ENTITY = "student"
 AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
@@ -35,30 +36,30 @@ def create_student(
     guardian: Mapping[str, str | None] | None = None,
     username: str | None = None,
     password: str | None = None,
-) -> Student:
+) -> NewRow:
     """Add a student and a user account, whose name is the admission number unless one is given.
 
     A taken admission number or username is a conflict.
     """
     # The number comes first, here and in imports: it locks the counter, the others wait for it, and none deadlock.
     (number,) = next_numbers(STUDENTS)
-    user = create_user(
+    user = new_user(
         username=username or admission_number,
         first_name=first_name,
         last_name=last_name,
         gender=gender or "",
         password=password,
     )
-    student = add(
-        Student(
-            number=number,
-            user_id=user.id,
-            admission_number=admission_number,
-            middle_name=middle_name or None,
-            dob=dob,
-            **guardian_columns(guardian),
-        )
+    student = new_row(
+        Student,
+        number=number,
+        user_id=user.id,
+        admission_number=admission_number,
+        middle_name=middle_name or None,
+        dob=dob,
+        **guardian_columns(guardian),
     )
+    execute(user, student)
     audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
     return student
 

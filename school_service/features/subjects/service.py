@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.core.records import add, get, remove
+from school_service.core.records import get, remove
+from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change
 from school_service.features.subjects.models import Subject
 
 ENTITY = "subject"
 
 
-def create_subject(*, name: str, code: str) -> Subject:
+def create_subject(*, name: str, code: str) -> NewRow:
     """Add a subject; a code already taken is a conflict."""
-    subject = add(Subject(name=name, code=code))
+    subject = insert_row(Subject, name=name, code=code)
     audit_change(ENTITY, subject.id, new={"name": name, "code": code})
     return subject
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -16,7 +17,9 @@ from school_service.auth.passwords import check_password, hash_new_password, has
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
-from school_service.core.records import add, change, find, get, not_found, unknown_reference
+from school_service.core.read_models import fetch_row
+from school_service.core.records import change, find, get, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
 from school_service.features.roles.administrators import require_administrator
 from school_service.features.roles.models import Role, RolePermission, StoredPermission
@@ -32,38 +35,66 @@ AUDITED = ("username", "first_name", "last_name", "gender")
 
 def create_user(
     *, username: str, first_name: str, last_name: str, gender: str = "", password: str | None = None
-) -> User:
+) -> NewRow:
     """Add an account without roles; without a password nobody can sign in to it.
 
     A username that is taken, in whatever case, is a conflict. Raises Invalid for a password that the policy refuses.
     """
-    user = add(
-        User(
-            username=username,
-            password_hash=None if password is None else hash_new_password(password, username=username),
-            first_name=first_name,
-            last_name=last_name,
-            gender=gender,
-        )
+    user = new_user(
+        username=username, first_name=first_name, last_name=last_name, gender=gender, password=password
     )
-    audit_change(ENTITY, user.id, new=_audited(user))
+    execute(user)
     return user
 
 
-def create_named_user(*, first_name: str, last_name: str, gender: str) -> User:
-    """Add an account without roles or password, named after whose it is: `adaeze.okafor`, numbered where taken."""
-    stem = stem_of(first_name, last_name)
+def new_user(*, username: str, first_name: str, last_name: str, gender: str, password: str | None) -> NewRow:
+    """Make an account to insert, as `create_user` does, and its entry in the audit log."""
+    user = new_row(
+        User,
+        username=username,
+        username_key=username_key(username),
+        password_hash=None if password is None else hash_new_password(password, username=username),
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender,
+    )
+    audit_change(ENTITY, user.id, new={name: user.values[name] for name in AUDITED})
+    return user
+
+
+def create_named_user(*, first_name: str, last_name: str, gender: str, taken: Collection[str]) -> UUID:
+    """Add an account without roles or password, named after whose it is: `adaeze.okafor`, numbered where taken.
+
+    `taken` are the keys of usernames that begin as this one does, `names_taken` of `stem_of`. Returns its id.
+    """
+    stem, user_id = stem_of(first_name, last_name), uuid4()
     while True:
-        taken = set(db.session.scalars(select(User.username_key).where(User.username_key.startswith(stem))))
-        named = insert(User).values(
-            username=first_free(stem, taken), first_name=first_name, last_name=last_name, gender=gender
-        )
+        username = first_free(stem, taken)
         # Another transaction may take the name at this moment; the next query then finds it taken.
-        inserted = named.on_conflict_do_nothing().returning(User)
-        user = db.session.scalars(inserted).one_or_none()
-        if user is not None:
-            audit_change(ENTITY, user.id, new=_audited(user))
-            return user
+        if fetch_row(_name_user(user_id, username, first_name, last_name, gender, now())):
+            named = {"username": username, "first_name": first_name, "last_name": last_name, "gender": gender}
+            audit_change(ENTITY, user_id, new=named)
+            return user_id
+        taken = set(db.session.scalars(select(User.username_key).where(User.username_key.startswith(stem))))
+
+
+@statement
+def _name_user(
+    user_id: UUID, username: str, first_name: str, last_name: str, gender: str, moment: datetime
+) -> Any:
+    """Insert an account unless its name, which is its own key, is taken; answers its id then."""
+    named = insert(User).values(
+        id=user_id,
+        username=username,
+        username_key=username,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender,
+        password_given_at=moment,
+        session_number=CREATED,
+        created_at=moment,
+    )
+    return named.on_conflict_do_nothing().returning(User.id)
 
 
 def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:

@@ -11,7 +11,7 @@ from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.features.users import reads, service
-from school_service.features.users.models import User
+from school_service.features.users.models import CREATED
 from school_service.features.users.schemas import (
     AuthUserSchema,
     LoginSchema,
@@ -34,9 +34,9 @@ def _throttle() -> LoginThrottle:
     return LoginThrottle(str(current_school_id()), client_address())
 
 
-def _auth_user(user: User) -> Any:
-    token = issue_user_token(app_state().verifier.key, user.id, current_school_id(), user.session_number)
-    return reads.auth_user(user.id, token)
+def _auth_user(user_id: UUID, session_number: int) -> Any:
+    token = issue_user_token(app_state().verifier.key, user_id, current_school_id(), session_number)
+    return reads.auth_user(user_id, token)
 
 
 @blp.route("/users")
@@ -55,7 +55,7 @@ class Users(MethodView):
     @blp.returns(AuthUserSchema)
     def post(self, user: dict[str, Any]) -> Any:
         """Create a user, without roles; answers a token of theirs."""
-        return _auth_user(service.create_user(**user))
+        return _auth_user(service.create_user(**user).id, CREATED)
 
 
 @blp.route("/users/login")
@@ -72,7 +72,8 @@ class Login(MethodView):
         Ten wrong passwords for a username within a minute, and it is refused for a while.
         """
         username_hash = attempted_username(str(current_school_id()), credentials["username"])
-        return _auth_user(service.sign_in(**credentials, throttle=_throttle(), username_hash=username_hash))
+        user = service.sign_in(**credentials, throttle=_throttle(), username_hash=username_hash)
+        return _auth_user(user.id, user.session_number)
 
 
 @blp.route("/users/<uuid:id>")

@@ -376,4 +376,4 @@ def test_enrolling_and_removing_cost_the_same_however_many_they_are(api, make, m
             api.ok(change())
         costs.append(len(sent))
 
-    assert costs == [9, 8, 10, 7]
+    assert costs == [5, 5, 5, 7]

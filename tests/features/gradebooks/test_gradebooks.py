@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
 
+from tenants.registry.schools import schema_name
 from tests.threads import run_concurrently
 
 
@@ -103,6 +105,36 @@ def test_of_twenty_at_once_one_is_entered(committing):
     assert entry["score"] == dict(answers)[200]
     new = {"score": entry["score"], "source": "hand"}
     assert logged(committing.api, entry["id"]) == [("create", None, new)]
+
+
+@pytest.mark.parametrize(("deleted", "status"), [(True, 422), (False, 200)])
+def test_it_waits_for_an_assessment_that_is_being_deleted(committing, tenancy, deleted, status):
+    taught = committing.taught()
+    assessment = committing.assessment(taught.subject, taught.term)
+    schema = schema_name(committing.api.school)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+    with (
+        tenancy.admin.connect() as deleting,
+        tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as watching,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        deleting.exec_driver_sql(
+            f'UPDATE "{schema}".assessments SET deleted_at = now() WHERE id = %s', (assessment["id"],)
+        )
+        entering = thread.submit(committing.api.using().post, "/gradebooks", body(taught, assessment))
+        while not watching.exec_driver_sql(waiting).scalar_one():
+            assert not entering.done()
+        if deleted:
+            deleting.commit()
+        else:
+            deleting.rollback()
+        answer = entering.result()
+
+    assert answer.status_code == status
+    if deleted:
+        assert reasons(answer) == {"assessment": ["no such assessment"]}
+    assert page(committing.api)["total"] == (not deleted)
 
 
 def test_removing_it_twice_at_once_removes_it_once(committing):

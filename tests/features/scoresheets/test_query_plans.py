@@ -123,7 +123,7 @@ def school(app, tenancy):
 READS = {
     "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._one),
     "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._one),
-    "score sheet to fill in": (lambda ids: sheet._score_sheet(ids.assessment), read_models._unwrapped),
+    "score sheet to fill in": (lambda ids: sheet._score_sheet(ids.assessment), read_models.unwrapped),
     "entries of a batch": (lambda ids: gradebooks.entries(ids.cohort), rendering._page),
     "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._one),
     "assessments": (

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from school_service.core.records import add
+from school_service.core.statements import insert_row
 from school_service.features.settings.models import GradeConfiguration
 from school_service.features.settings.service import grade_of
 from school_service.web.error_responses import handle
@@ -234,7 +234,7 @@ def test_bands_side_by_side_are_made_and_deleted_at_once(committing):
 
 def test_an_overlap_that_the_database_alone_notices_is_a_conflict(api, rehearsed):
     with pytest.raises(IntegrityError) as refused, in_transaction(SchoolBinding(api.school)):
-        add(GradeConfiguration(**new_band(Decimal(50), Decimal(50))))
+        insert_row(GradeConfiguration, **new_band(Decimal(50), Decimal(50)))
 
     with rehearsed.test_request_context(method="POST"):
         answer = handle(refused.value)

@@ -1,0 +1,217 @@
+"""Writing a school's records in few messages, without the session's unit of work.
+
+A service that writes sends one SELECT that locks and checks (a read model with FOR SHARE or FOR NO KEY UPDATE, fetched
+by `fetch_row`), then what it writes in one message. What is compiled is compiled once: the INSERT of each table, and
+each `statement`, as read models are. Several go out in one message (`execute`), in the order that they are given in,
+each seeing what those before it did: so the violation of a constraint is that of the first at fault.
+
+Objects of the session know nothing of what is written so: load those that are needed afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ParamSpec, Protocol, cast
+from uuid import UUID
+
+from sqlalchemy import Table
+from sqlalchemy.sql import ClauseElement
+
+from school_service.core.read_models import (
+    BoundQuery,
+    ReadModel,
+    Statement,
+    Template,
+    Wrapper,
+    fetch_row,
+    unwrapped,
+)
+
+Arguments = ParamSpec("Arguments")
+
+# A parameter in SQL text, but no percent sign that means itself.
+_PARAMETER = re.compile(r"%(%|\()")
+
+
+def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
+    """Make a function that returns an INSERT, UPDATE or DELETE one that is built and compiled once, as read models are.
+
+    Its arguments are values and never None. Called, it returns the statement with its values, to be sent by `execute`
+    or `fetch_row`.
+    """
+    return ReadModel(cast(Any, make))
+
+
+class Executable(Protocol):
+    """What `execute` can send: a NewRow, or a statement or read model with its values."""
+
+    def sql_for(self, place: str) -> str:
+        """Write its SQL text, the names of its parameters beginning with the place that it has in the message."""
+
+    def parameters_for(self, place: str) -> dict[str, Any]:
+        """Gather the values of its parameters, by those names."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    """A row to insert: a value for each column of its table."""
+
+    table: Table
+    values: Mapping[str, Any]
+
+    @property
+    def id(self) -> UUID:
+        """The row's id, made here unless it was given."""
+        found: UUID = self.values["id"]
+        return found
+
+    def sql_for(self, place: str) -> str:
+        """Write the INSERT."""
+        return _insertion(self.table, place)
+
+    def parameters_for(self, place: str) -> dict[str, Any]:
+        """Gather the values of the columns."""
+        return {f"{place}.{name}": value for name, value in self.values.items()}
+
+
+def new_row(model: type[Any], **values: Any) -> NewRow:
+    """Make a row of a model; columns that are not given have the model's default, else null.
+
+    Values are as PostgreSQL gets them: a default that the model computes of other columns has to be given.
+    """
+    table: Table = model.__table__
+    defaults = _defaults(table)
+    if not values.keys() <= defaults.keys():
+        unknown = ", ".join(sorted(values.keys() - defaults.keys()))
+        raise TypeError(f"{model.__name__} has no column {unknown}.")
+    return NewRow(
+        table, {name: values[name] if name in values else default() for name, default in defaults.items()}
+    )
+
+
+def insert_row(model: type[Any], **values: Any) -> NewRow:
+    """Insert a row of a model now; as `new_row` and `execute`."""
+    row = new_row(model, **values)
+    execute(row)
+    return row
+
+
+def execute(*executables: Executable | BoundQuery) -> dict[str, Any] | None:
+    """Send statements in one message, in this order; returns the row of the last, by column, or None.
+
+    A violated constraint is known here (`web.integrity_errors` answers it). The row's values are the driver's, as
+    those of `fetch_row`.
+    """
+    *ahead, last = executables
+    return fetch_row(in_one_message(*ahead, read=_bound(last)))
+
+
+def in_one_message(*ahead: Executable | BoundQuery, read: BoundQuery) -> BoundQuery:
+    """Let statements go out with the message that reads `read`, before it; until it is read, nothing is written.
+
+    For the end of a service whose view answers it: what is written and the answer are one message. A violated
+    constraint is known when it is read.
+    """
+    if not ahead:
+        return read
+    return BoundQuery(_Behind(tuple(map(_executable, ahead)), read.template), read.values)
+
+
+def _bound(last: Executable | BoundQuery) -> BoundQuery:
+    return last if isinstance(last, BoundQuery) else BoundQuery(_Alone(last), {})
+
+
+def _executable(one: Executable | BoundQuery) -> Executable:
+    return _Ahead(one) if isinstance(one, BoundQuery) else one
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A statement or read model with its values, of which no row is read."""
+
+    bound: BoundQuery
+
+    def sql_for(self, place: str) -> str:
+        sql = self.bound.template.statement(unwrapped).sql
+        return _PARAMETER.sub(lambda found: f"%({place}." if found[1] == "(" else found[0], sql)
+
+    def parameters_for(self, place: str) -> dict[str, Any]:
+        values = self.bound.template.statement(unwrapped).parameters(self.bound.values)
+        return {f"{place}.{name}": value for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """The last of a message that is no read model: the template of its one statement."""
+
+    executable: Executable
+
+    def statement(self, wrap: Wrapper) -> Statement:
+        return _Last(self.executable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The template of a read model that goes out behind statements."""
+
+    ahead: tuple[Executable, ...]
+    last: Template
+
+    def statement(self, wrap: Wrapper) -> Statement:
+        return _Message(self.ahead, self.last.statement(wrap))
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    executable: Executable
+
+    @property
+    def sql(self) -> str:
+        return self.executable.sql_for("last")
+
+    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return self.executable.parameters_for("last")
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    ahead: tuple[Executable, ...]
+    last: Statement
+
+    @property
+    def sql(self) -> str:
+        texts = [one.sql_for(f"_{place}") for place, one in enumerate(self.ahead)]
+        return ";\n".join([*texts, self.last.sql])
+
+    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        found = self.last.parameters(values)
+        for place, one in enumerate(self.ahead):
+            found |= one.parameters_for(f"_{place}")
+        return found
+
+
+@cache
+def _defaults(table: Table) -> dict[str, Callable[[], Any]]:
+    """Find what gives the columns of a table their values where none are given."""
+    return {column.name: _default(column) for column in table.columns}
+
+
+def _default(column: Any) -> Callable[[], Any]:
+    default = column.default
+    if default is None:
+        return lambda: None
+    if default.is_callable:
+        # SQLAlchemy hands every function of a default the context of a statement, which these do without.
+        return lambda: default.arg(None)
+    return lambda: default.arg
+
+
+@cache
+def _insertion(table: Table, place: str) -> str:
+    columns = _defaults(table)
+    values = ", ".join(f"%({place}.{name})s" for name in columns)
+    # Names of the metadata alone: values are parameters.
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
