@@ -69,7 +69,7 @@ class Statement(Protocol):
     def sql(self) -> str:
         """The text, as the driver takes it."""
 
-    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Gather the value of every parameter."""
 
 

@@ -10,7 +10,6 @@ Objects of the session know nothing of what is written so: load those that are n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -32,9 +31,6 @@ from school_service.core.read_models import (
 
 Arguments = ParamSpec("Arguments")
 
-# A parameter in SQL text, but no percent sign that means itself.
-_PARAMETER = re.compile(r"%(%|\()")
-
 
 def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
     """Make a function that returns an INSERT, UPDATE or DELETE one that is built and compiled once, as read models are.
@@ -48,11 +44,13 @@ def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
 class Executable(Protocol):
     """What `execute` can send: a NewRow, or a statement or read model with its values."""
 
-    def sql_for(self, place: str) -> str:
-        """Write its SQL text, the names of its parameters beginning with the place that it has in the message."""
+    @property
+    def sql(self) -> str:
+        """Its SQL text, with positional parameters."""
 
-    def parameters_for(self, place: str) -> dict[str, Any]:
-        """Gather the values of its parameters, by those names."""
+    @property
+    def sent(self) -> tuple[Any, ...]:
+        """The values of its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +66,15 @@ class NewRow:
         found: UUID = self.values["id"]
         return found
 
-    def sql_for(self, place: str) -> str:
-        """Write the INSERT."""
-        return _insertion(self.table, place)
+    @property
+    def sql(self) -> str:
+        """The INSERT."""
+        return _insertion(self.table)
 
-    def parameters_for(self, place: str) -> dict[str, Any]:
-        """Gather the values of the columns."""
-        return {f"{place}.{name}": value for name, value in self.values.items()}
+    @property
+    def sent(self) -> tuple[Any, ...]:
+        """The values of the columns, in the order of the table."""
+        return tuple(self.values.values())
 
 
 def new_row(model: type[Any], **values: Any) -> NewRow:
@@ -134,13 +134,13 @@ class _Ahead:
 
     bound: BoundQuery
 
-    def sql_for(self, place: str) -> str:
-        sql = self.bound.template.statement(unwrapped).sql
-        return _PARAMETER.sub(lambda found: f"%({place}." if found[1] == "(" else found[0], sql)
+    @property
+    def sql(self) -> str:
+        return self.bound.template.statement(unwrapped).sql
 
-    def parameters_for(self, place: str) -> dict[str, Any]:
-        values = self.bound.template.statement(unwrapped).parameters(self.bound.values)
-        return {f"{place}.{name}": value for name, value in values.items()}
+    @property
+    def sent(self) -> tuple[Any, ...]:
+        return self.bound.template.statement(unwrapped).parameters(self.bound.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,10 @@ class _Last:
 
     @property
     def sql(self) -> str:
-        return self.executable.sql_for("last")
+        return self.executable.sql
 
-    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return self.executable.parameters_for("last")
+    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return self.executable.sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +183,11 @@ class _Message:
 
     @property
     def sql(self) -> str:
-        texts = [one.sql_for(f"_{place}") for place, one in enumerate(self.ahead)]
-        return ";\n".join([*texts, self.last.sql])
+        return ";\n".join([*(one.sql for one in self.ahead), self.last.sql])
 
-    def parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        found = self.last.parameters(values)
-        for place, one in enumerate(self.ahead):
-            found |= one.parameters_for(f"_{place}")
-        return found
+    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        ahead = (value for one in self.ahead for value in one.sent)
+        return (*ahead, *self.last.parameters(values))
 
 
 @cache
@@ -210,8 +207,8 @@ def _default(column: Any) -> Callable[[], Any]:
 
 
 @cache
-def _insertion(table: Table, place: str) -> str:
+def _insertion(table: Table) -> str:
     columns = _defaults(table)
-    values = ", ".join(f"%({place}.{name})s" for name in columns)
+    values = ", ".join(["%s"] * len(columns))
     # Names of the metadata alone: values are parameters.
     return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
