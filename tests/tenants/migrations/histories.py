@@ -33,8 +33,9 @@ def later_history(folder: Path, *changes: str | list[str], origin: Path = TENANT
     Answers the history's own folder in there.
     """
     history = _copied(folder, origin)
-    add_revisions(history, changes)
-    update_baseline(history)
+    if changes:
+        add_revisions(history, changes)
+        update_baseline(history)
     return history
 
 
