@@ -16,7 +16,7 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import db
 from school_service.features.assessments.views import blp as assessments
-from school_service.features.audit.service import insertion, operator_entry
+from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
@@ -26,7 +26,6 @@ from school_service.features.contacts.views import blp as contacts
 from school_service.features.employees.views import blp as employees
 from school_service.features.employees.views import teachers
 from school_service.features.enrollments.views import blp as enrollments
-from school_service.features.geography import service as geography_service
 from school_service.features.geography.views import blp as geography
 from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
@@ -41,7 +40,7 @@ from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
-from school_service.seed.school import seed_school
+from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
 from school_service.web import error_responses, openapi, request_log, response_headers
 from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
@@ -49,7 +48,6 @@ from tenants.connections.binding import BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
-from tenants.tenancy import Tenancy
 
 # In the order in which the document shows them.
 FEATURES = (
@@ -122,25 +120,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
         api.register_blueprint(feature)
     return app
-
-
-def tenancy_of(settings: Settings) -> Tenancy:
-    """Describe the database of all schools to the operator's commands."""
-    return Tenancy(
-        admin_url=settings.admin_database_url,
-        serving_url=settings.database_url,
-        roles=settings.tenant_roles,
-        seed=seed_school,
-        reference=geography_service.fill,
-        password_faults=passwords.strict_faults,
-        logins=settings.serving_logins,
-        distributed=settings.tenant_distributed,
-        # Complete, as the features above import each its models.
-        models=db.metadata,
-        operator_entry=operator_entry,
-        version=__version__,
-        backup_recipients=settings.backup_recipients,
-    )
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _make_app() -> Flask:
 
 
 def _tenancy() -> Tenancy:
-    from school_service.app import tenancy_of
+    from school_service.tenancy import tenancy_of
 
     # The operator's verbs sign nothing: the key may be out of their reach.
     environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
@@ -190,7 +190,8 @@ def serve(host: str, port: int, threads: int) -> None:
     It speaks HTTP alone: TLS ends at a proxy in front of it, which TRUSTED_PROXIES names, so that the address of
     the client is known. docs/operators.md has whole configurations of nginx and Caddy.
     """
-    from school_service.app import create_app, tenancy_of
+    from school_service.app import create_app
+    from school_service.tenancy import tenancy_of
 
     with serving.listen(host, port) as listener:
         settings, in_folder = _settings(os.environ, create=True)

@@ -95,9 +95,18 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option.loadscopereorder = False
 
 
+# Modules that take longest: begun last, one of them would be waited for alone.
+LONGEST = ("tests/demo/test_demo.py", "tests/tenants/connections/test_stress.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests that start programs come first: their modules take longest."""
-    items.sort(key=lambda item: item.get_closest_marker("program") is None)
+    """Let the longest modules come first, then the tests that start programs: they wait for them."""
+    items.sort(
+        key=lambda item: (
+            not item.nodeid.startswith(LONGEST),
+            item.get_closest_marker("program") is None,
+        )
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

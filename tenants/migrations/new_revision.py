@@ -110,8 +110,12 @@ def generate_revision(
 
 def next_revision(folder: Path = TENANT) -> str:
     """Name the revision after the newest: its letter and number go on, as in t0003, t0004."""
-    newest = revisions(folder)[-1]
-    return f"{newest[0]}{int(newest[1:]) + 1:04}"
+    return revision_after(revisions(folder)[-1])
+
+
+def revision_after(revision: str) -> str:
+    """Name the revision after another."""
+    return f"{revision[0]}{int(revision[1:]) + 1:04}"
 
 
 def slug_of(message: str) -> str:

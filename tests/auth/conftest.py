@@ -15,9 +15,11 @@ from flask import Flask
 from sqlalchemy import delete
 
 from school_service.app import create_app
+from school_service.auth.login_throttle import limiter
 from school_service.auth.tokens import TokenVerifier, own_issuer
 from school_service.config import Settings
 from school_service.core.database import db
+from school_service.web.request_scope import AppState
 from tenants.registry.clients import create_client
 from tenants.registry.schools import clients
 from tenants.tenancy import Tenancy
@@ -78,27 +80,42 @@ def sign(verifier: TokenVerifier) -> Callable[..., str]:
     return signing
 
 
+@pytest.fixture(scope="session")
+def load(settings: Settings) -> Callable[..., Settings]:
+    """Loads settings of their own for the same database."""
+    defaults = {
+        "DATABASE_URL": settings.database_url.render_as_string(hide_password=False),
+        "ADMIN_DATABASE_URL": settings.admin_database_url.render_as_string(hide_password=False),
+        "SIGNING_KEY": settings.signing_key or "",
+        "POOL_SIZE": "3",
+    }
+
+    def loading(**environment: str) -> Settings:
+        return Settings.load({**defaults, **environment})
+
+    return loading
+
+
 @pytest.fixture
-def start(settings: Settings, tenancy: Tenancy) -> Iterator[Callable[..., Flask]]:
+def start(load: Callable[..., Settings], tenancy: Tenancy) -> Iterator[Callable[..., Flask]]:
     """Makes applications on the same database, with settings of their own; their requests commit."""
     apps = []
 
     def starting(**environment: str) -> Flask:
-        defaults = {
-            "DATABASE_URL": settings.database_url.render_as_string(hide_password=False),
-            "ADMIN_DATABASE_URL": settings.admin_database_url.render_as_string(hide_password=False),
-            "SIGNING_KEY": settings.signing_key or "",
-            "POOL_SIZE": "3",
-        }
-        apps.append(create_app(Settings.load({**defaults, **environment})))
+        apps.append(create_app(load(**environment)))
         return apps[-1]
 
     yield starting
     for app in apps:
-        with app.app_context():
-            db.session.remove()
-            for engine in db.engines.values():
-                engine.dispose()
+        end(app)
+
+
+def end(app: Flask) -> None:
+    """Close the connections of an application."""
+    with app.app_context():
+        db.session.remove()
+        for engine in db.engines.values():
+            engine.dispose()
 
 
 @pytest.fixture
@@ -108,11 +125,35 @@ def provider() -> Iterator[OutsideProvider]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def trusting(load: Callable[..., Settings], tenancy: Tenancy) -> Iterator[tuple[Flask, Document]]:
+    """An application that trusts some outside provider, and its document: making them takes longer than most tests."""
+    app = create_app(load(AUTH_URL="https://provider.example.org"))
+    yield app, Document(app)
+    end(app)
+
+
 @pytest.fixture
-def outside(start: Callable[..., Flask], provider: OutsideProvider, place: Place) -> ApiClient:
-    """A client without a token of an application that trusts the outside provider."""
-    app = start(AUTH_URL=provider.url)
-    return ApiClient(app, Document(app), None, place.id)
+def outside(
+    trusting: tuple[Flask, Document],
+    load: Callable[..., Settings],
+    provider: OutsideProvider,
+    place: Place,
+) -> ApiClient:
+    """A client without a token of an application that trusts the outside provider, and knows none of its keys yet."""
+    app, document = trusting
+    state: AppState = app.extensions["school-service"]
+    settings = load(AUTH_URL=provider.url)
+    app.extensions["school-service"] = AppState(
+        settings,
+        TokenVerifier(settings, state.verifier.keys),
+        state.user_state,
+        state.audit_insertion,
+        state.binding_options,
+    )
+    with app.app_context():
+        limiter.limiter.storage.reset()
+    return ApiClient(app, document, None, place.id)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 
 import click
 import pytest
@@ -226,6 +227,34 @@ def test_the_program_itself_ends_with_these_statuses(folder):
     wrong = run("tenants", "list", cwd=folder, settings={"DATABASE_URL": "no address"}, command=PROGRAM)
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert wrong.stderr.startswith("Error: DATABASE_URL is no database address")
+
+
+IMPORTED = """
+import sys
+from school_service.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(*sys.modules, sep="\\n", file=sys.stderr)
+"""
+
+
+def imported(installed, folder, *arguments):
+    """Run a verb in an interpreter of its own; answers the modules that it imported."""
+    done = run(*arguments, cwd=folder, settings=installed, command=(sys.executable, "-c", IMPORTED))
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()
+
+
+def test_the_operators_verbs_import_no_views_and_nothing_for_sheets(installed, folder):
+    found = imported(installed, folder, "tenants", "migrate")
+
+    assert "school_service.tenancy" in found
+    views = [name for name in found if name.startswith("school_service.") and name.endswith(".views")]
+    assert (views, "openpyxl" in found) == ([], False)
+    # Where the application is made, they are seen.
+    routes = imported(installed, folder, "routes")
+    assert {"openpyxl", "school_service.features.users.views"} <= set(routes)
 
 
 def test_the_help_of_serve_says_where_tls_ends(cli):

@@ -21,6 +21,7 @@ from school_service.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.pg_programs import wheel_programs
 from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for
+from tests.postgres import folder_for_clusters
 
 pytestmark = pytest.mark.program
 
@@ -31,7 +32,7 @@ def working_directory():
 
     Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
     """
-    with tempfile.TemporaryDirectory(prefix="school-tests-") as made:
+    with tempfile.TemporaryDirectory(prefix="school-tests-", dir=folder_for_clusters()) as made:
         cwd = Path(made).resolve()
         cwd.chmod(0o755)
         yield cwd

@@ -50,7 +50,7 @@ def parts_of(content: bytes) -> dict[str, bytes]:
 def zipped(parts: dict[str, bytes], method: int = ZIP_DEFLATED) -> bytes:
     """Pack parts into a zip."""
     content = BytesIO()
-    with ZipFile(content, "w", method) as archive:
+    with ZipFile(content, "w", method, compresslevel=1) as archive:
         for name, part in parts.items():
             archive.writestr(name, part)
     return content.getvalue()

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query
+from school_service.core.records import unnest_rows
 from school_service.features.geography import reference
 from school_service.features.geography.models import lgas, nationalities, states
 
@@ -26,8 +27,12 @@ def fill(connection: Connection) -> None:
 
 
 def _upsert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    new = insert(table).values(rows)
-    changes = {column.name: new.excluded[column.name] for column in table.columns if not column.primary_key}
+    columns = {column.name: column for column in table.columns}
+    arrays = unnest_rows(
+        **{name: (column.type, [row[name] for row in rows]) for name, column in columns.items()}
+    )
+    new = insert(table).from_select(list(columns), select(*(arrays.c[name] for name in columns)))
+    changes = {name: new.excluded[name] for name, column in columns.items() if not column.primary_key}
     connection.execute(new.on_conflict_do_update(index_elements=[table.c.id], set_=changes))
 
 

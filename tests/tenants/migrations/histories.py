@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from tenants.migrations.migration_sql import TENANT, revisions, update_baseline
-from tenants.migrations.new_revision import next_revision
+from tenants.migrations.new_revision import revision_after
 
 _HEADER = '''"""A change for tests."""
 
@@ -32,16 +33,16 @@ def later_history(folder: Path, *changes: str | list[str], origin: Path = TENANT
     Answers the history's own folder in there.
     """
     history = _copied(folder, origin)
-    for change in changes:
-        add_revision(history, change)
-    update_baseline(history)
+    if changes:
+        add_revisions(history, changes)
+        update_baseline(history)
     return history
 
 
 def history_with_script(folder: Path, script: str) -> Path:
     """Copy the package `migrations` into a folder, and add a revision of this Python text, imports and `upgrade`."""
     history = _copied(folder, TENANT)
-    _add(history, _HEADER + script)
+    _add(history, [script])
     update_baseline(history)
     return history
 
@@ -57,13 +58,21 @@ def path_of_program(history: Path) -> str:
     return os.pathsep.join([str(history.parents[1]), str(TENANT.parents[1])])
 
 
-def add_revision(folder: Path, change: str | list[str]) -> str:
-    """Add a revision to a history, without its baseline; answers its name."""
-    return _add(folder, _HEADER + _EXECUTING, statements=[change] if isinstance(change, str) else change)
+def add_revisions(folder: Path, changes: Iterable[str | list[str]]) -> list[str]:
+    """Add a revision to a history for each change, without its baseline; answers their names."""
+    templates = [
+        _EXECUTING.format(statements=[change] if isinstance(change, str) else change) for change in changes
+    ]
+    return _add(folder, templates)
 
 
-def _add(folder: Path, template: str, **values: object) -> str:
-    revision = next_revision(folder)
-    text = template.format(revision=revision, before=revisions(folder)[-1], **values)
-    (folder / "versions" / f"{revision}_change.py").write_text(text, encoding="utf-8")
-    return revision
+def _add(folder: Path, scripts: Iterable[str]) -> list[str]:
+    before = revisions(folder)[-1]
+    added = []
+    for script in scripts:
+        revision = revision_after(before)
+        text = _HEADER.format(revision=revision, before=before) + script
+        (folder / "versions" / f"{revision}_change.py").write_text(text, encoding="utf-8")
+        added.append(revision)
+        before = revision
+    return added

@@ -5,13 +5,16 @@ And the comparison is shown to see what differs, and what breaks the rules.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from uuid import uuid4
 
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 import school_service
 from school_service.core.database import db
@@ -33,10 +36,37 @@ def revisions(name):
     return list(reversed(list(ScriptDirectory(str(history(name))).walk_revisions())))
 
 
-@pytest.fixture
-def from_baseline(connection, fill):
+@dataclass(frozen=True)
+class Scratch:
+    """A schema, made in a transaction that is never committed."""
+
+    connection: Connection
+    schema: str
+
+    @contextmanager
+    def changed(self, change):
+        """Make a change for the length of the block; yields the connection."""
+        savepoint = self.connection.begin_nested()
+        execute_script(self.connection, change)
+        yield self.connection
+        savepoint.rollback()
+
+
+@pytest.fixture(scope="module")
+def scratch(tenancy):
+    """A schema that baseline.sql made."""
+    with tenancy.admin.connect() as connection:
+        scratch = Scratch(connection, f"scratch_{uuid4().hex[:8]}")
+        made = [f"CREATE SCHEMA {scratch.schema}", f"SET LOCAL search_path TO {scratch.schema}"]
+        execute_script(connection, ";\n".join([*made, *baseline()[1]]))
+        yield scratch
+        connection.rollback()
+
+
+@pytest.fixture(scope="module")
+def from_baseline(scratch):
     """The catalogue of a school's schema as baseline.sql makes it."""
-    return fill(lambda: execute_script(connection, ";\n".join(baseline()[1])))
+    return read_catalogue(scratch.connection, scratch.schema)
 
 
 # A school's schema.
@@ -77,13 +107,8 @@ def test_a_created_school_is_what_the_baseline_says(tenancy, connection, from_ba
     assert connection.execute(owners, {"name": school.schema}).scalars().all() == [tenancy.owner]
 
 
-def test_a_schools_schema_keeps_the_rules(connection, fill):
-    def judged():
-        execute_script(connection, ";\n".join(baseline()[1]))
-        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
-        assert violations(connection, schema) == []
-
-    fill(judged)
+def test_a_schools_schema_keeps_the_rules(scratch):
+    assert violations(scratch.connection, scratch.schema) == []
 
 
 # The registry.
@@ -181,11 +206,11 @@ def test_revisions_are_numbered_and_named_by_their_files(name):
         "CREATE RULE added AS ON DELETE TO classrooms DO INSTEAD NOTHING",
     ],
 )
-def test_a_difference_is_seen(connection, fill, from_baseline, change):
-    def differently():
-        execute_script(connection, ";\n".join([*baseline()[1], change]))
+def test_a_difference_is_seen(scratch, from_baseline, change):
+    with scratch.changed(change) as connection:
+        assert drift(from_baseline, read_catalogue(connection, scratch.schema))
 
-    assert drift(from_baseline, fill(differently))
+    assert drift(from_baseline, read_catalogue(scratch.connection, scratch.schema)) == []
 
 
 @pytest.mark.parametrize(
@@ -264,11 +289,8 @@ def test_a_difference_is_seen(connection, fill, from_baseline, change):
         ("CREATE TABLE offences () INHERITS (classrooms)", "inherits"),
     ],
 )
-def test_an_offence_against_the_rules_is_seen(connection, fill, offence, seen):
-    def offended():
-        execute_script(connection, ";\n".join([*baseline()[1], offence]))
-        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
-        found = violations(connection, schema)
-        assert any(seen in violation for violation in found), found
+def test_an_offence_against_the_rules_is_seen(scratch, offence, seen):
+    with scratch.changed(offence) as connection:
+        found = violations(connection, scratch.schema)
 
-    fill(offended)
+    assert any(seen in violation for violation in found), found

@@ -1,15 +1,13 @@
 """The rules of migrations: each is seen to be broken, and what looks like it and is none is let through."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tenants.migrations.migration_rules import Finding, check_migrations
 from tenants.migrations.migration_sql import head, write_baseline
-from tests.cli.program import environment
-from tests.tenants.migrations.histories import add_revision, later_history
+from tests.cli.program import run
+from tests.tenants.migrations.histories import add_revisions, later_history
 
 NOTES = "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id)"
 
@@ -175,7 +173,8 @@ def test_the_programs_own_migrations_keep_the_rules():
 def rules_broken(tmp_path_factory):
     """Each SQL text as a revision of one history, and the rules that it was found to break."""
     folder = later_history(tmp_path_factory.mktemp("history") / "history")
-    revisions = {sql: add_revision(folder, sql) for sql in (*(sql for _, sql in OFFENCES), *FINE)}
+    judged = [*(sql for _, sql in OFFENCES), *FINE]
+    revisions = dict(zip(judged, add_revisions(folder, judged), strict=True))
     found = check_migrations(folder)
     return {
         sql: [finding.rule for finding in found if finding.revision == revision]
@@ -203,7 +202,7 @@ def test_a_finding_names_revision_rule_and_the_statements_first_line(tmp_path):
 
 def test_a_migration_that_needs_a_database_is_found(tmp_path):
     folder = later_history(tmp_path / "bad")
-    revision = add_revision(folder, "SELECT 1")
+    (revision,) = add_revisions(folder, ["SELECT 1"])
     (path,) = (folder / "versions").glob(f"{revision}_*")
     path.write_text(
         path.read_text().replace("op.execute(statement)", "op.get_bind().execute(statement).scalar()")
@@ -253,29 +252,29 @@ def test_a_missing_baseline_is_found(tmp_path):
 # The verb.
 
 
-def run_check(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "school_service", "tenants", "check", *arguments],
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+@pytest.fixture
+def check(tmp_path):
+    """Runs the verb without a database and settings."""
+
+    def check(*arguments):
+        return run("tenants", "check", *arguments, cwd=tmp_path)
+
+    return check
 
 
 @pytest.mark.program
-def test_the_verb_needs_no_database_and_no_settings():
-    done = run_check()
+def test_the_verb_needs_no_database_and_no_settings(check):
+    done = check()
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "keep the rules" in done.stdout
-    assert json.loads(run_check("--json").stdout) == []
+    assert json.loads(check("--json").stdout) == []
 
 
 @pytest.mark.program
-def test_the_verb_prints_what_it_found_and_fails(tmp_path):
+def test_the_verb_prints_what_it_found_and_fails(check, tmp_path):
     folder = later_history(tmp_path / "bad", "CREATE SEQUENCE numbers")
-    as_text, as_json = run_check("--history", str(folder)), run_check("--history", str(folder), "--json")
+    as_text, as_json = check("--history", str(folder)), check("--history", str(folder), "--json")
 
     assert (as_text.returncode, as_json.returncode) == (1, 1)
     assert f"{head(folder)}  sequence: a school's schema has no sequences" in as_text.stdout

@@ -1,0 +1,42 @@
+"""What the operator's verbs work on, of the settings: without the views of the API, which take long to import."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from school_service import __version__, features
+from school_service.auth import passwords
+from school_service.config import Settings
+from school_service.core.database import db
+from school_service.features.audit.service import operator_entry
+from school_service.features.geography import service as geography
+from school_service.seed.school import seed_school
+from tenants.tenancy import Tenancy
+
+
+def tenancy_of(settings: Settings) -> Tenancy:
+    """Describe the database of all schools to the operator's commands."""
+    _import_models()
+    return Tenancy(
+        admin_url=settings.admin_database_url,
+        serving_url=settings.database_url,
+        roles=settings.tenant_roles,
+        seed=seed_school,
+        reference=geography.fill,
+        password_faults=passwords.strict_faults,
+        logins=settings.serving_logins,
+        distributed=settings.tenant_distributed,
+        models=db.metadata,
+        operator_entry=operator_entry,
+        version=__version__,
+        backup_recipients=settings.backup_recipients,
+    )
+
+
+def _import_models() -> None:
+    """Import the models of all features, which makes db.metadata complete."""
+    for feature in iter_modules(features.__path__, f"{features.__name__}."):
+        package = import_module(feature.name)
+        if any(module.name == "models" for module in iter_modules(package.__path__)):
+            import_module(f"{feature.name}.models")
