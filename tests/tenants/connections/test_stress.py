@@ -27,10 +27,9 @@ from tests.tenants.installations import routed_sessions, working
 
 THREADS = 32
 SCHOOLS = 20
-# Requests of each thread with one login, half as many in each other way: 20,128 of all tests together. The controls at
-# the end show that one wrong binding in a hundred is seen with no more requests than the smallest of these tests has.
-REQUESTS = {1: 125, 8: 140}  # by size of the pool
-OVER_HTTP = 50
+# Requests of each thread, 20,160 of all of them together.
+REQUESTS = {1: 250, 8: 280}  # by size of the pool
+OVER_HTTP = 100
 PATIENCE = 20  # times that a request is sent until it gets a connection
 
 WAYS = [
@@ -167,7 +166,7 @@ def http_ways(app, token):
 def test_no_session_sees_a_row_of_another_school(make_engines, tenancy, many, pool_size):
     engines = make_engines(pool_size=pool_size, pool_timeout=60)
     crowd = Crowd(many, session_ways(routed_sessions(engines, tenancy), many))
-    requests = REQUESTS[pool_size] // tenancy.logins
+    requests = REQUESTS[pool_size] // tenancy.logins**2
 
     crowd.run(requests, seed=pool_size)
 
