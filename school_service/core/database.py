@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from flask import current_app
@@ -14,9 +14,15 @@ from sqlalchemy import MetaData
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
-from tenants.connections.sessions import SchoolSession
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.sessions import SchoolSession, begin_in_school
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
+
+Found = TypeVar("Found")
+
+HEALTH_BIND = "health"
+"""The name of the engine that checks whether the database answers, and does nothing else."""
 
 
 class Model(DeclarativeBase):
@@ -41,19 +47,25 @@ class Actor(Protocol):
 class RequestContext:
     """What a transaction knows of the request that it serves.
 
-    `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
-    None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
-    entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
-    fills both).
+    `load_school` gives the school's public details. `principal`, `request_id`, the client's network `address` and
+    `admit` are None outside of a request, as in the demo; `admit` judges the caller by the state that a transaction
+    has begun with. `audit_entries` go out with COMMIT, in one message; `refusals` are entries of the audit log that
+    are stored even where the transaction is rolled back (`features.audit.service` fills both).
     """
 
-    school_id: UUID
+    binding: SchoolBinding
     load_school: Callable[[], School]
     principal: Actor | None = None
     request_id: str | None = None
     address: str | None = None
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    admit: Callable[[dict[str, Any] | None], None] | None = None
+
+    @property
+    def school_id(self) -> UUID:
+        """The school of the transaction."""
+        return self.binding.school_id
 
 
 class RoutedSession(SchoolSession, flask_session.Session):
@@ -91,3 +103,21 @@ def request_context() -> RequestContext:
 def current_school() -> School:
     """The school of the transaction, with its public details (id, name, address, …)."""
     return request_context().load_school()
+
+
+def outside_transaction(work: Callable[[], Found]) -> Found:
+    """Run what takes long and needs no database, such as hashing a password, while no connection is taken.
+
+    The transaction so far is rolled back, so it must have written nothing; another one begins afterwards, with the
+    caller judged anew. Locks are gone and what was read may have changed: read it again.
+    """
+    session, context = current_session(), request_context()
+    if session.new or session.dirty or session.deleted or context.audit_entries:
+        raise RuntimeError("Something was written in this transaction, which would be lost.")
+    session.rollback()
+    session.expunge_all()
+    found = work()
+    state = begin_in_school(session, context.binding)
+    if context.admit is not None:
+        context.admit(state)
+    return found

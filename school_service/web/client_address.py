@@ -19,7 +19,7 @@ def client_address() -> str:
     trusted = settings.trusted_proxies
     address = request.remote_addr or ""
     hops = request.headers.get("X-Forwarded-For", "").split(",")
-    while hops and _is_trusted(address, trusted):
+    while hops and is_trusted(address, trusted):
         hop = hops.pop().strip()
         if not _is_address(hop):
             break
@@ -27,7 +27,8 @@ def client_address() -> str:
     return address
 
 
-def _is_trusted(address: str, networks: Networks) -> bool:
+def is_trusted(address: str, networks: Networks) -> bool:
+    """Tell whether an address is a trusted proxy's."""
     return _is_address(address) and any(ip_address(address) in network for network in networks)
 
 

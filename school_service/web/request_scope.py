@@ -15,7 +15,7 @@ from cachetools import TTLCache
 from flask import current_app, g, request
 from sqlalchemy.exc import DBAPIError
 
-from school_service.auth.principal import Principal, VerifiedToken
+from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
 from school_service.core.database import (
@@ -25,7 +25,8 @@ from school_service.core.database import (
     db,
     request_context,
 )
-from school_service.core.errors import NotAuthenticated
+from school_service.core.errors import Forbidden, NotAuthenticated
+from school_service.core.shares import Shares
 from school_service.web.client_address import client_address
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, SchoolBinding, registry_refusal
@@ -60,10 +61,22 @@ class AppState:
     user_state: str
     audit_insertion: AuditInsertion
     binding_options: BindingOptions
+    shares: Shares
     _schools: TTLCache[UUID, School] = field(
         default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def known_school(self, authorization: str, header: str | None) -> str | None:
+        """Name the school of a request, from its headers Authorization and X-SCHOOL-ID; asks nobody.
+
+        None where its token was not verified before, or may not be used so.
+        """
+        token = self.verifier.find_verified(_bearer(authorization))
+        try:
+            return str(token.choose_school(header, required=False)) if token else None
+        except (InvalidSchoolHeader, Forbidden):
+            return None
 
     def school(self, school_id: UUID) -> School:
         """Find the public details of a school, at most SCHOOL_CACHE_SECONDS old."""
@@ -100,11 +113,15 @@ def current_school_id() -> UUID:
 
 def authenticate() -> VerifiedToken:
     """Verify the request's token; raises NotAuthenticated."""
-    header = request.environ.get("HTTP_AUTHORIZATION", "")
-    scheme, _, token = header.partition(" ")
-    if scheme.lower() != "bearer":
+    token = _bearer(request.environ.get("HTTP_AUTHORIZATION", ""))
+    if token is None:
         raise NotAuthenticated("A bearer token is needed.")
-    return app_state().verifier.verify(token.strip(" "))
+    return app_state().verifier.verify(token)
+
+
+def _bearer(authorization: str) -> str | None:
+    scheme, _, token = authorization.partition(" ")
+    return token.strip(" ") if scheme.lower() == "bearer" else None
 
 
 def run_in_request_scope(
@@ -117,18 +134,25 @@ def run_in_request_scope(
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
     `authorize` judges the principal before the view runs. Any error rolls back; GET runs read-only, unless it is
-    `audited`: then it writes to the audit log.
+    `audited`: then it writes to the audit log. Raises Busy where the school has its share of requests.
     """
     g.token = token = authenticate()
     school_id = token.choose_school(request.environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = request.method in {"GET", "HEAD"} and not audited
+    binding = token.bind_to(school_id, app_state().user_state, read_only=read_only)
     try:
-        with in_transaction(token.bind_to(school_id, app_state().user_state, read_only=read_only)) as state:
-            g.principal = principal = token.principal(state)
+        # The share comes first, so that a request that waits holds no connection.
+        with app_state().shares.of(school_id), in_transaction(binding) as state:
             context = request_context()
-            context.principal, context.request_id = principal, request_id()
+            context.request_id = request_id()
+
+            def admit(state: dict[str, Any] | None) -> None:
+                g.principal = context.principal = principal = token.principal(state)
+                authorize(principal)
+
+            context.admit = admit
             context.address = client_address()
-            authorize(principal)
+            admit(state)
             return view()
     except ClientUnknown:
         if token.own:
@@ -167,7 +191,7 @@ def in_transaction(binding: SchoolBinding) -> Iterator[dict[str, Any] | None]:
     """
     session = current_session()
     state = begin_in_school(session, binding)
-    context = RequestContext(binding.school_id, partial(app_state().school, binding.school_id))
+    context = RequestContext(binding, partial(app_state().school, binding.school_id))
     session.context = context
     try:
         yield state

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
 from tenants.connections.binding import BindingOptions, SchoolBinding, registry_refusal
+from tenants.connections.deadline import NoAnswer
 from tenants.connections.engines import NO_SCHOOL, execute_batch
 from tenants.connections.pool import connecting_to, mark_school
 from tenants.exceptions import NoSchool, SchoolChosen
@@ -84,7 +85,8 @@ def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str,
     try:
         return _begin(session, binding)
     except DBAPIError as error:
-        if not error.connection_invalidated:
+        # A server that did not answer in time is not asked once more: the request has waited long enough.
+        if not error.connection_invalidated or isinstance(error.orig, NoAnswer):
             raise
     return _begin(session, binding)
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -311,3 +311,17 @@ def postgres_of(folder: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+@contextmanager
+def working_directory():
+    """Make a working directory; what is left running on its data folder in the end is killed.
+
+    Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
+    """
+    with TemporaryDirectory(prefix="school-tests-") as made:
+        cwd = Path(made).resolve()
+        cwd.chmod(0o755)
+        yield cwd
+        for process in postgres_of(cwd / "school-data"):
+            process.kill()
