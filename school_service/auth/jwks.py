@@ -46,7 +46,8 @@ class KeySet:
         self._lock = threading.Lock()
         self._keys: dict[str | None, PyJWK] = {}
         self._fetched_at: float | None = None
-        self._tried_at: float | None = None
+        self._begun_at = 0.0
+        self._ended_at: float | None = None
         self._fetching: threading.Thread | None = None
         self._http = urllib3.PoolManager(timeout=urllib3.Timeout(FETCH_TIMEOUT), retries=False)
 
@@ -80,7 +81,7 @@ class KeySet:
         """Start a fetch unless one has just been tried; returns the one that is under way."""
         with self._lock:
             if self._fetching is None and not self._cooling_down():
-                self._tried_at = self._clock()
+                self._begun_at = self._clock()
                 fetching = threading.Thread(target=self._refetch, name="provider's keys", daemon=True)
                 fetching.start()
                 self._fetching = fetching
@@ -88,21 +89,26 @@ class KeySet:
 
     def _await(self, fetching: threading.Thread) -> None:
         # Until the fetch has had its time, not from now on: a slow provider must not block every thread.
-        begun = self._tried_at or 0.0
-        fetching.join(max(0.0, FETCH_TIMEOUT - (self._clock() - begun)))
+        fetching.join(max(0.0, FETCH_TIMEOUT - (self._clock() - self._begun_at)))
 
     def _cooling_down(self) -> bool:
         pause = FIRST_COOL_DOWN if self._fetched_at is None else COOL_DOWN
-        return self._tried_at is not None and self._clock() - self._tried_at < pause
+        return self._ended_at is not None and self._clock() - self._ended_at < pause
 
     def _refetch(self) -> None:
         try:
-            self._keys = self._fetch()
+            keys = self._fetch()
+            dropped = sorted(str(key_id) for key_id in self._keys.keys() - keys.keys())
+            if dropped:
+                _log.info("the identity provider has withdrawn keys", extra={"keys": dropped})
+            self._keys = keys
             self._fetched_at = self._clock()
         except (urllib3.exceptions.HTTPError, OSError, ValueError, TypeError) as error:
             _log.warning("the identity provider's keys can't be fetched", extra={"reason": repr(error)[:200]})
         finally:
             with self._lock:
+                # The pause is one between two fetches, however long each of them takes.
+                self._ended_at = self._clock()
                 self._fetching = None
 
     def _fetch(self) -> dict[str | None, PyJWK]:
@@ -117,7 +123,10 @@ class KeySet:
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise TypeError("no key set")
         usable = (_usable(members) for members in document["keys"])
-        return {key.key_id: key for key in usable if key is not None}
+        keys = {key.key_id: key for key in usable if key is not None}
+        if not keys:
+            raise ValueError(f"none of {len(document['keys'])} keys can be used")
+        return keys
 
     def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
         """Read an answer of bounded size in bounded time, however slowly it arrives."""

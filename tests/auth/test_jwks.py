@@ -170,10 +170,51 @@ def test_redirections_are_not_followed(key_set, provider, status):
     assert provider.requests == ["/.well-known/jwks.json"]
 
 
-def test_a_provider_without_keys_has_answered(key_set, provider):
-    provider.keys = []
+@pytest.mark.parametrize("keys", [[], [{"kty": "oct", "k": "c2VjcmV0", "kid": "ES256"}], [None, 5]])
+def test_a_key_set_without_a_usable_key_is_a_failed_fetch(key_set, provider, clock, logs, keys):
+    sound, provider.keys = provider.keys, keys
+    with pytest.raises(ProviderUnavailable):
+        key_set.find("ES256")
 
-    assert key_set.find("ES256") is None
+    provider.keys = sound
+    clock.now += FIRST_COOL_DOWN
+    assert key_set.find("ES256")
+    provider.keys = keys
+    clock.now += REFRESH_AFTER + 1
+    key_set.find("ES256")
+    settle()
+
+    assert key_set.find("ES256")
+    warnings = [line for line in logs() if line["message"] == "the identity provider's keys can't be fetched"]
+    assert len(warnings) == 2
+
+
+def test_keys_that_were_withdrawn_are_named_in_the_log(key_set, provider, clock, logs):
+    assert key_set.find("ES256")
+    replace_keys(provider, "ES256")
+    clock.now += COOL_DOWN
+    assert key_set.find("unknown") is None
+
+    withdrawn = [
+        line["keys"] for line in logs() if line["message"] == "the identity provider has withdrawn keys"
+    ]
+    assert withdrawn == [["EdDSA", "RS256"]]
+
+
+def test_the_pause_counts_from_the_end_of_a_fetch(key_set, provider, clock):
+    def slow():
+        clock.now += 4 * FIRST_COOL_DOWN
+        return provider.key_set()
+
+    provider.answer = slow
+    for _ in range(5):
+        with pytest.raises(ProviderUnavailable):
+            key_set.find("ES256")
+    assert len(provider.requests) == 1
+
+    clock.now += FIRST_COOL_DOWN
+    provider.answer = provider.key_set
+    assert key_set.find("ES256")
 
 
 SHARED = {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"}

@@ -107,9 +107,10 @@ def test_groups_take_turns(begun):
 
 
 def test_what_is_quick_is_done_while_every_thread_is_busy(dispatcher, begun):
-    for name in ("a", "a", "b", "b", "c"):
+    for name in ("a", "a", "b", "b"):
         dispatcher.add_task(Request(name, begun))
     wait_for(lambda: len(begun) == 4, "all threads")
+    dispatcher.add_task(Request("c", begun))
     health = Request("health", begun, quick=True)
     dispatcher.add_task(health)
 
