@@ -82,7 +82,7 @@ class RequestParser(HTTPRequestParser):
             self.headers["CONNECTION"] = "close"
 
 
-class Refusal:  # type: ignore[misc]
+class Refusal:
     """An answer that is given without the application, in the one shape of errors."""
 
     def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:

@@ -610,8 +610,8 @@ def test_an_import_has_so_many_passwords_and_no_more(api, monkeypatch):
     monkeypatch.setattr("school_service.features.students.sheet.PASSWORDS_AT_ONCE", 3)
     hashed = []
     monkeypatch.setattr(
-        "school_service.features.students.sheet.hash_password",
-        lambda password: hashed.append(password) or "x",
+        "school_service.features.students.sheet.hash_new_password",
+        lambda password, **_: hashed.append(password) or "x",
     )
 
     refused = upload(api, with_passwords(4))

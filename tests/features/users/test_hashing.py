@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import argon2
 import pytest
@@ -57,6 +58,12 @@ def during(monkeypatch):
     return watch
 
 
+def in_a_thread(work):
+    """Do work as another request would: with a session of its own."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(work).result()
+
+
 def test_no_connection_is_taken_while_a_password_is_hashed(school, app, during):
     place, api = school
     taken = []
@@ -82,10 +89,13 @@ def test_a_password_set_while_a_sign_in_is_checked_decides(school, during, monke
     user = api.ok(api.post("/users", NEW))["user"]["id"]
     other, changed = api.using(), []
 
+    def change():
+        other.ok(other.put(f"/users/{user}/password", {"password": "another password"}))
+
     def change_once():
         if not changed:
             changed.append(True)
-            other.ok(other.put(f"/users/{user}/password", {"password": "another password"}))
+            in_a_thread(change)
 
     during(change_once)
     assert api.post("/users/login", {"username": "ada", "password": NEW["password"]}).status_code == 401
@@ -107,7 +117,7 @@ def test_who_loses_the_permission_meanwhile_sets_no_password(school, during):
     other = api.using()
 
     caller.ok(caller.put(f"/users/{user}/password", {"password": "by the clerk"}))
-    during(lambda: other.ok(other.delete(f"/users/{clerk}/roles/{role}")))
+    during(lambda: in_a_thread(lambda: other.ok(other.delete(f"/users/{clerk}/roles/{role}"))))
     assert caller.put(f"/users/{user}/password", {"password": "by a stranger"}).status_code == 403
 
     during(lambda: None)
