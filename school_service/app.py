@@ -31,6 +31,7 @@ from school_service.features.geography import service as geography_service
 from school_service.features.geography.views import blp as geography
 from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
+from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
@@ -125,6 +126,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )
+    app.extensions["health"] = Check(database_answers)
 
     request_log.log_requests(app)
     response_headers.register(app)

@@ -57,7 +57,7 @@ HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
 
-HEALTH_PATHS = frozenset({"/health", "/health/live"})
+HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 _log = logging.getLogger(__name__)
 
@@ -309,6 +309,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
                 ),
                 {"head": head(), "logins": list(placement.all_logins)},
             ).one()
+            app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
     except NotInstalled as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:

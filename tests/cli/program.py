@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -298,6 +299,23 @@ def serving(*arguments: str, cwd: Path, settings: Mapping[str, str], **options: 
     """Serve on a free port, and wait until it does."""
     with running("serve", "--port", "0", *arguments, cwd=cwd, settings=settings, **options) as service:
         service.base_url = service.wait_for_log("serving")["address"]
+        yield service
+
+
+@contextmanager
+def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator[Running]:
+    """Serve on a free port with gunicorn as it is documented, and wait until it does."""
+    config = str(ROOT / "docs" / "servers" / "gunicorn.conf.py")
+    command = (sys.executable, "-m", "gunicorn", "--config", config, "--bind", "127.0.0.1:0", "wsgi:app")
+    with running(cwd=cwd, settings=settings, command=command) as service:
+        found = service.wait_for(
+            lambda: re.search(r"Listening at: (http://\S+)", service.err.read_text(encoding="utf-8")),
+            "gunicorn",
+        )
+        service.base_url = found[1]
+        service.wait_for(
+            lambda: "Booting worker" in service.err.read_text(encoding="utf-8") or None, "the worker"
+        )
         yield service
 
 

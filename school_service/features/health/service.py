@@ -17,22 +17,22 @@ from school_service.core.database import HEALTH_BIND, db
 class Check:
     """A check that one thread makes at a time: who asks meanwhile is told what the last one found.
 
-    So a database that is silent holds one thread at most. Where none has been made yet, everybody waits for the first.
+    So a database that is silent holds one thread at most. While none has ended yet, it does not pass.
     """
 
     passes: Callable[[], bool]
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _last: bool | None = None
+    _last: bool = False
 
     def __call__(self) -> bool:
         """Tell whether it passes."""
-        if not self._lock.acquire(blocking=self._last is None):
-            return bool(self._last)
+        if not self._lock.acquire(blocking=False):
+            return self._last
         try:
-            self._last = found = self.passes()
+            self._last = self.passes()
         finally:
             self._lock.release()
-        return found
+        return self._last
 
 
 def database_answers() -> bool:

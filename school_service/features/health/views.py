@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from school_service import __version__
 from school_service.features.health.schemas import HealthSchema, LifeSchema
-from school_service.features.health.service import Check, database_answers
+from school_service.features.health.service import Check
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("health", __name__, description="Whether the service and its database are up.")
@@ -23,10 +23,18 @@ class Health(MethodView):
     @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
     def get(self) -> Any:
         """Tell whether the service and its database are up; 503 where the database is not."""
-        check: Check = current_app.extensions.setdefault("health", Check(database_answers))
-        if check():
-            return {"status": "ok", "version": __version__, "database": "ok"}
-        return {"status": "unavailable", "version": __version__, "database": "unreachable"}
+        return _health()
+
+
+@blp.route("/health/ready")
+class Readiness(MethodView):
+    """Whether the process can serve requests."""
+
+    @blp.public
+    @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
+    def get(self) -> Any:
+        """Tell whether the process can serve requests: whether its database answers within two seconds; else 503."""
+        return _health()
 
 
 @blp.route("/health/live")
@@ -38,3 +46,10 @@ class Life(MethodView):
     def get(self) -> Any:
         """Tell that the process answers; asks nothing else, and not the database."""
         return {"status": "ok", "version": __version__}
+
+
+def _health() -> dict[str, str]:
+    check: Check = current_app.extensions["health"]
+    if check():
+        return {"status": "ok", "version": __version__, "database": "ok"}
+    return {"status": "unavailable", "version": __version__, "database": "unreachable"}
