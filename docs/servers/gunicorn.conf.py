@@ -19,4 +19,4 @@ limit_request_field_size = 32 * 1024
 
 def post_worker_init(_worker):
     """Let a short request wait less for its turn beside one that computes, as `serve` does."""
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0002)
