@@ -1,7 +1,8 @@
-"""The WSGI application: `app` for any server; `python wsgi.py` is `school-service serve`."""
+"""The WSGI application: `app` for any server, with its log; `python wsgi.py` is `school-service serve`."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 if __name__ == "__main__":
@@ -10,5 +11,9 @@ if __name__ == "__main__":
     main(["serve", *sys.argv[1:]])
 else:
     from school_service.app import create_app
+    from school_service.config import Settings
+    from school_service.web.request_log import configure_logging
 
-    app = create_app()
+    settings = Settings.load(os.environ)
+    configure_logging(settings.log_level)
+    app = create_app(settings)

@@ -14,7 +14,8 @@ from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKeys
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
-from school_service.core.database import db
+from school_service.core.database import HEALTH_BIND, db
+from school_service.core.shares import Shares
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
@@ -29,6 +30,7 @@ from school_service.features.enrollments.views import blp as enrollments
 from school_service.features.geography.views import blp as geography
 from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
+from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
@@ -44,7 +46,7 @@ from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes
 from school_service.web import error_responses, openapi, request_log, response_headers
 from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
-from tenants.connections.binding import BindingOptions
+from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
@@ -77,6 +79,9 @@ FEATURES = (
 
 # Connections for the registry's own statements: they must not wait for one that a request has taken.
 REGISTRY_POOL = 2
+# The check of the database has a connection of its own, and little time: nobody waits long to hear that it is away.
+HEALTH_DEADLINE = 2  # seconds
+SHARE_PATIENCE = 2.0  # seconds that a request waits in its thread for its school's share
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
 
 
@@ -108,10 +113,18 @@ def create_app(settings: Settings | None = None) -> Flask:
     db.init_app(app)
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
-    options = BindingOptions(roles=settings.tenant_roles, serves=served_revisions())
-    app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options
+    options = BindingOptions(
+        roles=settings.tenant_roles,
+        serves=served_revisions(),
+        statement_timeout=settings.statement_timeout,
+        lock_timeout=min(LOCK_TIMEOUT, settings.statement_timeout),
     )
+    share = settings.school_requests or max(1, settings.pool_size // 2)
+    shares = Shares(share, waiting=max(1, share // 2), patience=SHARE_PATIENCE)
+    app.extensions["school-service"] = AppState(
+        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
+    )
+    app.extensions["health"] = Check(database_answers)
 
     request_log.log_requests(app)
     response_headers.register(app)
@@ -124,8 +137,18 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
     url = settings.database_url
-    options = partial(serving_options, schools_per_connection=settings.schools_per_connection)
-    binds: dict[str, Any] = {"registry": {"url": registry_url(url), **registry_options(REGISTRY_POOL)}}
+    options = partial(
+        serving_options,
+        schools_per_connection=settings.schools_per_connection,
+        statement_timeout=settings.statement_timeout,
+    )
+    binds: dict[str, Any] = {
+        "registry": {"url": registry_url(url), **registry_options(REGISTRY_POOL)},
+        HEALTH_BIND: {
+            "url": registry_url(url),
+            **registry_options(1, deadline=HEALTH_DEADLINE, connect_timeout=HEALTH_DEADLINE),
+        },
+    }
     if not placement.divided:
         return {
             "SQLALCHEMY_DATABASE_URI": school_url(url),

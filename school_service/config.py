@@ -16,6 +16,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tenants.backups.encryption import parse_recipient
+from tenants.connections.binding import STATEMENT_TIMEOUT
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION
 from tenants.placement import MAX_LOGINS
 from tenants.tenancy import OWNER_SUFFIX
@@ -59,6 +60,12 @@ class Settings:
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
     `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools after which a connection is replaced, 1 to 100,000;
                         default: 150
+    `statement_timeout` STATEMENT_TIMEOUT: seconds that PostgreSQL may work on a statement of a request, 1 to 3600;
+                        default: 15
+    `school_requests`   SCHOOL_REQUESTS: requests of one school that are worked on at once, 1 to 500; default: half of
+                        the threads of `serve`, elsewhere half of POOL_SIZE
+    `school_waiting`    SCHOOL_WAITING: requests of one school that may wait for that, 1 to 1000; default: 100
+    `connections_per_address`  CONNECTIONS_PER_ADDRESS: connections of one address, 1 to 500; default: 100
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
                         X-Forwarded-For is believed; default: none
@@ -88,6 +95,10 @@ class Settings:
     serving_logins: int
     pool_size: int
     schools_per_connection: int
+    statement_timeout: int
+    school_requests: int | None
+    school_waiting: int
+    connections_per_address: int
     max_upload_bytes: int
     trusted_proxies: Networks
     backup_recipients: tuple[str, ...]
@@ -141,6 +152,12 @@ class Settings:
             schools_per_connection=read.integer(
                 "SCHOOLS_PER_CONNECTION", default=SCHOOLS_PER_CONNECTION, least=1, most=100_000
             ),
+            statement_timeout=read.integer(
+                "STATEMENT_TIMEOUT", default=STATEMENT_TIMEOUT, least=1, most=3600
+            ),
+            school_requests=read.integer("SCHOOL_REQUESTS", default=0, least=1, most=500) or None,
+            school_waiting=read.integer("SCHOOL_WAITING", default=100, least=1, most=1000),
+            connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             backup_recipients=read.recipients("BACKUP_RECIPIENT"),

@@ -7,13 +7,17 @@ import logging
 import select
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
+from uuid import uuid4
 
+import orjson
 import waitress
 from flask import Flask
 from sqlalchemy import text
@@ -21,10 +25,16 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
+from waitress.utilities import RequestEntityTooLarge
+from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.auth.tokens import own_issuer
 from school_service.config import STRICT_PASSWORDS, Settings
 from school_service.core.database import db
+from school_service.dispatcher import Dispatcher
+from school_service.web.body_parser import JSON_LIMIT
+from school_service.web.client_address import is_trusted
+from school_service.web.request_scope import AppState
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
 from tenants.migrations.migration_sql import head
@@ -36,11 +46,18 @@ DEFAULT_PORT = 8000
 DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 
 SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is to stop
-IDLE_TIMEOUT = 60  # seconds that a connection may lie idle
+IDLE_TIMEOUT = 60  # seconds that a connection may lie idle, or a client may read nothing of an answer
+HEADER_TIMEOUT = 15  # seconds from a request's first byte to the end of its header fields
+BODY_TIMEOUT = 60  # the same to the end of its body, and BODY_RATE is what a large one must come with besides
+BODY_RATE = 16 * 1024  # bytes a second
+LINGER_TIMEOUT = 5  # seconds that a client has to read why its body is not wanted
 CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
+SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
-MIN_BODY_CAP = 64 * 2**20  # bytes
+SHED_RETRY_AFTER = 2  # seconds
+
+HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +66,7 @@ class ServingError(Exception):
     """The service can't start; the message says why."""
 
 
-class RequestParser(HTTPRequestParser):  # type: ignore[misc]
+class RequestParser(HTTPRequestParser):
     """waitress' parser, which ends the connection of a request whose length is told in two ways.
 
     A proxy in front may believe the other of the two, and take the rest for a request of its next caller (RFC 9112,
@@ -65,10 +82,179 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]
             self.headers["CONNECTION"] = "close"
 
 
-class Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection whose requests are read by our parser."""
+class Refusal:
+    """An answer that is given without the application, in the one shape of errors."""
 
-    parser_class = RequestParser
+    def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
+        self._status = status
+        self._message = message
+        self._headers = dict(headers or {})
+
+    def to_response(self, _ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        """Give status, headers and body, as waitress asks its own errors for them."""
+        request_id = uuid4().hex
+        _log.info("request refused", extra={"status": self._status.value, "request_id": request_id})
+        body = {
+            "code": self._status.value,
+            "status": HTTP_STATUS_CODES[self._status.value],
+            "message": self._message,
+            "request_id": request_id,
+        }
+        headers = {"Content-Type": "application/json", "X-Request-ID": request_id, **self._headers}
+        return f"{self._status.value} {body['status']}", list(headers.items()), orjson.dumps(body)
+
+
+TOO_LARGE = Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
+NO_TOKEN = Refusal(HTTPStatus.UNAUTHORIZED, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"})
+OVERLOADED = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "The service is overloaded. Try again shortly.",
+    {"Retry-After": str(SHED_RETRY_AFTER)},
+)
+
+
+class BoundedParser(RequestParser):
+    """A parser that refuses a request by its header fields, before its body is read.
+
+    What is no upload has at most JSON_LIMIT bytes; an upload at most what `max_request_body_size` says, and a token.
+    """
+
+    def __init__(self, adjustments: Any) -> None:
+        super().__init__(adjustments)
+        self.begun = time.monotonic()
+
+    def received(self, data: bytes) -> int:
+        """Take bytes of the request; returns how many of them are its own."""
+        taken: int = super().received(data)
+        if self.headers_finished and max(self.content_length, self.body_bytes_received) > JSON_LIMIT:
+            refusal = self._judge_large()
+            if refusal is not None:
+                self.error, self.completed = refusal, True
+        return taken
+
+    def _judge_large(self) -> Refusal | None:
+        upload = self.headers.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
+        if not upload or isinstance(self.error, RequestEntityTooLarge):
+            return TOO_LARGE
+        if not self.headers.get("AUTHORIZATION", "").lower().startswith("bearer "):
+            return NO_TOKEN
+        return None
+
+    def is_late(self, now: float) -> bool:
+        """Tell whether it has taken the client too long to send this request."""
+        if not self.headers_finished:
+            return now - self.begun > HEADER_TIMEOUT
+        size = max(self.content_length, self.body_bytes_received)
+        return bool(now - self.begun > BODY_TIMEOUT + size / BODY_RATE)
+
+
+class Channel(HTTPChannel):
+    """A connection, with deadlines for its client; a task of our Dispatcher when its first request is complete."""
+
+    parser_class = BoundedParser
+
+    def __init__(self, admission: Admission, *arguments: Any, **options: Any) -> None:
+        self._admission = admission
+        self.idle_since = time.monotonic()
+        self._lingering_since: float | None = None
+        self.close_when_flushed = False
+        super().__init__(*arguments, **options)
+
+    def group(self) -> Hashable:
+        """Name the school of the first request, as far as its token is known; else where it comes from."""
+        headers = self.requests[0].headers
+        school = self._admission.school_of(headers.get("AUTHORIZATION", ""), headers.get("X_SCHOOL_ID"))
+        return school or self.addr[0]
+
+    def is_quick(self) -> bool:
+        """Tell whether the first request asks for health, or is refused."""
+        request = self.requests[0]
+        return request.error is not None or request.path in HEALTH_PATHS
+
+    def refuse(self) -> None:
+        """Let the answer to the first request be that the service is overloaded."""
+        self.requests[0].error = OVERLOADED
+
+    def service(self) -> None:
+        """Answer the first request."""
+        super().service()
+        self.idle_since = time.monotonic()
+
+    def is_idle(self) -> bool:
+        """Tell whether nothing is to be done for the client: it sends its next request, or nothing at all."""
+        return not (self.requests or self.total_outbufs_len or self.will_close)
+
+    def is_late(self, now: float) -> bool:
+        """Tell whether the client has had its time: to send, to read, to use the connection."""
+        if self._lingering_since is not None:
+            return now - self._lingering_since > LINGER_TIMEOUT
+        if self.total_outbufs_len:
+            return bool(time.time() - self.last_activity > IDLE_TIMEOUT)
+        if self.requests:
+            return False
+        request = self.request
+        if request is None:
+            return now - self.idle_since > IDLE_TIMEOUT
+        return bool(request.is_late(now))
+
+    def handle_write(self) -> None:
+        """Send what is to be sent; then end the connection where it is to end.
+
+        Where a body was refused, the client is still sending it: it would lose our answer if the connection were
+        closed. So only our side is closed, and what comes is thrown away for a while.
+        """
+        ends = self.close_when_flushed and not self.will_close
+        if not ends:
+            super().handle_write()
+            return
+        self.close_when_flushed = False
+        super().handle_write()
+        if self.total_outbufs_len or not self.connected:
+            self.close_when_flushed = True
+            return
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.handle_close()
+            return
+        self._lingering_since = time.monotonic()
+
+    def received(self, data: bytes) -> Any:
+        """Take bytes of the client's, unless the connection is ending."""
+        if self._lingering_since is not None:
+            return False
+        return super().received(data)
+
+
+class Admission:
+    """Which connections there may be; makes the channel of each.
+
+    At the limits of all, and of one address that is no trusted proxy's, the connection that has been idle for longest
+    makes room; where none is idle, the new one is closed. `school_of` names the school of a request by its token and
+    school header, where the token is known.
+    """
+
+    def __init__(self, school_of: Callable[[str, str | None], str | None], settings: Settings) -> None:
+        self.school_of = school_of
+        self._proxies = settings.trusted_proxies
+        self._per_address = settings.connections_per_address
+
+    def __call__(
+        self, server: Any, connection: socket.socket, address: Any, *rest: Any, **options: Any
+    ) -> None:
+        """Take a connection."""
+        present = [channel for channel in server.active_channels.values() if not channel.will_close]
+        full = len(present) >= CONNECTION_LIMIT
+        if not full and len(present) >= self._per_address and not is_trusted(address[0], self._proxies):
+            present = [channel for channel in present if channel.addr[0] == address[0]]
+            full = len(present) >= self._per_address
+        if full:
+            idle = [channel for channel in present if channel.is_idle()]
+            if not idle:
+                connection.close()
+                return
+            min(idle, key=lambda channel: channel.idle_since).will_close = True
+        Channel(self, server, connection, address, *rest, **options)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -123,6 +309,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
                 ),
                 {"head": head(), "logins": list(placement.all_logins)},
             ).one()
+            app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
     except NotInstalled as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
@@ -191,17 +378,22 @@ def serve(
     # What has been made by now lives as long as the process: the collector need not look at it again.
     gc.collect()
     gc.freeze()
+    # So a short request waits less for its turn beside one that computes; the default is 5 ms.
+    sys.setswitchinterval(SWITCH_INTERVAL)
     channels: dict[int, Any] = {}
+    state: AppState = app.extensions["school-service"]
+    share = settings.school_requests or max(1, threads // 2)
+    state.shares.limit = share
     server: Any = waitress.create_server(
         app,
         map=channels,
         sockets=[listener],
-        threads=threads,
-        # Above our own limit, so that the answer to what is too large is ours in all but absurd cases.
-        max_request_body_size=max(4 * settings.max_upload_bytes, MIN_BODY_CAP),
+        _dispatcher=Dispatcher(threads, share=share, waiting=settings.school_waiting),
+        max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
         max_request_header_size=HEADER_LIMIT,
-        channel_timeout=IDLE_TIMEOUT,
-        connection_limit=CONNECTION_LIMIT,
+        # Ours come first: `Admission` makes room, waitress would stop accepting.
+        connection_limit=2 * CONNECTION_LIMIT,
+        cleanup_interval=1,
         # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
         outbuf_high_watermark=MOST_UNSENT,
         asyncore_use_poll=True,
@@ -210,7 +402,8 @@ def serve(
         expose_tracebacks=False,
         ident=None,
     )
-    server.channel_class = Channel
+    server.channel_class = Admission(state.known_school, settings)
+    server.maintenance = lambda _now: _end_late(server)
     stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -224,7 +417,8 @@ def serve(
             announce()
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
         while not stopping.is_set():
-            _run_loop_once(channels, 30)
+            # Deadlines are looked at once a second.
+            _run_loop_once(channels, 1)
         _log.info("stopping")
         _drain(server, channels)
 
@@ -242,6 +436,13 @@ def _handling(handler: Any) -> Iterator[None]:
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+def _end_late(server: Any) -> None:
+    now = time.monotonic()
+    for channel in server.active_channels.values():
+        if channel.is_late(now):
+            channel.will_close = True
 
 
 def _run_loop_once(channels: dict[int, Any], seconds: float) -> None:

@@ -164,6 +164,8 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
                 "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
                 "SERVING_LOGINS": str(way.logins),
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
+                # Tests send many requests of one school at once, and no dispatcher lets them queue.
+                "SCHOOL_REQUESTS": "20",
                 "LOG_LEVEL": "ERROR",
             }
         )

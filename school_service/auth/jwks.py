@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
-import urllib3
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWK
@@ -22,6 +26,7 @@ FIRST_COOL_DOWN = 5.0  # the same, as long as the provider has never answered
 REFRESH_AFTER = 600.0  # seconds after which a key set is fetched anew, so that withdrawn keys go
 FETCH_TIMEOUT = 5.0  # seconds that a fetch may take, and that a token with an unknown key waits for it
 ANSWER_LIMIT = 2**20  # bytes
+NAMED_KEYS = 20  # keys that a line of the log names at most
 _CHUNK = 2**16
 
 # The one algorithm for each kind of key.
@@ -46,9 +51,9 @@ class KeySet:
         self._lock = threading.Lock()
         self._keys: dict[str | None, PyJWK] = {}
         self._fetched_at: float | None = None
-        self._tried_at: float | None = None
+        self._begun_at = 0.0
+        self._ended_at: float | None = None
         self._fetching: threading.Thread | None = None
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(FETCH_TIMEOUT), retries=False)
 
     def find(self, key_id: str | None) -> PyJWK | None:
         """Find the key of this id, or the only key where a token names none; None where there is no such key.
@@ -80,7 +85,7 @@ class KeySet:
         """Start a fetch unless one has just been tried; returns the one that is under way."""
         with self._lock:
             if self._fetching is None and not self._cooling_down():
-                self._tried_at = self._clock()
+                self._begun_at = self._clock()
                 fetching = threading.Thread(target=self._refetch, name="provider's keys", daemon=True)
                 fetching.start()
                 self._fetching = fetching
@@ -88,47 +93,112 @@ class KeySet:
 
     def _await(self, fetching: threading.Thread) -> None:
         # Until the fetch has had its time, not from now on: a slow provider must not block every thread.
-        begun = self._tried_at or 0.0
-        fetching.join(max(0.0, FETCH_TIMEOUT - (self._clock() - begun)))
+        fetching.join(max(0.0, FETCH_TIMEOUT - (self._clock() - self._begun_at)))
 
     def _cooling_down(self) -> bool:
         pause = FIRST_COOL_DOWN if self._fetched_at is None else COOL_DOWN
-        return self._tried_at is not None and self._clock() - self._tried_at < pause
+        return self._ended_at is not None and self._clock() - self._ended_at < pause
 
     def _refetch(self) -> None:
         try:
-            self._keys = self._fetch()
+            keys = self._fetch()
+            dropped = sorted(str(key_id) for key_id in self._keys.keys() - keys.keys())
+            if dropped:
+                _log.info("the identity provider has withdrawn keys", extra={"keys": dropped})
+            self._keys = keys
             self._fetched_at = self._clock()
-        except (urllib3.exceptions.HTTPError, OSError, ValueError, TypeError) as error:
-            _log.warning("the identity provider's keys can't be fetched", extra={"reason": repr(error)[:200]})
+        except (HTTPException, OSError, ValueError, TypeError) as error:
+            _log.warning("the identity provider's keys can't be fetched", extra={"reason": repr(error)[:500]})
         finally:
             with self._lock:
+                # The pause is one between two fetches, however long each of them takes.
+                self._ended_at = self._clock()
                 self._fetching = None
 
     def _fetch(self) -> dict[str | None, PyJWK]:
-        deadline = self._clock() + FETCH_TIMEOUT
-        response = self._http.request("GET", self.url, preload_content=False, redirect=False)
-        try:
-            if response.status != 200:
-                raise ValueError(f"status {response.status}")
-            document: Any = orjson.loads(self._read(response, deadline))
-        finally:
-            response.close()
+        document: Any = orjson.loads(_get(self.url, self._clock))
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise TypeError("no key set")
-        usable = (_usable(members) for members in document["keys"])
-        return {key.key_id: key for key in usable if key is not None}
+        found = [(members, _usable(members)) for members in document["keys"]]
+        keys = {key.key_id: key for _, key in found if key is not None}
+        unusable = [_name(members) for members, key in found if key is None]
+        if not keys:
+            raise ValueError(f"none of {len(found)} keys can be used: {', '.join(unusable[:NAMED_KEYS])}")
+        if unusable:
+            _log.info("the identity provider has keys of other kinds", extra={"keys": unusable[:NAMED_KEYS]})
+        return keys
 
-    def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-        """Read an answer of bounded size in bounded time, however slowly it arrives."""
-        body = b""
-        while portion := response.read1(_CHUNK):
-            body += portion
-            if len(body) > ANSWER_LIMIT:
-                raise ValueError("the answer is too large")
-            if self._clock() > deadline:
-                raise TimeoutError("the answer is too slow")
-        return body
+
+class _TimedStream(io.RawIOBase):
+    """What a socket receives while there is time: however slowly it comes, no wait goes beyond the deadline."""
+
+    def __init__(
+        self, received: io.RawIOBase, connection: socket.socket, seconds_left: Callable[[], float]
+    ) -> None:
+        super().__init__()
+        self._received = received
+        self._connection = connection
+        self._seconds_left = seconds_left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._connection.settimeout(self._seconds_left())
+        return self._received.readinto(buffer)
+
+    def close(self) -> None:
+        self._received.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    """A response all of which, the header fields too, has to come while there is time."""
+
+    def __init__(
+        self, sock: socket.socket, *arguments: Any, seconds_left: Callable[[], float], **options: Any
+    ) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp = io.BufferedReader(_TimedStream(self.fp.detach(), sock, seconds_left))
+
+
+def _get(url: str, clock: Callable[[], float]) -> bytes:
+    """Get an answer of at most ANSWER_LIMIT bytes within FETCH_TIMEOUT seconds; redirections are not followed.
+
+    Raises OSError (TimeoutError for one that is too slow), HTTPException, ValueError.
+    """
+    deadline = clock() + FETCH_TIMEOUT
+
+    def seconds_left() -> float:
+        left = deadline - clock()
+        if left <= 0:
+            raise TimeoutError("the answer is too slow")
+        return left
+
+    address = urlsplit(url)
+    kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+    connection = kind(address.hostname or "", address.port, timeout=FETCH_TIMEOUT)
+    connection.response_class = partial(_TimedResponse, seconds_left=seconds_left)  # type: ignore[assignment]
+    try:
+        connection.request("GET", f"{address.path or '/'}{'?' if address.query else ''}{address.query}")
+        with connection.getresponse() as response:
+            if response.status != 200:
+                raise ValueError(f"status {response.status}")
+            body = b""
+            while portion := response.read1(_CHUNK):
+                body += portion
+                if len(body) > ANSWER_LIMIT:
+                    raise ValueError("the answer is too large")
+            if response.length:
+                raise ValueError("the answer is not whole")
+            return body
+    finally:
+        connection.close()
+
+
+def _name(members: Any) -> str:
+    """Name a key for the log, at most 80 characters."""
+    return str(members.get("kid") if isinstance(members, dict) else None)[:80]
 
 
 def _usable(members: Any) -> PyJWK | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import unicodedata
 from functools import cache, lru_cache
@@ -12,6 +13,7 @@ from flask import Flask, current_app
 
 from school_service.core.case_folding import casefolded
 from school_service.core.errors import Invalid
+from school_service.core.shares import Shares
 
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""
@@ -69,18 +71,27 @@ def _common_passwords() -> frozenset[str]:
     return frozenset(FREQUENCY_LISTS["passwords"])
 
 
+# Half of the processors are for other requests. A request waits in vain for a turn where some hundred wait before it.
+_turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0)
+
+
 def hash_password(password: str) -> str:
-    """Hash a password, with a salt of its own, as it is: a new one goes through `hash_new_password`."""
-    return hasher.hash(password)
+    """Hash a password, with a salt of its own, as it is: a new one goes through `hash_new_password`.
+
+    Raises Busy where too many are being hashed.
+    """
+    with _turns.of("hash"):
+        return hasher.hash(password)
 
 
 def check_password(stored: str | None, password: str) -> bool:
     """Tell whether this is the password of the stored hash.
 
-    None (no such user, no password set) costs the same work.
+    None (no such user, no password set) costs the same work. Raises Busy where too many are being hashed.
     """
     try:
-        hasher.verify(stored or _dummy_hash(hasher), password)
+        with _turns.of("hash"):
+            hasher.verify(stored or _dummy_hash(hasher), password)
     except (VerificationError, InvalidHashError):
         return False
     return stored is not None

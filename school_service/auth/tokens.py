@@ -98,6 +98,12 @@ class TokenVerifier:
         """The key that signs."""
         return self.keys.signing
 
+    def find_verified(self, token: str | None) -> VerifiedToken | None:
+        """Find a token that was verified before and has not expired since; None for any other."""
+        with self._lock:
+            cached = self._cache.get(token) if token else None
+        return cached.token if cached is not None and self._clock() < cached.until else None
+
     def verify(self, token: str) -> VerifiedToken:
         """Verify a token: signature, algorithm, audience, issuer and expiry.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from flask import current_app
@@ -14,10 +14,16 @@ from sqlalchemy import MetaData
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
+from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import Texts
-from tenants.connections.sessions import SchoolSession
+from tenants.connections.sessions import SchoolSession, begin_in_school
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
+
+Found = TypeVar("Found")
+
+HEALTH_BIND = "health"
+"""The name of the engine that checks whether the database answers, and does nothing else."""
 
 
 class Model(DeclarativeBase):
@@ -49,7 +55,7 @@ class RequestContext:
     one begins the request.
     """
 
-    school_id: UUID
+    binding: SchoolBinding
     load_school: Callable[[], School]
     principal: Actor | None = None
     request_id: str | None = None
@@ -57,6 +63,11 @@ class RequestContext:
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
     read: Callable[[str, tuple[Any, ...]], Texts] | None = None
+
+    @property
+    def school_id(self) -> UUID:
+        """The school of the transaction."""
+        return self.binding.school_id
 
 
 class RoutedSession(SchoolSession, flask_session.Session):
@@ -94,3 +105,19 @@ def request_context() -> RequestContext:
 def current_school() -> School:
     """The school of the transaction, with its public details (id, name, address, …)."""
     return request_context().load_school()
+
+
+def outside_transaction(work: Callable[[], Found]) -> Found:
+    """Run what takes long and needs no database, such as hashing a password, while no connection is taken.
+
+    The transaction so far is rolled back, so it must have written nothing; another one begins afterwards, with the
+    caller judged anew. Locks are gone and what was read may have changed: read it again.
+    """
+    session, context = current_session(), request_context()
+    if session.new or session.dirty or session.deleted or context.audit_entries:
+        raise RuntimeError("Something was written in this transaction, which would be lost.")
+    session.rollback()
+    session.expunge_all()
+    found = work()
+    begin_in_school(session, context.binding)
+    return found

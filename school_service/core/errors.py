@@ -49,6 +49,13 @@ class InvalidRows(DomainError):
         )
 
 
+class Busy(DomainError):
+    """There is more to do than is done at once; a moment later it may succeed."""
+
+    def __init__(self) -> None:
+        super().__init__("The service is overloaded. Try again shortly.")
+
+
 class TooLarge(DomainError):
     """What was sent exceeds a limit of the service."""
 

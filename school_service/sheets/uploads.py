@@ -6,10 +6,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import IO, Generic, TypeVar
 
+from school_service.core.shares import Shares
 from school_service.sheets.sheet_reader import SheetContent
 from school_service.sheets.xlsx_reader import Workbook, open_workbook
 
 Matched = TypeVar("Matched")
+
+# Reading and judging rows takes Python's one interpreter: more sheets at once would not be read sooner, but every other
+# request would wait for as many turns of it.
+_computing = Shares(1, waiting=100, patience=20.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,16 @@ class SheetUpload(ABC, Generic[Matched]):
     """The upload of a sheet: each sheet fills in the steps, and `run` takes them in their order."""
 
     def run(self, file: IO[bytes]) -> dict[str, int]:
-        """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge and InvalidRows."""
-        workbook = open_workbook(file)
-        self.read_details(workbook)
-        content = self.read_rows(workbook)
-        # Nothing is locked before the file has proved to be such a sheet: reading it takes long.
+        """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge, InvalidRows and Busy."""
+        with _computing.of("sheet"):
+            workbook = open_workbook(file)
+            self.read_details(workbook)
+            content = self.read_rows(workbook)
+        # Nothing is locked before the file has proved to be such a sheet: reading it takes long. And nobody waits for
+        # a lock while others wait for their turn to compute.
         self.lock()
-        matched = self.match(content)
+        with _computing.of("sheet"):
+            matched = self.match(content)
         return self.store(matched).of_rows(len(content.rows))
 
     def read_details(self, workbook: Workbook) -> None:

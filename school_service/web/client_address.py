@@ -27,7 +27,7 @@ def client_address() -> str:
 def _first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
     """Follow the hops from the peer's address back to the first that is no trusted proxy's."""
     hops = forwarded_for.split(",") if forwarded_for and trusted else []
-    while hops and _is_trusted(address, trusted):
+    while hops and is_trusted(address, trusted):
         hop = hops.pop().strip()
         if not _is_address(hop):
             break
@@ -35,7 +35,8 @@ def _first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str
     return address
 
 
-def _is_trusted(address: str, networks: Networks) -> bool:
+def is_trusted(address: str, networks: Networks) -> bool:
+    """Tell whether an address is a trusted proxy's."""
     return _is_address(address) and any(ip_address(address) in network for network in networks)
 
 

@@ -37,6 +37,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Invalid: 422,
     errors.InvalidRows: 422,
     errors.TooManyAttempts: 429,
+    errors.Busy: 503,
     tenancy.SchoolForbidden: 403,
     tenancy.ClientUnknown: 403,
     tenancy.SchoolSuspended: 403,
@@ -57,6 +58,7 @@ RETRY_AFTER = {
     tenancy.SchoolUpgrading: 30,
     ProviderUnavailable: 5,
     PoolTimeout: 2,
+    errors.Busy: 2,
     OperationalError: 5,
     StorageError: 5,
 }

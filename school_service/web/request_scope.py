@@ -16,7 +16,7 @@ from cachetools import TTLCache
 from flask import current_app, g, request
 from sqlalchemy.exc import DBAPIError
 
-from school_service.auth.principal import Principal, VerifiedToken
+from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
 from school_service.core.database import (
@@ -26,15 +26,23 @@ from school_service.core.database import (
     db,
     request_context,
 )
-from school_service.core.errors import NotAuthenticated
+from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
+from school_service.core.shares import Shares
 from school_service.web.client_address import client_address
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.engines import Texts, execute_batch, fetch_texts
-from tenants.connections.sessions import begin_in_school, bind_sessions, read_in_school, state_in_school
+from tenants.connections.sessions import (
+    begin_in_school,
+    bind_sessions,
+    is_dead,
+    read_in_school,
+    require_no_transaction,
+    state_in_school,
+)
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown, SchoolChosen, TenancyError
+from tenants.exceptions import ClientUnknown, TenancyError
 from tenants.registry.schools import School, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
@@ -44,8 +52,8 @@ SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
 
-_NOT_AUDITED = "A read-only transaction can't write to the audit log: the view is `audited`."
-
+Admit = Callable[[dict[str, Any] | None], None]
+Read = Callable[[str, tuple[Any, ...]], Texts]
 AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
 
 
@@ -64,10 +72,22 @@ class AppState:
     user_state: str
     audit_insertion: AuditInsertion
     binding_options: BindingOptions
+    shares: Shares
     _schools: TTLCache[UUID, School] = field(
         default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def known_school(self, authorization: str, header: str | None) -> str | None:
+        """Name the school of a request, from its headers Authorization and X-SCHOOL-ID; asks nobody.
+
+        None where its token was not verified before, or may not be used so.
+        """
+        token = self.verifier.find_verified(_bearer(authorization))
+        try:
+            return str(token.choose_school(header, required=False)) if token else None
+        except (InvalidSchoolHeader, Forbidden):
+            return None
 
     def school(self, school_id: UUID) -> School:
         """Find the public details of a school, at most SCHOOL_CACHE_SECONDS old."""
@@ -104,11 +124,15 @@ def current_school_id() -> UUID:
 
 def authenticate() -> VerifiedToken:
     """Verify the request's token; raises NotAuthenticated."""
-    header = request.environ.get("HTTP_AUTHORIZATION", "")
-    scheme, _, token = header.partition(" ")
-    if scheme.lower() != "bearer":
+    token = _bearer(request.environ.get("HTTP_AUTHORIZATION", ""))
+    if token is None:
         raise NotAuthenticated("A bearer token is needed.")
-    return app_state().verifier.verify(token.strip(" "))
+    return app_state().verifier.verify(token)
+
+
+def _bearer(authorization: str) -> str | None:
+    scheme, _, token = authorization.partition(" ")
+    return token.strip(" ") if scheme.lower() == "bearer" else None
 
 
 class Access(NamedTuple):
@@ -134,7 +158,7 @@ def run_in_request_scope(
 
     The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
     it. Any error rolls back. GET runs read-only, and in one round trip where the view returns a read model; unless it
-    is `audited`: then it writes to the audit log.
+    is `audited`: then it writes to the audit log. Raises Busy where the school has its share of requests.
     """
     g.token = token = authenticate()
     school_id = token.choose_school(request.environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
@@ -145,11 +169,12 @@ def run_in_request_scope(
     elif access.with_given_password:
         access = Access(access.permissions)
     try:
-        if read_only:
-            return _Reading(token, binding, access).run(view)
-        with in_transaction(binding) as state:
-            _admit(token, state, access)
-            return view()
+        # The share comes first, so that a request that waits holds no connection.
+        with app_state().shares.of(school_id):
+            if read_only:
+                return _Reading(token, binding, access).run(view)
+            with in_transaction(binding, partial(_admit, token, access)):
+                return view()
     except ClientUnknown:
         if token.own:
             raise NotAuthenticated("The token's client has no grant any more.") from None
@@ -160,7 +185,7 @@ def run_in_request_scope(
         raise
 
 
-def _admit(token: VerifiedToken, state: dict[str, Any] | None, access: Access) -> None:
+def _admit(token: VerifiedToken, access: Access, state: dict[str, Any] | None) -> None:
     """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
     g.principal = principal = token.principal(state)
     context = request_context()
@@ -188,27 +213,16 @@ class _Reading:
 
     def run(self, view: Callable[[], Any]) -> Any:
         """Run the view, once more where its connection had died in the pool: reading twice does no harm."""
-        session, school_id = self._session, self._binding.school_id
-        if session.in_transaction():
-            raise SchoolChosen("A transaction is under way: its school can't be changed.")
-        session.context = RequestContext(school_id, partial(app_state().school, school_id), read=self._read)
-        session.after_binding = self._admit
-        try:
+        with _in_context(self._binding, self._admit, self._read) as (session, context):
             try:
-                return self._run(view)
+                answer = self._run(view)
             except DBAPIError as error:
-                if not error.connection_invalidated:
+                if not is_dead(error):
                     raise
                 session.rollback()
-            return self._run(view)
-        finally:
-            context, session.context = session.context, None
-            session.after_binding = None
-            if session.in_transaction():
-                session.close()
-            session.binding = None
-            if context.audit_entries or context.refusals:
-                raise RuntimeError(_NOT_AUDITED)
+                answer = self._run(view)
+            _require_no_entries(context)
+            return answer
 
     def _run(self, view: Callable[[], Any]) -> Any:
         self._session.binding = self._binding
@@ -224,7 +238,7 @@ class _Reading:
 
     def _admit(self, state: dict[str, Any] | None) -> None:
         self._judged = True
-        _admit(self._token, state, self._access)
+        _admit(self._token, self._access, state)
 
     def _admit_alone(self) -> None:
         """Judge the principal, unless that was done."""
@@ -268,33 +282,52 @@ def _recheck_school(school_id: UUID) -> None:
 
 
 @contextmanager
-def in_transaction(binding: SchoolBinding) -> Iterator[dict[str, Any] | None]:
+def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterator[dict[str, Any] | None]:
     """Work in a school in one transaction: commits at the end, rolls back on any error.
 
-    Yields the row of the caller's state. What was refused (`RequestContext.refusals`) is stored either way. For code
-    outside a request, such as sample data and tests, `SchoolBinding(school_id)` is enough.
+    Yields the row of the caller's state, by which `admit` judges them whenever a transaction begins. What was refused
+    (`RequestContext.refusals`) is stored either way. For code outside a request, such as sample data and tests,
+    `SchoolBinding(school_id)` is enough.
     """
+    with _in_context(binding, admit) as (session, context):
+        state = begin_in_school(session, binding)
+        try:
+            yield state
+            if binding.read_only:
+                # What has only read has nothing to commit: closing the session ends its transaction.
+                _require_no_entries(context)
+            else:
+                _commit(session, [*context.audit_entries, *context.refusals])
+        except BaseException:
+            session.rollback()
+            if context.refusals and not binding.read_only:
+                # The request leaves nothing but that it was refused.
+                session.after_binding = None
+                begin_in_school(session, SchoolBinding(binding.school_id))
+                _commit(session, context.refusals)
+            raise
+
+
+@contextmanager
+def _in_context(
+    binding: SchoolBinding, admit: Admit | None, read: Read | None = None
+) -> Iterator[tuple[RoutedSession, RequestContext]]:
+    """Give the session its request context; in the end whatever transaction there is is ended."""
     session = current_session()
-    state = begin_in_school(session, binding)
-    context = RequestContext(binding.school_id, partial(app_state().school, binding.school_id))
-    session.context = context
+    require_no_transaction(session)
+    context = RequestContext(binding, partial(app_state().school, binding.school_id), read=read)
+    session.context, session.after_binding = context, admit
     try:
-        yield state
-        if not binding.read_only:
-            _commit(session, [*context.audit_entries, *context.refusals])
-        elif context.audit_entries or context.refusals:
-            raise RuntimeError(_NOT_AUDITED)
-        # What has only read has nothing to commit: closing the session ends its transaction.
-    except BaseException:
-        session.rollback()
-        if context.refusals and not binding.read_only:
-            # The request leaves nothing but that it was refused.
-            begin_in_school(session, SchoolBinding(binding.school_id))
-            _commit(session, context.refusals)
-        raise
+        yield session, context
     finally:
-        session.context = None
+        session.context = session.after_binding = None
         session.close()
+        session.binding = None
+
+
+def _require_no_entries(context: RequestContext) -> None:
+    if context.audit_entries or context.refusals:
+        raise RuntimeError("A read-only transaction can't write to the audit log: the view is `audited`.")
 
 
 def _commit(session: RoutedSession, entries: list[dict[str, Any]]) -> None:

@@ -55,6 +55,9 @@ _NO_MEMBERSHIP = (
 )
 _log = logging.getLogger(__name__)
 
+STATEMENT_TIMEOUT = 15  # seconds that PostgreSQL may work on a statement of a request
+LOCK_TIMEOUT = 5  # seconds that a statement of a request may wait for a lock
+
 # One row, client or no client: the role is switched while the row is made, so it must be made. A client that is refused
 # is no error to PostgreSQL, which would log it with the whole batch.
 _CLIENT_STATE = """
@@ -111,18 +114,27 @@ class BindingOptions:
 
     `roles`: whether each school has a role of its own to switch to (off: isolation is by search_path alone).
     `serves`: the revisions of a school's schema that the running code can work with.
+    `statement_timeout`, `lock_timeout`: seconds after which PostgreSQL ends a statement, or its waiting for a lock.
     """
 
     roles: bool
     serves: tuple[str, ...]
+    statement_timeout: int = STATEMENT_TIMEOUT
+    lock_timeout: int = LOCK_TIMEOUT
 
 
 def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
     """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
     schema = schema_name(binding.school_id)
     school: tuple[Any, ...] = (str(binding.school_id), list(options.serves))
-    # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
-    statements = [begin, "SET LOCAL ROLE NONE", "SET LOCAL TIME ZONE 'UTC'"]
+    statements = [
+        begin,
+        f"SET LOCAL statement_timeout TO {options.statement_timeout * 1000}",
+        f"SET LOCAL lock_timeout TO {options.lock_timeout * 1000}",
+        # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
+        "SET LOCAL ROLE NONE",
+        "SET LOCAL TIME ZONE 'UTC'",
+    ]
     search_path = f'SET LOCAL search_path TO "{schema}", pg_temp'
     if binding.client is not None and binding.state is None:
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.

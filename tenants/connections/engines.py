@@ -15,13 +15,20 @@ from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.engine import Engine
 
-from tenants.connections.binding import BindingOptions, SchoolBinding, binding_batch
+from tenants.connections.binding import STATEMENT_TIMEOUT, BindingOptions, SchoolBinding, binding_batch
+from tenants.connections.deadline import deadline_arguments
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION, SchoolPool, retire_after
 from tenants.exceptions import NoSchool
 
 CONNECT_TIMEOUT = 5  # seconds
 TEXTS_AT_ONCE = 1000  # rows
 SEPARATOR = b", "  # as json_agg writes it
+POOL_TIMEOUT = 5  # seconds that a request waits for a connection, where all are taken
+# Seconds that PostgreSQL may be silent beyond a statement's timeout: as long as it runs, its own end comes first.
+SILENCE = 5
+REGISTRY_DEADLINE = 5  # seconds for a statement of the registry's: all of them are short
+# A peer that is gone, not only silent, is noticed by TCP itself (Unix sockets have none of it).
+KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3}
 # Creating a school takes PostgreSQL 10 ms longer for each 100 that the connection has created before.
 SCHOOLS_PER_ADMIN_CONNECTION = 50
 
@@ -135,35 +142,45 @@ def registry_url(url: str | URL) -> URL:
 
 
 def serving_options(
-    pool_size: int, *, max_overflow: int = 0, schools_per_connection: int = SCHOOLS_PER_CONNECTION
+    pool_size: int,
+    *,
+    max_overflow: int = 0,
+    schools_per_connection: int = SCHOOLS_PER_CONNECTION,
+    statement_timeout: int = STATEMENT_TIMEOUT,
 ) -> dict[str, Any]:
     """Give the engine options of a process that serves.
 
     The pool holds at most `pool_size` connections, and opens `max_overflow` more where those do not suffice. A
-    connection is closed after it has been in `schools_per_connection` schools.
+    connection is closed after it has been in `schools_per_connection` schools, or when PostgreSQL is silent for
+    SILENCE seconds longer than the `statement_timeout` (seconds) that the binding sets.
     """
     return {
-        **_options(pool_size, max_overflow),
+        **_options(pool_size, max_overflow, deadline=statement_timeout + SILENCE),
         "poolclass": SchoolPool,
         "pool_events": [(retire_after(schools_per_connection), "checkin")],
     }
 
 
-def _options(pool_size: int, max_overflow: int) -> dict[str, Any]:
+def _options(
+    pool_size: int, max_overflow: int, *, deadline: float, connect_timeout: int = CONNECT_TIMEOUT
+) -> dict[str, Any]:
     return {
         "isolation_level": "AUTOCOMMIT",
         "pool_size": pool_size,
         "max_overflow": max_overflow,
-        "pool_timeout": 10,
+        "pool_timeout": POOL_TIMEOUT,
         # A failed statement is logged; its values may be a person's, or a password's hash.
         "hide_parameters": True,
         "use_native_hstore": False,
         "json_serializer": json_text,
         "connect_args": {
-            "connect_timeout": CONNECT_TIMEOUT,
+            "connect_timeout": connect_timeout,
             "application_name": "school-service",
             # Bytes of JSON are sent on as they come.
             "client_encoding": "utf8",
+            "tcp_user_timeout": int(deadline * 1000),
+            **KEEPALIVE,
+            **deadline_arguments(deadline),
         },
     }
 
@@ -179,12 +196,16 @@ def _number(value: Any) -> float:
     raise TypeError(f"JSON holds no {type(value).__name__}.")
 
 
-def registry_options(pool_size: int) -> dict[str, Any]:
+def registry_options(
+    pool_size: int, *, deadline: float = REGISTRY_DEADLINE, connect_timeout: int = CONNECT_TIMEOUT
+) -> dict[str, Any]:
     """Give the engine options for the registry's own statements, which stand outside of any school.
 
-    They begin no transaction in which a dead connection would show, so each connection is tested first.
+    They begin no transaction in which a dead connection would show, so each connection is tested first. PostgreSQL has
+    `deadline` seconds for a statement, and `connect_timeout` for a connection.
     """
-    return {**_options(pool_size, max_overflow=0), "pool_pre_ping": True}
+    options = _options(pool_size, max_overflow=0, deadline=deadline, connect_timeout=connect_timeout)
+    return {**options, "pool_pre_ping": True}
 
 
 def serving_engine(url: str | URL, pool_size: int = 5) -> Engine:
@@ -203,7 +224,11 @@ def admin_engine(url: str | URL) -> Engine:
         pool_size=20,
         pool_events=[(retire_after(SCHOOLS_PER_ADMIN_CONNECTION), "checkin")],
         use_native_hstore=False,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT, "application_name": "school-service admin"},
+        connect_args={
+            "connect_timeout": CONNECT_TIMEOUT,
+            "application_name": "school-service admin",
+            **KEEPALIVE,
+        },
     )
 
 

@@ -18,6 +18,8 @@ from sqlalchemy import Connection
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from sqlalchemy.util.queue import Queue
 
+from tenants.connections.deadline import NoAnswer
+
 SCHOOLS_PER_CONNECTION = 150  # some 100 MB for a backend
 
 _connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
@@ -94,7 +96,7 @@ class SchoolPool(QueuePool):
                 return self._create_connection()
             except BaseException as error:
                 self._dec_overflow()
-                # Where PostgreSQL takes no more connections, those that there are must do.
-                if self._pool.empty() or not isinstance(error, Exception):
+                # Where PostgreSQL takes no more connections, those that there are must do; where it is silent, none do.
+                if self._pool.empty() or isinstance(error, NoAnswer) or not isinstance(error, Exception):
                     raise
         return super()._do_get()

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, admitted, registry_refusal
+from tenants.connections.deadline import NoAnswer
 from tenants.connections.engines import NO_SCHOOL, Texts, execute_batch, fetch_texts
 from tenants.connections.pool import connecting_to, mark_school
 from tenants.exceptions import NoSchool, SchoolChosen
@@ -73,6 +74,20 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
             session.binding = None
 
 
+def require_no_transaction(session: SchoolSession) -> None:
+    """Refuse to go on in a transaction that is under way; raises SchoolChosen."""
+    if session.in_transaction():
+        raise SchoolChosen("A transaction is under way: its school can't be changed.")
+
+
+def is_dead(error: DBAPIError) -> bool:
+    """Tell whether a statement failed since its connection had died in the pool: another one may do.
+
+    A server that did not answer in time is not asked once more: the request has waited long enough.
+    """
+    return error.connection_invalidated and not isinstance(error.orig, NoAnswer)
+
+
 def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
     """Begin the session's transaction in a school and return the row of the principal's state, or None.
 
@@ -81,12 +96,11 @@ def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str,
     UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, NotInstalled; SchoolChosen where
     one was under way already, which goes on.
     """
-    if session.in_transaction():
-        raise SchoolChosen("A transaction is under way: its school can't be changed.")
+    require_no_transaction(session)
     try:
         return _begin(session, binding)
     except DBAPIError as error:
-        if not error.connection_invalidated:
+        if not is_dead(error):
             raise
     return _begin(session, binding)
 
@@ -128,7 +142,7 @@ def _apart(
     try:
         return _read(engine, binding, options, read)
     except DBAPIError as error:
-        if not error.connection_invalidated:
+        if not is_dead(error):
             raise
     return _read(engine, binding, options, read)
 

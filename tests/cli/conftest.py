@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from school_service.auth.signing_key import SigningKey
 from school_service.cli import program
-from tests.cli.program import Running, run, serving
+from tests.cli.program import Running, run, serving, serving_with_gunicorn
 from tests.postgres import test_database
 
 
@@ -44,6 +44,16 @@ def installed(logins: dict[str, str], folder: Path) -> dict[str, str]:
 def service(installed: dict[str, str], folder: Path) -> Iterator[Running]:
     """The service of this installation, with a client that may do everything."""
     with serving(cwd=folder, settings={**installed, "POOL_SIZE": "8"}) as service:
+        yield service
+
+
+@pytest.fixture(scope="package", params=["waitress", "gunicorn"])
+def each_server(request: pytest.FixtureRequest, installed: dict[str, str], folder: Path) -> Iterator[Running]:
+    """The service under `serve`, and under gunicorn."""
+    if request.param == "waitress":
+        yield request.getfixturevalue("service")
+        return
+    with serving_with_gunicorn(cwd=folder, settings=installed) as service:
         yield service
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ PROGRAM = (sys.executable, "-m", "school_service")
 DEADLINE = 180  # seconds, on a machine with much else to do
 
 Found = TypeVar("Found")
+from tests.postgres import folder_for_clusters
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -301,6 +303,23 @@ def serving(*arguments: str, cwd: Path, settings: Mapping[str, str], **options: 
         yield service
 
 
+@contextmanager
+def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator[Running]:
+    """Serve on a free port with gunicorn as it is documented, and wait until it does."""
+    config = str(ROOT / "docs" / "servers" / "gunicorn.conf.py")
+    command = (sys.executable, "-m", "gunicorn", "--config", config, "--bind", "127.0.0.1:0", "wsgi:app")
+    with running(cwd=cwd, settings=settings, command=command) as service:
+        found = service.wait_for(
+            lambda: re.search(r"Listening at: (http://\S+)", service.err.read_text(encoding="utf-8")),
+            "gunicorn",
+        )
+        service.base_url = found[1]
+        service.wait_for(
+            lambda: "Booting worker" in service.err.read_text(encoding="utf-8") or None, "the worker"
+        )
+        yield service
+
+
 def postgres_of(folder: Path) -> list[psutil.Process]:
     """Find the PostgreSQL processes of a data folder."""
     found = []
@@ -311,3 +330,17 @@ def postgres_of(folder: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+@contextmanager
+def working_directory():
+    """Make a working directory; what is left running on its data folder in the end is killed.
+
+    Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
+    """
+    with TemporaryDirectory(prefix="school-tests-", dir=folder_for_clusters()) as made:
+        cwd = Path(made).resolve()
+        cwd.chmod(0o755)
+        yield cwd
+        for process in postgres_of(cwd / "school-data"):
+            process.kill()

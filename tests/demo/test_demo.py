@@ -20,24 +20,9 @@ import pytest
 from school_service.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.pg_programs import wheel_programs
-from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for
-from tests.postgres import folder_for_clusters
+from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for, working_directory
 
 pytestmark = pytest.mark.program
-
-
-@contextmanager
-def working_directory():
-    """Make a working directory; what is left running on its data folder in the end is killed.
-
-    Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
-    """
-    with tempfile.TemporaryDirectory(prefix="school-tests-", dir=folder_for_clusters()) as made:
-        cwd = Path(made).resolve()
-        cwd.chmod(0o755)
-        yield cwd
-        for process in postgres_of(cwd / "school-data"):
-            process.kill()
 
 
 @pytest.fixture

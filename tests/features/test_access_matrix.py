@@ -197,6 +197,8 @@ def test_its_permission_fits_its_path_and_method(operation):
 def test_only_health_and_the_built_in_provider_need_no_token():
     assert {(operation.method, operation.path) for operation in PUBLIC} == {
         ("GET", "/health"),
+        ("GET", "/health/live"),
+        ("GET", "/health/ready"),
         ("POST", "/auth/oauth/token"),
         ("GET", "/auth/.well-known/jwks.json"),
     }

@@ -25,6 +25,7 @@ from school_service.web.schemas import Schema
 WITHOUT_READ_MODEL = {
     "DeletedSchema": "the id of a record that is there no more",
     "HealthSchema": "found out by the view",
+    "LifeSchema": "said by the view",
     "ImportedSchema": "counts of an import",
     "UploadedRowsSchema": "counts of a sheet",
     "TokenSchema": "made by the built-in identity provider",

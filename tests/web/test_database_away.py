@@ -104,8 +104,9 @@ def test_while_the_database_is_away_machines_get_no_token(lost):
     assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", credentials), AWAY)
 
 
-def test_while_the_database_is_away_health_says_so(lost):
-    answer = lost.using(token=None, school=None).get("/health")
+@pytest.mark.parametrize("path", ["/health", "/health/ready"])
+def test_while_the_database_is_away_health_says_so(lost, path):
+    answer = lost.using(token=None, school=None).get(path)
 
     assert (answer.status_code, answer.get_json()["database"]) == (503, "unreachable")
     assert int(answer.headers["Retry-After"]) >= 1
@@ -128,7 +129,7 @@ def test_while_the_database_is_away_tokens_are_still_judged_and_pages_shown(lost
 # Connections that die
 
 
-@pytest.mark.parametrize("path", ["/classrooms", "/health", "/states", "/users"])
+@pytest.mark.parametrize("path", ["/classrooms", "/health", "/health/ready", "/states", "/users"])
 def test_after_a_restart_of_the_database_reading_simply_works(caller, tenancy, path):
     for _ in range(2):
         terminate_backends(tenancy)

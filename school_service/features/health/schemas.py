@@ -13,3 +13,10 @@ class HealthSchema(RecordSchema):
     status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
     version = fields.String()
     database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
+
+
+class LifeSchema(RecordSchema):
+    """That the process answers."""
+
+    status = fields.String(validate=validate.OneOf(["ok"]))
+    version = fields.String()

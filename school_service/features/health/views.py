@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import current_app
 from flask.views import MethodView
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service import __version__
-from school_service.core.database import db
-from school_service.features.health.schemas import HealthSchema
+from school_service.features.health.schemas import HealthSchema, LifeSchema
+from school_service.features.health.service import Check
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("health", __name__, description="Whether the service and its database are up.")
@@ -25,9 +23,33 @@ class Health(MethodView):
     @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
     def get(self) -> Any:
         """Tell whether the service and its database are up; 503 where the database is not."""
-        try:
-            with db.engines["registry"].connect() as connection:
-                connection.execute(text("SELECT 1"))
-        except (DBAPIError, PoolTimeout):
-            return {"status": "unavailable", "version": __version__, "database": "unreachable"}
+        return _health()
+
+
+@blp.route("/health/ready")
+class Readiness(MethodView):
+    """Whether the process can serve requests."""
+
+    @blp.public
+    @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
+    def get(self) -> Any:
+        """Tell whether the process can serve requests: whether its database answers within two seconds; else 503."""
+        return _health()
+
+
+@blp.route("/health/live")
+class Life(MethodView):
+    """The life of the process."""
+
+    @blp.public
+    @blp.returns(LifeSchema)
+    def get(self) -> Any:
+        """Tell that the process answers; asks nothing else, and not the database."""
+        return {"status": "ok", "version": __version__}
+
+
+def _health() -> dict[str, str]:
+    check: Check = current_app.extensions["health"]
+    if check():
         return {"status": "ok", "version": __version__, "database": "ok"}
+    return {"status": "unavailable", "version": __version__, "database": "unreachable"}

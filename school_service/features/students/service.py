@@ -18,7 +18,7 @@ from school_service.features.students.models import GRADUATED, Student
 from school_service.features.users.models import User
 from school_service.features.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.users.service import ENTITY as USER
-from school_service.features.users.service import new_user
+from school_service.features.users.service import hash_first, new_user
 
 ENTITY = "student"
 AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
@@ -39,16 +39,18 @@ def create_student(
 ) -> NewRow:
     """Add a student and a user account, whose name is the admission number unless one is given.
 
-    A taken admission number or username is a conflict.
+    A taken admission number or username is a conflict. Raises Invalid for a password that the policy refuses, Busy.
     """
-    # The number comes first, here and in imports: it locks the counter, the others wait for it, and none deadlock.
+    password_hash = hash_first(password, username=username or admission_number)
+    # The number is the first to be stored, here and in imports: it locks the counter, the others wait for it, and none
+    # deadlock.
     (number,) = next_numbers(STUDENTS)
     user = new_user(
         username=username or admission_number,
         first_name=first_name,
         last_name=last_name,
         gender=gender or "",
-        password=password,
+        password_hash=password_hash,
     )
     student = new_row(
         Student,

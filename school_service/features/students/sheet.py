@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from sqlalchemy import insert, select
 
 from school_service.auth.passwords import hash_new_password, password_faults
 from school_service.core.counters import STUDENTS, next_numbers
-from school_service.core.database import db
+from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Invalid
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.students.models import ACTIVE, Student
@@ -30,6 +31,8 @@ from tenants.clock import now
 
 SHEET = "Students"
 FILE_NAME = "students.xlsx"
+# Rows with passwords that one import may have: hashing them takes some 15 seconds.
+PASSWORDS_AT_ONCE = 300
 
 _GUARDIAN = "guardian_"
 _MEANINGS = {
@@ -53,7 +56,7 @@ _MEANINGS = {
     ),
     Column("password", width=16): (
         "The password of the account. Left blank, the account has none and nobody can sign in to it. "
-        "Passwords make an import slower: some 25 a second."
+        f"Passwords make an import slower, some 25 a second: a sheet may have {PASSWORDS_AT_ONCE:,} of them."
     ),
 }
 COLUMNS = tuple(_MEANINGS)
@@ -112,6 +115,13 @@ class _StudentUpload(SheetUpload[_Records]):
         return read_sheet(workbook, SHEET, COLUMNS)
 
     def match(self, content: SheetContent) -> _Records:
+        passwords = sum("password" in row.values for row in content.rows)
+        if passwords > PASSWORDS_AT_ONCE:
+            raise Invalid.field(
+                "sheet",
+                f"has {passwords:,} rows with passwords, and {PASSWORDS_AT_ONCE:,} may have one: "
+                "divide it into several sheets, or leave the column blank",
+            )
         errors = list(content.errors)
         students = []
         for row in content.rows:
@@ -196,12 +206,19 @@ def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
             yield RowError(each.row, "username", TAKEN, f"The username {each.username} is taken.")
 
 
-def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> None:
-    # Computing these takes long, so it comes before the counter's row is locked: others who add students wait.
-    hashes = [
+def _hashes(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> list[str | None]:
+    return [
         hash_new_password(student["password"], username=name.username) if "password" in student else None
         for student, name in zip(students, names, strict=True)
     ]
+
+
+def _store(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> None:
+    # Computing these takes long, so it comes before anything is locked, and no connection waits for it.
+    with_passwords = any("password" in student for student in students)
+    hashes = (
+        outside_transaction(partial(_hashes, students, names)) if with_passwords else [None] * len(students)
+    )
     numbers = next_numbers(STUDENTS, len(students))
     # Again, under the lock: another import may have been committed since.
     raise_row_errors(_taken(names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,7 +16,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
-from school_service.core.database import db
+from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
@@ -32,28 +33,47 @@ ENTITY = "user"
 AUDITED = ("username", "first_name", "last_name", "gender")
 """What the audit log says of an account."""
 
+_WRONG_PASSWORD = "The username or the password is wrong."  # noqa: S105
+
 
 def create_user(
     *, username: str, first_name: str, last_name: str, gender: str = "", password: str | None = None
 ) -> NewRow:
     """Add an account without roles; without a password nobody can sign in to it.
 
-    A username that is taken, in whatever case, is a conflict. Raises Invalid for a password that the policy refuses.
+    Comes first in its transaction, as `hash_first`. A username that is taken, in whatever case, is a conflict. Raises
+    Invalid for a password that the policy refuses, Busy.
     """
     user = new_user(
-        username=username, first_name=first_name, last_name=last_name, gender=gender, password=password
+        username=username,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender,
+        password_hash=hash_first(password, username=username),
     )
     execute(user)
     return user
 
 
-def new_user(*, username: str, first_name: str, last_name: str, gender: str, password: str | None) -> NewRow:
-    """Make an account to insert, as `create_user` does, and its entry in the audit log."""
+def hash_first(password: str | None, *, username: str) -> str | None:
+    """Hash a new password, where there is one, before anything is locked or written: no connection waits meanwhile.
+
+    Raises Invalid where the policy refuses it, Busy.
+    """
+    if password is None:
+        return None
+    return outside_transaction(partial(hash_new_password, password, username=username))
+
+
+def new_user(
+    *, username: str, first_name: str, last_name: str, gender: str, password_hash: str | None
+) -> NewRow:
+    """Make an account to insert, with the hash of its password, and its entry in the audit log."""
     user = new_row(
         User,
         username=username,
         username_key=username_key(username),
-        password_hash=None if password is None else hash_new_password(password, username=username),
+        password_hash=password_hash,
         first_name=first_name,
         last_name=last_name,
         gender=gender,
@@ -119,21 +139,32 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
 def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
     """Find the user with this name, in whatever case, and this password.
 
-    Does the same work whether or not there is such a user; both ways to be refused are in the audit log, with the
-    hash of the username, which may be a password that was typed into the wrong field. Raises WrongPassword,
-    TooManyAttempts; what that refuses without looking at the password is not on record there.
+    Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
+    are in the audit log, with the hash of the username, which may be a password that was typed into the wrong field.
+    Raises WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record
+    there.
     """
     account = username_key(username)
     throttle.check(account)
-    user = _find_user(username)
-    if not check_password(user.password_hash if user else None, password) or user is None:
-        audit_refusal(REFUSED_SIGN_IN, user.id if user else None, {"username_hash": username_hash})
+    of_this_name = named(username).where(User.deleted_at.is_(None))
+    user_id, stored = db.session.execute(
+        of_this_name.with_only_columns(User.id, User.password_hash)
+    ).one_or_none() or (None, None)
+    is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
+    # It was another transaction that read the hash: the account may have been changed since.
+    unchanged = select(User).where(
+        User.id == user_id, User.password_hash == stored, User.deleted_at.is_(None)
+    )
+    user = db.session.scalars(unchanged).one_or_none() if is_right else None
+    if user is None:
+        audit_refusal(REFUSED_SIGN_IN, user_id, {"username_hash": username_hash})
         throttle.record_failure(account)
-        raise WrongPassword("The username or the password is wrong.")
+        raise WrongPassword(_WRONG_PASSWORD)
     throttle.record_success(account)
     if user.session_number == CREATED:
         _begin_sessions(user)
-    _renew_hash(user, password)
+    if renewed is not None:
+        _store_renewed(user, renewed)
     audit_change(SIGN_IN, user.id, new={"username": user.username})
     return user
 
@@ -227,17 +258,31 @@ def set_password(
     """Set a password: one's own with the current one, another's by having every permission that they have.
 
     Where the school demands it, one that another sets has to be changed by its user. Raises NotFound, Invalid for a
-    password that the policy refuses and for a wrong or missing current password, Forbidden, TooManyAttempts.
+    password that the policy refuses and for a wrong or missing current password, Forbidden, TooManyAttempts, Busy.
     """
-    user = _get_user(user_id)
-    is_own = principal.user_id == user.id
+    user = _settable(user_id, principal)
+    is_own = principal.user_id == user_id
+    if is_own and current_password is None:
+        raise Invalid.field("current_password", "is needed to set one's own password")
+    username, stored = user.username, user.password_hash
     if is_own:
-        _confirm(user, current_password, throttle)
-    else:
-        principal.require(held_permissions(user.id).names, "Setting this user's password")
-    if principal.must_change_password and password == current_password:
-        raise Invalid.field("password", "must be another than the current one")
-    user.password_hash = hash_new_password(password, username=user.username)
+        throttle.check(username_key(username))
+    confirm_and_hash = partial(
+        _confirm_and_hash,
+        stored,
+        current_password if is_own else None,
+        password,
+        username=username,
+        must_differ=principal.must_change_password,
+    )
+    hashed = outside_transaction(confirm_and_hash)
+    # All is read again: it may have been changed meanwhile.
+    user = _settable(user_id, principal)
+    if hashed is None or (is_own and user.password_hash != stored):
+        audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
+        throttle.record_failure(username_key(username))
+        raise Invalid.field("current_password", "is wrong")
+    user.password_hash = hashed
     user.password_given_at = None if is_own else now()
     user.session_number += 1
     db.session.flush()
@@ -300,31 +345,44 @@ def _begin_sessions(user: User) -> None:
         .execution_options(synchronize_session=False)
     ).scalar_one_or_none()
     if begun is None:
-        raise WrongPassword("The username or the password is wrong.")
+        raise WrongPassword(_WRONG_PASSWORD)
     set_committed_value(user, "session_number", begun)
 
 
-def _renew_hash(user: User, password: str) -> None:
-    """Hash a password anew that has just proved right, where its hash was made at another cost."""
-    checked = user.password_hash
-    if checked is not None and needs_rehash(checked):
-        # It replaces only the hash that it was checked against: the password may have been changed meanwhile.
-        db.session.execute(
-            update(User)
-            .where(User.id == user.id, User.password_hash == checked)
-            .values(password_hash=hash_password(password))
-        )
+def _check_and_renew(stored: str | None, password: str) -> tuple[bool, str | None]:
+    """Tell whether this is the password; where its hash was made at another cost, the second value is a new one."""
+    if not check_password(stored, password):
+        return False, None
+    return True, hash_password(password) if stored is not None and needs_rehash(stored) else None
 
 
-def _confirm(user: User, current_password: str | None, throttle: LoginThrottle) -> None:
-    if current_password is None:
-        raise Invalid.field("current_password", "is needed to set one's own password")
-    account = username_key(user.username)
-    throttle.check(account)
-    if not check_password(user.password_hash, current_password):
-        audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
-        throttle.record_failure(account)
-        raise Invalid.field("current_password", "is wrong")
+def _store_renewed(user: User, renewed: str) -> None:
+    # It replaces only the hash that it was checked against: the password may have been changed meanwhile.
+    db.session.execute(
+        update(User)
+        .where(User.id == user.id, User.password_hash == user.password_hash)
+        .values(password_hash=renewed)
+    )
+
+
+def _settable(user_id: UUID, principal: Principal) -> User:
+    """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
+    user = _get_user(user_id)
+    if principal.user_id != user.id:
+        principal.require(held_permissions(user.id).names, "Setting this user's password")
+    return user
+
+
+def _confirm_and_hash(
+    stored: str | None, current_password: str | None, password: str, *, username: str, must_differ: bool
+) -> str | None:
+    """Hash a new password; None where there is a current one to confirm, and it is wrong. Raises Invalid, Busy."""
+    if current_password is not None:
+        if not check_password(stored, current_password):
+            return None
+        if must_differ and password == current_password:
+            raise Invalid.field("password", "must be another than the current one")
+    return hash_new_password(password, username=username)
 
 
 def named(username: str) -> Select[User]:

@@ -599,3 +599,25 @@ def test_the_upload_is_documented(document):
     assert operation["x-permission"] == "write:students"
     template = document.operations()["GET", "/students/import-template"]
     assert "application/octet-stream" in template["responses"]["200"]["content"]
+
+
+def with_passwords(count):
+    columns = ["first_name", "last_name", "admission_number", "password"]
+    return sheet(*[["Ada", "Obi", f"P/{number}", "a password"] for number in range(count)], columns=columns)
+
+
+def test_an_import_has_so_many_passwords_and_no_more(api, monkeypatch):
+    monkeypatch.setattr("school_service.features.students.sheet.PASSWORDS_AT_ONCE", 3)
+    hashed = []
+    monkeypatch.setattr(
+        "school_service.features.students.sheet.hash_new_password",
+        lambda password, **_: hashed.append(password) or "x",
+    )
+
+    refused = upload(api, with_passwords(4))
+
+    assert refused.status_code == 422
+    assert "4 rows with passwords, and 3 may have one" in refused.get_json()["message"]
+    assert (hashed, listed(api)) == ([], [])
+    assert api.ok(upload(api, with_passwords(3)))["created"] == 3
+    assert len(hashed) == 3

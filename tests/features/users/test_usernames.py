@@ -103,11 +103,12 @@ class TestNamesFromBefore:
             )
 
 
-def test_signing_in_costs_the_messages_it_did(api, make, messages):
+def test_signing_in_costs_few_messages(api, make, messages):
     make.user(username="Ada")
     assert sign_in(api, "ada").status_code == 200
 
     with messages() as sent:
         assert sign_in(api, "ADA").status_code == 200
 
-    assert len(sent) <= 4
+    # Two transactions: none is open while the password is hashed.
+    assert len(sent) <= 7

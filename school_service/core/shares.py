@@ -1,0 +1,78 @@
+"""Shares: who may do how much at once of what is scarce, such as threads and processors.
+
+`serve` gives no thread to a request beyond its school's share (`school_service.dispatcher`). Here the same is bound
+where requests have their threads already: under another WSGI server, and for a token that is seen for the first time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+
+from school_service.core.errors import Busy
+
+
+class Shares:
+    """Of each key at most `limit` run at once, `waiting` wait, at most `patience` seconds; the others raise Busy.
+
+    Whoever has waited longest comes next, also before one who has just left and comes again.
+    """
+
+    def __init__(self, limit: int, *, waiting: int, patience: float) -> None:
+        self.limit = limit
+        self._most_waiting = waiting
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._running: dict[Hashable, int] = {}
+        self._waiting: dict[Hashable, deque[threading.Event]] = {}
+
+    @contextmanager
+    def of(self, key: Hashable) -> Iterator[None]:
+        """Run within the key's share; raises Busy."""
+        self._enter(key)
+        try:
+            yield
+        finally:
+            self._leave(key)
+
+    def _enter(self, key: Hashable) -> None:
+        with self._lock:
+            running = self._running.get(key, 0)
+            if running < self.limit:
+                self._running[key] = running + 1
+                return
+            waiting = self._waiting.get(key) or deque()
+            if len(waiting) >= self._most_waiting:
+                raise Busy
+            self._waiting[key] = waiting
+            turn = threading.Event()
+            waiting.append(turn)
+        if turn.wait(self._patience):
+            return
+        with self._lock:
+            # It may have been its turn at this very moment.
+            if turn.is_set():
+                return
+            self._forget(key, turn)
+        raise Busy
+
+    def _leave(self, key: Hashable) -> None:
+        with self._lock:
+            waiting = self._waiting.get(key)
+            if waiting:
+                # It stays counted: who has waited longest takes it over.
+                turn = waiting[0]
+                self._forget(key, turn)
+                turn.set()
+            elif self._running[key] == 1:
+                del self._running[key]
+            else:
+                self._running[key] -= 1
+
+    def _forget(self, key: Hashable, turn: threading.Event) -> None:
+        waiting = self._waiting[key]
+        waiting.remove(turn)
+        if not waiting:
+            del self._waiting[key]

@@ -1,0 +1,141 @@
+"""Which request comes next: shares of groups, their turns, and what is quick."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from school_service.dispatcher import Dispatcher
+from tests.cli.program import wait_for
+
+
+@dataclass(eq=False)
+class Request:
+    """A task of the tests: it is under way until it is let go."""
+
+    name: str
+    log: list
+    quick: bool = False
+    fails: bool = False
+    go: threading.Event = field(default_factory=threading.Event)
+    refused: bool = False
+    cancelled: bool = False
+
+    def service(self):
+        self.log.append(self)
+        if not self.refused:
+            assert self.go.wait(10)
+        if self.fails:
+            raise SystemExit(self.name)
+
+    def cancel(self):
+        self.cancelled = True
+
+    def group(self):
+        return self.name
+
+    def is_quick(self):
+        return self.quick
+
+    def refuse(self):
+        self.refused = True
+
+
+@pytest.fixture
+def begun():
+    return []
+
+
+@pytest.fixture
+def dispatcher(begun):
+    dispatcher = Dispatcher(4, share=2, waiting=3)
+    yield dispatcher
+    for task in begun:
+        task.go.set()
+    assert dispatcher.shutdown()
+
+
+def names(tasks):
+    return sorted(task.name for task in tasks)
+
+
+def test_a_group_has_its_share_and_the_others_find_a_thread(dispatcher, begun):
+    for _ in range(2):
+        dispatcher.add_task(Request("a", begun))
+    wait_for(lambda: len(begun) == 2, "two that run")
+    for _ in range(2):
+        dispatcher.add_task(Request("a", begun))
+    dispatcher.add_task(Request("b", begun))
+
+    wait_for(lambda: names(begun) == ["a", "a", "b"], "two of one, one of the other")
+    next(task for task in begun if task.name == "a").go.set()
+    wait_for(lambda: names(begun) == ["a", "a", "a", "b"], "the next of the first")
+
+
+def test_what_is_beyond_the_queue_is_refused_at_once_and_other_groups_are_not(dispatcher, begun):
+    for _ in range(2):
+        dispatcher.add_task(Request("a", begun))
+    wait_for(lambda: len(begun) == 2, "two that run")
+    waiting = [Request("a", begun) for _ in range(3)]
+    for task in waiting:
+        dispatcher.add_task(task)
+    beyond, other = Request("a", begun), Request("b", begun)
+    dispatcher.add_task(beyond)
+    dispatcher.add_task(other)
+
+    wait_for(lambda: beyond in begun and other in begun, "the answers")
+    assert (beyond.refused, other.refused) == (True, False)
+    assert not any(task.refused or task in begun for task in waiting)
+
+
+def test_groups_take_turns(begun):
+    dispatcher = Dispatcher(1, share=1, waiting=10)
+    first = Request("a", begun)
+    dispatcher.add_task(first)
+    wait_for(lambda: begun == [first], "the first")
+    for name in ("a", "a", "b", "c"):
+        task = Request(name, begun)
+        task.go.set()
+        dispatcher.add_task(task)
+    first.go.set()
+
+    wait_for(lambda: len(begun) == 5, "all")
+    assert [task.name for task in begun] == ["a", "a", "b", "c", "a"]
+    assert dispatcher.shutdown()
+
+
+def test_what_is_quick_is_done_while_every_thread_is_busy(dispatcher, begun):
+    for name in ("a", "a", "b", "b"):
+        dispatcher.add_task(Request(name, begun))
+    wait_for(lambda: len(begun) == 4, "all threads")
+    dispatcher.add_task(Request("c", begun))
+    health = Request("health", begun, quick=True)
+    dispatcher.add_task(health)
+
+    wait_for(lambda: health in begun, "health")
+    assert names(begun) == ["a", "a", "b", "b", "health"]
+
+
+def test_a_task_that_fails_costs_no_thread_and_no_share(dispatcher, begun):
+    for _ in range(12):
+        task = Request("a", begun, fails=True)
+        task.go.set()
+        dispatcher.add_task(task)
+        wait_for(lambda task=task: task in begun, "its turn")
+    for _ in range(2):
+        dispatcher.add_task(Request("a", begun))
+    wait_for(lambda: len(begun) == 14, "two at once")
+
+
+def test_what_waits_at_the_end_is_cancelled(begun):
+    dispatcher = Dispatcher(1, share=1, waiting=5)
+    running, waiting = Request("a", begun), Request("a", begun)
+    dispatcher.add_task(running)
+    wait_for(lambda: begun == [running], "the first")
+    dispatcher.add_task(waiting)
+    threading.Timer(0.1, running.go.set).start()
+
+    assert dispatcher.shutdown()
+    assert (waiting.cancelled, waiting in begun, running.cancelled) == (True, False, False)
