@@ -27,6 +27,9 @@ MESSAGES = {
     ("POST", "/gradebooks"): 4,
     # A username that is free when the account is inserted, whatever is inserted at the same moment.
     ("POST", "/employees"): 6,
+    # A password is hashed outside of the transaction, which is begun twice; the first sign-in begins the sessions, too.
+    ("POST", "/users"): 6,
+    ("POST", "/users/login"): 8,
     # Sheets, with however many rows.
     ("POST", "/assessments/{id}/scoresheet"): 7,
     ("POST", "/metrics/upload-sheet"): 9,

@@ -84,8 +84,9 @@ def test_it_costs_a_sign_in_nothing(api, user, messages):
     with messages() as sent:
         sign_in(api, user["username"])
 
-    # The binding batch, the user, the answer; the log and the commit.
-    assert len(sent) == 4, sent
+    # The binding batch, the user, and the rollback before the password is checked; the binding batch, the user as they
+    # are now, the answer; the log and the commit.
+    assert len(sent) == 7, sent
 
 
 def test_what_the_throttle_refuses_is_not_on_record(api, user):
