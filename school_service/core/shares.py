@@ -17,13 +17,14 @@ from school_service.core.errors import Busy
 class Shares:
     """Of each key at most `limit` run at once, `waiting` wait, at most `patience` seconds; the others raise Busy.
 
-    Whoever has waited longest comes next, also before one who has just left and comes again.
+    Whoever has waited longest comes next, also before one who has just left and comes again. The three may be set
+    until the first comes.
     """
 
     def __init__(self, limit: int, *, waiting: int, patience: float) -> None:
         self.limit = limit
-        self._most_waiting = waiting
-        self._patience = patience
+        self.waiting = waiting
+        self.patience = patience
         self._lock = threading.Lock()
         self._running: dict[Hashable, int] = {}
         self._waiting: dict[Hashable, deque[threading.Event]] = {}
@@ -44,12 +45,12 @@ class Shares:
                 self._running[key] = running + 1
                 return
             waiting = self._waiting.get(key) or deque()
-            if len(waiting) >= self._most_waiting:
+            if len(waiting) >= self.waiting:
                 raise Busy
             self._waiting[key] = waiting
             turn = threading.Event()
             waiting.append(turn)
-        if turn.wait(self._patience):
+        if turn.wait(self.patience):
             return
         with self._lock:
             # It may have been its turn at this very moment.

@@ -27,13 +27,13 @@ import urllib3
 from tests.cli import preloaded
 from tests.cli.preloaded import STATUS_SIZE
 from tests.client import Document
+from tests.postgres import folder_for_clusters
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "school_service")
 DEADLINE = 180  # seconds, on a machine with much else to do
 
 Found = TypeVar("Found")
-from tests.postgres import folder_for_clusters
 
 
 def environment(**settings: str) -> dict[str, str]:

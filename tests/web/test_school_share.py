@@ -48,7 +48,7 @@ def test_beyond_its_share_a_school_is_503_and_the_other_is_not(own):
     caller = ApiClient(app, Document(app), place.admin_token, place.id)
     neighbour = ApiClient(app, Document(app), other.admin_token, other.id)
     shares = app.extensions["school-service"].shares
-    shares._patience = 0.2
+    shares.patience = 0.2
     with shares.of(place.id), shares.of(place.id):
         with ThreadPoolExecutor(3) as threads:
             refused = list(threads.map(lambda _: caller.using().get("/classrooms"), range(3)))
