@@ -19,7 +19,7 @@ from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.web.body_parser import BodyParser
 from school_service.web.fields import File, plain_file_name
-from school_service.web.openapi import document_operation, note, notes
+from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.rendering import (
     QUERY_TYPES,
@@ -280,6 +280,27 @@ class Blueprint(flask_smorest.Blueprint):
             return view
 
         return decorate
+
+    def errors_as(self, schema: type[ma.Schema], *statuses: int) -> Callable[[View], View]:
+        """Name the schema of the errors of these statuses, where it has members beside those of every error."""
+
+        def decorate(view: View) -> View:
+            for status in statuses:
+                documented = ERRORS[status]
+                view = self.alt_response(
+                    status,
+                    schema=schema,
+                    description=documented.meaning,
+                    headers=dict(documented.headers),
+                    example=documented.example(status),
+                )(view)
+            return view
+
+        return decorate
+
+    def also_takes(self, content_type: str, schema: type[ma.Schema]) -> Callable[[View], View]:
+        """Document another media type of the body, which the blueprint's parser of arguments reads."""
+        return self.doc(requestBody={"content": {content_type: {"schema": schema}}})  # type: ignore[no-any-return]
 
     def summary(self, words: str) -> Callable[[View], View]:
         """Say what the operation does, for the document, where the view serves several kinds of record."""

@@ -56,8 +56,8 @@ class DocumentedError:
     headers: Mapping[str, Any] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)
 
-    def response(self, status: int) -> dict[str, Any]:
-        """Write the response component."""
+    def example(self, status: int) -> dict[str, Any]:
+        """Write a body as it is answered."""
         example: dict[str, Any] = {
             "code": status,
             "status": HTTP_STATUS_CODES[status],
@@ -66,7 +66,11 @@ class DocumentedError:
         if self.errors:
             example["errors"] = self.errors
         example["request_id"] = "7d0f9c1e5b6a4c0f8a1d2e3f4a5b6c7d"
-        content = {"schema": ErrorSchema, "example": example}
+        return example
+
+    def response(self, status: int) -> dict[str, Any]:
+        """Write the response component."""
+        content = {"schema": ErrorSchema, "example": self.example(status)}
         response: dict[str, Any] = {"description": self.meaning, "content": {"application/json": content}}
         if self.headers:
             response["headers"] = dict(self.headers)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import marshmallow as ma
 from marshmallow import fields, validate
 
 from school_service.web.fields import Choice, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import ErrorSchema, RecordSchema, Schema
 
 
 class TokenRequestSchema(Schema):
@@ -15,6 +16,45 @@ class TokenRequestSchema(Schema):
     client_secret = Text(500, trim=False, any_characters=True)
     audience = Text(500)
     grant_type = Choice(("client_credentials",))
+
+
+class TokenFormSchema(ma.Schema):
+    """The request of a client for its token, as a form (RFC 6749, section 4.4.2); what else is sent is ignored."""
+
+    grant_type = Choice(("client_credentials",))
+    client_id = Text(required=False, metadata={"description": "Left out where HTTP Basic names the client."})
+    client_secret = Text(
+        500,
+        trim=False,
+        any_characters=True,
+        required=False,
+        metadata={"description": "Left out where HTTP Basic has it."},
+    )
+    audience = Text(500, required=False, metadata={"description": "The service's own, the only one."})
+
+
+class TokenErrorSchema(ErrorSchema):
+    """An error of the token endpoint: where the request was a form, with the members of RFC 6749, section 5.2."""
+
+    error = fields.String(metadata={"description": "What is wrong, for a program: `invalid_client`."})
+    error_description = fields.String(metadata={"description": "What is wrong, for a person, in ASCII."})
+
+
+class ProviderSchema(RecordSchema):
+    """What OAuth clients need to know of the provider (RFC 8414)."""
+
+    issuer = fields.String(metadata={"description": "The address that the client was configured with."})
+    token_endpoint = fields.String(metadata={"description": "Where tokens are asked for."})
+    jwks_uri = fields.String(metadata={"description": "Where the public keys are."})
+    response_types_supported = fields.List(
+        fields.String(), metadata={"description": "`none`: there is no authorization endpoint."}
+    )
+    grant_types_supported = fields.List(
+        fields.String(), metadata={"description": "How tokens are asked for: `client_credentials`."}
+    )
+    token_endpoint_auth_methods_supported = fields.List(
+        fields.String(), metadata={"description": "How a client shows its secret."}
+    )
 
 
 class TokenSchema(RecordSchema):
