@@ -298,10 +298,6 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def also_takes(self, content_type: str, schema: type[ma.Schema]) -> Callable[[View], View]:
-        """Document another media type of the body, which the blueprint's parser of arguments reads."""
-        return self.doc(requestBody={"content": {content_type: {"schema": schema}}})  # type: ignore[no-any-return]
-
     def summary(self, words: str) -> Callable[[View], View]:
         """Say what the operation does, for the document, where the view serves several kinds of record."""
         return self.doc(summary=words)  # type: ignore[no-any-return]

@@ -211,7 +211,7 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
     body = {"name": "JSS 1 Ọ̀ṣun", "level": "Junior Secondary"}
     made = app.test_client().post("/classrooms", json=body, headers=headers).get_json()
-    listing = ".opblock[id$='-getClassrooms']"
+    listing = ".opblock[id$='-listClassrooms']"
 
     open_page(browser, address)
     choose_school(browser, str(place.id))
@@ -230,11 +230,11 @@ def stored(browser):
 
 
 def test_the_school_outlasts_a_visit_and_a_link_leads_to_an_operation(browser, address, place):
-    listing = ".opblock[id$='-getRoles']"
+    listing = ".opblock[id$='-listRoles']"
 
     open_page(browser, address)
     choose_school(browser, str(place.id))
-    open_page(browser, address, "#/roles/getRoles")
+    open_page(browser, address, "#/roles/listRoles")
     authorize(browser, place.admin_token)
 
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
@@ -243,11 +243,11 @@ def test_the_school_outlasts_a_visit_and_a_link_leads_to_an_operation(browser, a
 
 
 def test_a_token_is_stored_nowhere_and_ends_with_the_visit(browser, address, place):
-    listing = ".opblock[id$='-getRoles']"
-    open_page(browser, address, "#/roles/getRoles")
+    listing = ".opblock[id$='-listRoles']"
+    open_page(browser, address, "#/roles/listRoles")
     # As an earlier version of the page stored it.
     browser.execute_script("localStorage.setItem('authorized', arguments[0])", place.admin_token)
-    open_page(browser, address, "#/roles/getRoles")
+    open_page(browser, address, "#/roles/listRoles")
 
     authorize(browser, place.admin_token)
     # The token outlasts a change of the school, and the school alone is stored.
@@ -256,7 +256,7 @@ def test_a_token_is_stored_nowhere_and_ends_with_the_visit(browser, address, pla
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
     assert execute(browser, listing) == "200"
     assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}
-    open_page(browser, address, "#/roles/getRoles")
+    open_page(browser, address, "#/roles/listRoles")
     assert execute(browser, listing) == "401"
     assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import marshmallow as ma
 from marshmallow import fields, validate
 
 from school_service.web.fields import Choice, Text
-from school_service.web.schemas import ErrorSchema, RecordSchema, Schema
+from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema
 
 
 class TokenRequestSchema(Schema):
@@ -16,21 +15,6 @@ class TokenRequestSchema(Schema):
     client_secret = Text(500, trim=False, any_characters=True)
     audience = Text(500)
     grant_type = Choice(("client_credentials",))
-
-
-class TokenFormSchema(ma.Schema):
-    """The request of a client for its token, as a form (RFC 6749, section 4.4.2); what else is sent is ignored."""
-
-    grant_type = Choice(("client_credentials",))
-    client_id = Text(required=False, metadata={"description": "Left out where HTTP Basic names the client."})
-    client_secret = Text(
-        500,
-        trim=False,
-        any_characters=True,
-        required=False,
-        metadata={"description": "Left out where HTTP Basic has it."},
-    )
-    audience = Text(500, required=False, metadata={"description": "The service's own, the only one."})
 
 
 class TokenErrorSchema(ErrorSchema):
@@ -61,7 +45,7 @@ class TokenSchema(RecordSchema):
     """A bearer token."""
 
     access_token = fields.String()
-    token_type = fields.String(validate=validate.OneOf(["Bearer"]))
+    token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
     expires_in = fields.Integer(metadata={"description": "Seconds."})
 
 

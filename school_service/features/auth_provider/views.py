@@ -13,11 +13,10 @@ from school_service.features.auth_provider.schemas import (
     KeySetSchema,
     ProviderSchema,
     TokenErrorSchema,
-    TokenFormSchema,
     TokenRequestSchema,
     TokenSchema,
 )
-from school_service.features.auth_provider.token_form import FORM, REALM, TokenRequestParser, answer_error
+from school_service.features.auth_provider.token_form import REALM, TokenRequestParser, answer_error
 from school_service.web.attempted_username import attempted_username
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address, service_address
@@ -44,14 +43,14 @@ class Tokens(MethodView):
     @blp.public
     @blp.answers(403)
     @blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
-    @blp.also_takes(FORM, TokenFormSchema)
     @blp.arguments(TokenRequestSchema)
     @blp.returns(TokenSchema)
     def post(self, credentials: dict[str, Any]) -> Any:
         """Issue a token to a machine client by its secret (client credentials).
 
-        As a form, with the client's id and secret by HTTP Basic or in the form, request and errors are those of
-        RFC 6749. As JSON the answer to a wrong request is the one shape of errors alone.
+        OAuth clients send a form (application/x-www-form-urlencoded) with `grant_type`, and the client's id and
+        secret by HTTP Basic or in the form: then request and errors are those of RFC 6749. The audience may be left
+        out of a form.
         """
         attempted_username(REALM, credentials["client_id"])
         return service.issue_token(
