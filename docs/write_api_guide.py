@@ -13,7 +13,8 @@ import json
 import re
 import tempfile
 import textwrap
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -167,9 +168,9 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, list) and len(value) > SHOWN and isinstance(value[0], dict)
 
 
-def write(app: Flask, tenancy: Tenancy) -> str:
+def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     """Walk through a year of a new school, and write the page about it."""
-    page = Page(app)
+    page = page or Page(app)
     administrator = Administrator("admin", PASSWORD)
     school = create_school(tenancy, name="Queen's College, Yaba", administrator=administrator)
     with tenancy.admin.begin() as connection:
@@ -495,8 +496,9 @@ def _saved(workbook: Any) -> bytes:
     return made.getvalue()
 
 
-def main() -> None:
-    """Write the page."""
+@contextmanager
+def installation() -> Iterator[tuple[Flask, Tenancy]]:
+    """Start a service on a PostgreSQL of its own, which are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="school-guide-") as folder, ExitStack() as stack:
         # Where root runs this, PostgreSQL's own user must get to its data.
         Path(folder).chmod(0o711)
@@ -504,8 +506,14 @@ def main() -> None:
         settings: Settings = used.settings({"LOG_LEVEL": "WARNING"})
         tenancy = tenancy_of(settings)
         install(tenancy)
-        PAGE.write_text(write(create_app(settings), tenancy), encoding="utf-8")
+        yield create_app(settings), tenancy
         tenancy.admin.dispose()
+
+
+def main() -> None:
+    """Write the page."""
+    with installation() as (app, tenancy):
+        PAGE.write_text(write(app, tenancy), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -241,6 +241,7 @@ class Conventions(BasePlugin):
         """Complete the operations of a path."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", operation_id(method, path or ""))
+            _show_example(operation, documentation("examples").get(f"{method.upper()} {path}", {}))
             if not operation.get("security", True):
                 need = "Needs no token."
             elif not operation.get("x-permission"):
@@ -250,6 +251,16 @@ class Conventions(BasePlugin):
                 word = "permission" if len(names) == 1 else "permissions"
                 need = f"Needs the {word} {', '.join(f'`{name}`' for name in names)}."
             operation["description"] = "\n\n".join(filter(None, (operation.get("description"), need)))
+
+
+def _show_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
+    """Show a request and its answer where they are JSON; docs/write_examples.py has recorded them."""
+    json_type = "application/json"
+    request = operation.get("requestBody", {}).get("content", {})
+    answer = operation.get("responses", {}).get("200", {}).get("content", {})
+    for content, part in ((request, "request"), (answer, "response")):
+        if json_type in content and part in example:
+            content[json_type]["example"] = example[part]
 
 
 # What an id in a path is of, where the path says something else.

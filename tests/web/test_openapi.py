@@ -292,6 +292,40 @@ def test_it_serves_from_wherever_it_is(document):
     assert [server["url"] for server in document.spec["servers"]] == ["."]
 
 
+def shown_examples(document):
+    """Give each body in JSON, taken or answered, with its operation."""
+    for (method, path), operation in document.operations().items():
+        for part, content in (
+            ("request", operation.get("requestBody", {}).get("content", {})),
+            ("response", operation["responses"]["200"]["content"]),
+        ):
+            if "application/json" in content:
+                yield f"{method} {path} {part}", content["application/json"]
+
+
+def test_every_operation_shows_a_request_and_an_answer_that_its_schemas_allow(document):
+    shown = dict(shown_examples(document))
+
+    assert len(shown) > 150
+    lacking = [place for place, content in shown.items() if "example" not in content]
+    assert lacking == [], "run: python docs/write_examples.py"
+    for place, content in shown.items():
+        schema = {**content["schema"], "components": document.spec["components"]}
+        validator = OAS30Validator(schema, format_checker=OAS30Validator.FORMAT_CHECKER)
+        problems = [error.message for error in validator.iter_errors(content["example"])]
+        assert problems == [], (place, "run: python docs/write_examples.py")
+
+
+def test_no_example_is_of_an_operation_that_is_not_there_or_has_a_real_secret(document):
+    operations = {f"{method} {path}" for method, path in document.operations()}
+
+    assert documentation("examples").keys() <= operations
+    text = json.dumps(documentation("examples"))
+    # A token has three parts, and none that is shown has more than the beginning of one.
+    assert re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", text) == []
+    assert "BEGIN" not in text
+
+
 # What holds for all schemas: they are as the contract's conventions have them.
 
 
