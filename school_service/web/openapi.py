@@ -173,6 +173,7 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
         },
     )
     api.ma_plugin.converter.add_attribute_function(_or_null)
+    api.ma_plugin.converter.add_parameter_attribute_function(_mere_reference)
     if settings.docs:
         app.register_blueprint(docs_blueprint(api))
     return api
@@ -321,6 +322,16 @@ def _or_null(
         return {}
     null = {"type": "object", "nullable": True, "enum": [None]}
     return {"anyOf": [*(shape for shape in ret["anyOf"] if "$ref" in shape), null]}
+
+
+def _mere_reference(
+    _converter: Any, _field: fields.Field[Any], *, ret: dict[str, Any], **_rest: Any
+) -> dict[str, Any]:
+    """Take the wrapping from a reference whose words stand beside the schema of its parameter."""
+    match ret.get("schema"):
+        case {"allOf": [reference], **others} if not others:
+            return {"schema": reference}
+    return {}
 
 
 # What the decorators of a view note is turned into the members of its operation by `document_operation`, which
