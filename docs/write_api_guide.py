@@ -488,6 +488,42 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", "/classrooms", {"name": " ", "levels": "Senior"}, status=422)
     page.headers["X-SCHOOL-ID"] = "0b6e6a53-5c5a-4d5c-8d53-9d2b7f9d8a11"
     page.show("GET", "/classrooms", status=403)
+    page.say(
+        """
+        ## From a web page, and from generated code
+
+        A page of another origin may call the service where the operator has named its origin (`CORS_ORIGINS`). A
+        secret of a client has no place in it: the page's own server asks for the token.
+
+        `/openapi.json` describes every operation, with its permission (`x-permission`) and a real request and answer.
+        openapi-python-client and openapi-typescript make clients of it that work as they come: `tox -e openapi` takes
+        the first through a school's year, and compiles the types of the second under `--strict`. OAuth libraries get a
+        token at `/auth/oauth/token` as they do anywhere (a form, HTTP Basic), and find it by
+        `/.well-known/oauth-authorization-server`.
+
+        ## Versions, and what will not change under you
+
+        The version of the service is that of `/openapi.json` (`info.version`) and of `/health`. Versions follow
+        [Semantic Versioning](https://semver.org): a new first number may break a client, others do not.
+        [CHANGELOG.md](../CHANGELOG.md) has what changed.
+
+        What may come with any version, so a client has to bear it: new operations, new optional parameters and
+        members of a body, new members of an answer, new header fields, new values of `code` in errors of rows, another
+        wording of any `message`, and an error where there was a failure (500). Go by statuses, members and codes, never
+        by words; take no notice of members that you do not know. The order of members means nothing.
+
+        What comes with a new first number alone: an operation, a parameter or a member is taken away or renamed, gets
+        another type or another meaning; something optional becomes required; a new value of an enumeration that is
+        answered; another status for the same case; another permission for an operation. Names of operations
+        (`operationId`) and of schemas count, as generated code is made of them.
+
+        What is to go is first deprecated: in the document (`deprecated: true`, with what to use instead) and in the
+        changelog. It goes on working as before until the next first number, and for twelve months at least. Before
+        version 1 a second number may break what is an extension, when the version before has announced it; what
+        `tests/contract/interface.md` has does not change. Only a hole in security may make this shorter, and then the
+        changelog begins with it. There is one version of the interface at an address: no path or header has a number.
+        """
+    )
 
 
 def _saved(workbook: Any) -> bytes:
