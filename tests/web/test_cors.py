@@ -9,6 +9,7 @@ import pytest
 
 from school_service.app import create_app
 from school_service.core.database import db
+from tests.factories import UNKNOWN_ID
 
 OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
 IPV6 = "http://[::1]:5173"
@@ -117,7 +118,7 @@ def test_a_preflight_allows_every_method_and_field_and_can_be_stored(opened, met
     }
 
 
-@pytest.mark.parametrize("path", ["/nothing", f"/classrooms/{uuid4()}x", "/classrooms/not-a-uuid"])
+@pytest.mark.parametrize("path", ["/nothing", f"/classrooms/{UNKNOWN_ID}x", "/classrooms/not-a-uuid"])
 def test_a_preflight_of_a_wrong_address_lets_the_script_see_the_404(opened, path):
     assert preflight(opened, OURS, path, "GET").status_code == 200
 
