@@ -84,7 +84,9 @@ class ErrorDetailsSchema(Schema):
 
         unknown = ma.INCLUDE
 
-    json = fields.Dict(keys=fields.String(), metadata={"description": "Members of the body."})
+    json = fields.Raw(
+        metadata={"description": "Members of the body; reasons alone where the body as a whole is at fault."}
+    )
     query = fields.Dict(keys=fields.String(), metadata={"description": "Parameters of the query."})
     files = fields.Dict(keys=fields.String(), metadata={"description": "Files of the form."})
     rows = fields.List(
