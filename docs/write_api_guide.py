@@ -13,7 +13,8 @@ import json
 import re
 import tempfile
 import textwrap
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -167,9 +168,9 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, list) and len(value) > SHOWN and isinstance(value[0], dict)
 
 
-def write(app: Flask, tenancy: Tenancy) -> str:
+def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     """Walk through a year of a new school, and write the page about it."""
-    page = Page(app)
+    page = page or Page(app)
     administrator = Administrator("admin", PASSWORD)
     school = create_school(tenancy, name="Queen's College, Yaba", administrator=administrator)
     with tenancy.admin.begin() as connection:
@@ -487,6 +488,42 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", "/classrooms", {"name": " ", "levels": "Senior"}, status=422)
     page.headers["X-SCHOOL-ID"] = "0b6e6a53-5c5a-4d5c-8d53-9d2b7f9d8a11"
     page.show("GET", "/classrooms", status=403)
+    page.say(
+        """
+        ## From a web page, and from generated code
+
+        A page of another origin may call the service where the operator has named its origin (`CORS_ORIGINS`). A
+        secret of a client has no place in it: the page's own server asks for the token.
+
+        `/openapi.json` describes every operation, with its permission (`x-permission`) and a real request and answer.
+        openapi-python-client and openapi-typescript make clients of it that work as they come: `tox -e openapi` takes
+        the first through a school's year, and compiles the types of the second under `--strict`. OAuth libraries get a
+        token at `/auth/oauth/token` as they do anywhere (a form, HTTP Basic), and find it by
+        `/.well-known/oauth-authorization-server`.
+
+        ## Versions, and what will not change under you
+
+        The version of the service is that of `/openapi.json` (`info.version`) and of `/health`. Versions follow
+        [Semantic Versioning](https://semver.org): a new first number may break a client, others do not.
+        [CHANGELOG.md](../CHANGELOG.md) has what changed.
+
+        What may come with any version, so a client has to bear it: new operations, new optional parameters and
+        members of a body, new members of an answer, new header fields, new values of `code` in errors of rows, another
+        wording of any `message`, and an error where there was a failure (500). Go by statuses, members and codes, never
+        by words; take no notice of members that you do not know. The order of members means nothing.
+
+        What comes with a new first number alone: an operation, a parameter or a member is taken away or renamed, gets
+        another type or another meaning; something optional becomes required; a new value of an enumeration that is
+        answered; another status for the same case; another permission for an operation. Names of operations
+        (`operationId`) and of schemas count, as generated code is made of them.
+
+        What is to go is first deprecated: in the document (`deprecated: true`, with what to use instead) and in the
+        changelog. It goes on working as before until the next first number, and for twelve months at least. Before
+        version 1 a second number may break what is an extension, when the version before has announced it; what
+        `tests/contract/interface.md` has does not change. Only a hole in security may make this shorter, and then the
+        changelog begins with it. There is one version of the interface at an address: no path or header has a number.
+        """
+    )
 
 
 def _saved(workbook: Any) -> bytes:
@@ -495,8 +532,9 @@ def _saved(workbook: Any) -> bytes:
     return made.getvalue()
 
 
-def main() -> None:
-    """Write the page."""
+@contextmanager
+def installation() -> Iterator[tuple[Flask, Tenancy]]:
+    """Start a service on a PostgreSQL of its own, which are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="school-guide-") as folder, ExitStack() as stack:
         # Where root runs this, PostgreSQL's own user must get to its data.
         Path(folder).chmod(0o711)
@@ -504,8 +542,14 @@ def main() -> None:
         settings: Settings = used.settings({"LOG_LEVEL": "WARNING"})
         tenancy = tenancy_of(settings)
         install(tenancy)
-        PAGE.write_text(write(create_app(settings), tenancy), encoding="utf-8")
+        yield create_app(settings), tenancy
         tenancy.admin.dispose()
+
+
+def main() -> None:
+    """Write the page."""
+    with installation() as (app, tenancy):
+        PAGE.write_text(write(app, tenancy), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ from school_service.features.subjects.views import blp as subjects
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
-from school_service.web import error_responses, openapi, request_log, response_headers
+from school_service.web import cors, error_responses, openapi, request_log, response_headers
 from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
@@ -128,6 +128,7 @@ def create_app(settings: Settings | None = None) -> Flask:
 
     request_log.log_requests(app)
     response_headers.register(app)
+    cors.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
     for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):

@@ -26,6 +26,13 @@ PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
+ALL_ORIGINS = "*"
+# A host is a name in ASCII (an international one as xn--…), or an address of IPv4 or, in brackets, of IPv6. Apps have
+# schemes of their own (capacitor://localhost).
+_ORIGIN = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+)
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
 _DATABASE = "postgresql://user:password@host/database"
 
 
@@ -69,6 +76,8 @@ class Settings:
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
                         X-Forwarded-For is believed; default: none
+    `cors_origins`      CORS_ORIGINS: origins of web pages, separated by commas, whose scripts may read answers (CORS):
+                        `https://app.example.com`, or `*` for all; default: none
     `backup_recipients` BACKUP_RECIPIENT: public keys of age (age1…), separated by commas, to which every backup
                         is encrypted; default: none
     `password_policy`   PASSWORD_POLICY: which new passwords are taken: any, or strict (10 characters or more, none of
@@ -101,6 +110,7 @@ class Settings:
     connections_per_address: int
     max_upload_bytes: int
     trusted_proxies: Networks
+    cors_origins: tuple[str, ...]
     backup_recipients: tuple[str, ...]
     password_policy: str
     rate_limit_storage: str = field(repr=False)
@@ -160,6 +170,7 @@ class Settings:
             connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
+            cors_origins=read.origins("CORS_ORIGINS"),
             backup_recipients=read.recipients("BACKUP_RECIPIENT"),
             password_policy=read.choice("PASSWORD_POLICY", PASSWORD_POLICIES, default=ANY_PASSWORD),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
@@ -223,6 +234,12 @@ class _Reader:
             raise ConfigError(
                 f"{name} must be addresses or networks separated by commas, such as 10.0.0.0/8, not {value!r}."
             ) from None
+
+    def origins(self, name: str) -> tuple[str, ...]:
+        value = self.text(name)
+        if value is None or value == ALL_ORIGINS:
+            return (value,) if value else ()
+        return tuple(dict.fromkeys(_origin(name, part.strip()) for part in value.split(",")))
 
     def recipients(self, name: str) -> tuple[str, ...]:
         # No message repeats a key: it could be a private one.
@@ -312,6 +329,22 @@ def _exposed(path: str, how: str, status: os.stat_result) -> str:
     user, file = os.geteuid(), shlex.quote(path)
     mend = f"chmod 600 {file}" if user in (0, status.st_uid) else f"chown {user} {file} && chmod 600 {file}"
     return f"SIGNING_KEY_FILE {path} may be {how} by other users of this machine. Run: {mend}"
+
+
+def _origin(name: str, value: str) -> str:
+    """Write an origin as browsers send it: in small letters, without the port that its scheme has anyway."""
+    found = _ORIGIN.fullmatch(value.lower())
+    if found is None or int(found["port"] or 1) not in range(1, 2**16):
+        raise ConfigError(
+            f"{name} must be {ALL_ORIGINS} alone, or origins separated by commas. An origin is a scheme, a host as "
+            f"browsers send it and perhaps a port, such as https://app.example.com; {value!r} is none."
+        )
+    scheme, host, port = found.groups()
+    return (
+        f"{scheme}://{host}"
+        if port in {None, _DEFAULT_PORTS.get(scheme)}
+        else f"{scheme}://{host}:{int(port)}"
+    )
 
 
 def _split(name: str, value: str) -> SplitResult:

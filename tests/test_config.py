@@ -524,6 +524,58 @@ def test_what_is_no_network_is_refused(value):
         load(TRUSTED_PROXIES=value)
 
 
+# CORS_ORIGINS
+
+
+@pytest.mark.parametrize(
+    ("value", "origins"),
+    [
+        ("*", ("*",)),
+        (" * ", ("*",)),
+        ("https://app.example.com", ("https://app.example.com",)),
+        (
+            "HTTPS://App.Example.com:443 , http://localhost:05173",
+            ("https://app.example.com", "http://localhost:5173"),
+        ),
+        ("http://[::1]:3000,http://10.0.0.7:80", ("http://[::1]:3000", "http://10.0.0.7")),
+        ("https://a.example,https://a.example:443", ("https://a.example",)),
+        ("capacitor://localhost", ("capacitor://localhost",)),
+        ("https://xn--fiqs8s.example:80", ("https://xn--fiqs8s.example:80",)),
+        ("", ()),
+    ],
+)
+def test_origins_are_as_browsers_send_them(value, origins):
+    assert load(CORS_ORIGINS=value).cors_origins == origins
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "app.example.com",
+        "https://app.example.com/",
+        "https://app.example.com/app",
+        "https://*.example.com",
+        "*,https://app.example.com",
+        "https://app.example.com,",
+        "https://user@app.example.com",
+        "https://app.example.com:0",
+        "https://app.example.com:65536",
+        "https://écoles.example",
+        "https://app.example.com https://b.example.com",
+        "https://",
+        "null",
+        "file://",
+        ".*",
+        "https://.*",
+    ],
+)
+def test_what_is_no_origin_is_refused(value):
+    said = refusal(CORS_ORIGINS=value)
+
+    assert said.startswith("CORS_ORIGINS must be * alone, or origins separated by commas.")
+    assert "such as https://app.example.com" in said
+
+
 # BACKUP_RECIPIENT
 
 

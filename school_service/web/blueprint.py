@@ -18,7 +18,7 @@ from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.web.body_parser import BodyParser
 from school_service.web.fields import File, plain_file_name
-from school_service.web.openapi import document_operation, note, notes
+from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.rendering import (
     QUERY_TYPES,
@@ -269,6 +269,23 @@ class Blueprint(flask_smorest.Blueprint):
 
         def decorate(view: View) -> View:
             note(view, statuses=statuses)
+            return view
+
+        return decorate
+
+    def errors_as(self, schema: type[ma.Schema], *statuses: int) -> Callable[[View], View]:
+        """Name the schema of the errors of these statuses, where it has members beside those of every error."""
+
+        def decorate(view: View) -> View:
+            for status in statuses:
+                documented = ERRORS[status]
+                view = self.alt_response(
+                    status,
+                    schema=schema,
+                    description=documented.meaning,
+                    headers=dict(documented.headers),
+                    example=documented.example(status),
+                )(view)
             return view
 
         return decorate

@@ -1,4 +1,4 @@
-"""The network address that a request comes from, behind trusted proxies too."""
+"""Where a request comes from, and where it was sent to, behind trusted proxies too."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def _first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str
             break
         address = hop
     return address
+
+
+def service_address() -> str:
+    """The address that the client has for the service, without a slash at its end: `https://schools.example.org`.
+
+    The name is the one of the request, so it is for answers that go to nobody else. That TLS ended at a proxy, the
+    proxy says in X-Forwarded-Proto, if it is trusted.
+    """
+    settings: Settings = current_app.extensions["school-service"].settings
+    forwarded = request.headers.get("X-Forwarded-Proto", "").lower()
+    behind_tls = forwarded == "https" and is_trusted(request.remote_addr or "", settings.trusted_proxies)
+    return f"{'https' if behind_tls else request.scheme}://{request.host}{request.script_root}"
 
 
 def is_trusted(address: str, networks: Networks) -> bool:

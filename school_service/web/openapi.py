@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import flask_smorest
 from apispec import BasePlugin
+from apispec.ext.marshmallow import MarshmallowPlugin
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response
 from marshmallow import fields
 from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.config import Settings
+from school_service.core.enumeration import Enumeration
 from school_service.core.wording import singular
 from school_service.web.docs_page import docs_blueprint
 from school_service.web.error_responses import http_response
-from school_service.web.schemas import ErrorSchema
+from school_service.web.schemas import ErrorSchema, Schema
 
 DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
 and graduates.
@@ -56,8 +62,8 @@ class DocumentedError:
     headers: Mapping[str, Any] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)
 
-    def response(self, status: int) -> dict[str, Any]:
-        """Write the response component."""
+    def example(self, status: int) -> dict[str, Any]:
+        """Write a body as it is answered."""
         example: dict[str, Any] = {
             "code": status,
             "status": HTTP_STATUS_CODES[status],
@@ -66,7 +72,11 @@ class DocumentedError:
         if self.errors:
             example["errors"] = self.errors
         example["request_id"] = "7d0f9c1e5b6a4c0f8a1d2e3f4a5b6c7d"
-        content = {"schema": ErrorSchema, "example": example}
+        return example
+
+    def response(self, status: int) -> dict[str, Any]:
+        """Write the response component."""
+        content = {"schema": ErrorSchema, "example": self.example(status)}
         response: dict[str, Any] = {"description": self.meaning, "content": {"application/json": content}}
         if self.headers:
             response["headers"] = dict(self.headers)
@@ -143,12 +153,16 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
         API_VERSION=version,
         OPENAPI_VERSION="3.0.3",
         API_SPEC_OPTIONS={
-            "info": {"description": DESCRIPTION},
+            "info": {
+                "description": DESCRIPTION,
+                "contact": {"name": "Whoever operates this service"},
+                "license": {"name": "MIT", "url": "https://opensource.org/license/mit"},
+            },
             # Relative to the document's own address, so that it holds behind a proxy that adds a prefix.
             "servers": [{"url": ".", "description": "This service"}],
         },
     )
-    api = ServiceApi(app, spec_kwargs={"extra_plugins": [Conventions()]})
+    api = ServiceApi(app, spec_kwargs={"marshmallow_plugin": FieldPlugin(), "extra_plugins": [Conventions()]})
     api.spec.components.security_scheme(
         "bearer",
         {
@@ -159,13 +173,68 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
         },
     )
     api.ma_plugin.converter.add_attribute_function(_or_null)
+    api.ma_plugin.converter.add_parameter_attribute_function(_mere_reference)
     if settings.docs:
         app.register_blueprint(docs_blueprint(api))
     return api
 
 
+class FieldConverter(OpenAPIConverter):
+    """Writes the schema of a field: values that have a name stand in one schema of that name.
+
+    What a field does not say of itself is in documentation/properties.json.
+    """
+
+    def field2property(self, field: fields.Field[Any]) -> dict[str, Any]:
+        """Write the schema, or the reference to it."""
+        written: dict[str, Any] = super().field2property(field)
+        for values in (getattr(check, "choices", None) for check in field.validators):
+            if isinstance(values, Enumeration):
+                del written["type"], written["enum"]
+                written["$ref"] = self._enumeration(values)
+        if isinstance(field.parent, Schema) and field.name:
+            written.setdefault("description", self._description(field))
+        written = {name: value for name, value in written.items() if value is not None}
+        if "$ref" in written and len(written) > 1:
+            # What stands beside a reference is ignored (OpenAPI 3.0).
+            written["allOf"] = [{"$ref": written.pop("$ref")}]
+        return written
+
+    @staticmethod
+    def _description(field: fields.Field[Any]) -> str | None:
+        """Find the words for a property by its schema and name, or by the name that several schemas share."""
+        texts = documentation("properties")
+        name = field.data_key or str(field.name)
+        schema = type(field.parent).__name__.removesuffix("Schema")
+        found: str | None = texts.get(f"{schema}.{name}", texts.get(name))
+        return found
+
+    def _enumeration(self, values: Enumeration) -> str:
+        if values.name not in self.spec.components.schemas:
+            self.spec.components.schema(values.name, {"type": "string", "enum": list(values)})
+        return f"#/components/schemas/{values.name}"
+
+
+class FieldPlugin(MarshmallowPlugin):
+    """apispec's plugin for marshmallow, with our converter."""
+
+    Converter = FieldConverter
+
+
 class Conventions(BasePlugin):
     """What the document says of an operation without its view having to: its id, its permission in words."""
+
+    def path_helper(
+        self,
+        path: str | None = None,
+        operations: dict[str, Any] | None = None,
+        parameters: list[dict[str, Any]] | None = None,
+        **_rest: Any,
+    ) -> None:
+        """Describe the ids in a path: each is of what stands before it."""
+        for parameter in parameters or ():
+            if parameter["in"] == "path":
+                parameter["description"] = _id_in_path(path or "", parameter["name"])
 
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, **_rest: Any
@@ -173,27 +242,76 @@ class Conventions(BasePlugin):
         """Complete the operations of a path."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", operation_id(method, path or ""))
-            if operation.get("x-permission"):
+            _show_example(operation, documentation("examples").get(f"{method.upper()} {path}", {}))
+            if not operation.get("security", True):
+                need = "Needs no token."
+            elif not operation.get("x-permission"):
+                need = "Any token of the school will do."
+            else:
                 names = operation["x-permission"].split()
                 word = "permission" if len(names) == 1 else "permissions"
                 need = f"Needs the {word} {', '.join(f'`{name}`' for name in names)}."
-                operation["description"] = "\n\n".join(filter(None, (operation.get("description"), need)))
+            operation["description"] = "\n\n".join(filter(None, (operation.get("description"), need)))
+
+
+def _show_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
+    """Show a request and its answer where they are JSON; docs/write_examples.py has recorded them."""
+    json_type = "application/json"
+    request = operation.get("requestBody", {}).get("content", {})
+    answer = operation.get("responses", {}).get("200", {}).get("content", {})
+    for content, part in ((request, "request"), (answer, "response")):
+        if json_type in content and part in example:
+            content[json_type]["example"] = example[part]
+
+
+# What an id in a path is of, where the path says something else.
+_RECORDS = {
+    "/templates/{id}": "subject",
+    "/scoresheets/{id}": "cohort subject",
+    "/teachers/{id}": "batch",
+    "/teachers/{cohortId}": "batch",
+    "/gradebooks/{id}": "gradebook entry",
+    "/grade-configs/{id}": "grade configuration",
+}
+
+
+def _id_in_path(path: str, name: str) -> str:
+    before = path[: path.index(f"{{{name}}}")].rstrip("/")
+    record = _RECORDS.get(f"{before}/{{{name}}}") or singular(before.rsplit("/", 1)[-1]).replace("-", " ")
+    return f"The id of the {record}."
+
+
+_VERBS = {"post": "create", "patch": "update"}
 
 
 def operation_id(method: str, path: str) -> str:
-    """Name an operation by its method and path: `getUsers`, `getUser`, `putUserRoles`, `deleteUserRole`.
+    """Name an operation: `listUsers`, `getUser`, `createUser`, `updateUser`, `deleteUser`.
 
-    What stands before an id is one of its kind, so it is in the singular; a verb that the path repeats is
-    left out.
+    It follows from method and path, unless documentation/operation_ids.json names it. What stands before an id is one
+    of its kind, and so is what is created: in the singular. A verb that the path repeats is left out.
     """
+    named = documentation("operation_ids").get(f"{method.upper()} {path}")
+    if named is not None:
+        return str(named)
     parts: list[str] = []
     for part in path.strip("/").split("/"):
         if part.startswith("{"):
             parts[-1] = singular(parts[-1])
         elif part != method:
             parts.append(part)
+    one = path.endswith("}")
+    if method == "post" and not one:
+        parts[-1] = singular(parts[-1])
+    verb = "list" if method == "get" and not one else _VERBS.get(method, method)
     words = re.findall(r"[A-Za-z0-9]+", " ".join(parts))
-    return method + "".join(word[0].upper() + word[1:] for word in words)
+    return verb + "".join(word[0].upper() + word[1:] for word in words)
+
+
+@cache
+def documentation(name: str) -> dict[str, Any]:
+    """Read a file of the folder documentation, without its ending: what the document says and the code does not."""
+    texts: dict[str, Any] = json.loads((files(__package__) / "documentation" / f"{name}.json").read_bytes())
+    return texts
 
 
 def _or_null(
@@ -206,13 +324,25 @@ def _or_null(
     return {"anyOf": [*(shape for shape in ret["anyOf"] if "$ref" in shape), null]}
 
 
+def _mere_reference(
+    _converter: Any, _field: fields.Field[Any], *, ret: dict[str, Any], **_rest: Any
+) -> dict[str, Any]:
+    """Take the wrapping from a reference whose words stand beside the schema of its parameter."""
+    match ret.get("schema"):
+        case {"allOf": [reference], **others} if not others:
+            return {"schema": reference}
+    return {}
+
+
 # What the decorators of a view note is turned into the members of its operation by `document_operation`, which
 # flask-smorest calls for each.
 
 _SCHOOL_HEADER = {
     "in": "header",
     "name": "X-SCHOOL-ID",
-    "schema": {"type": "string", "format": "uuid"},
+    # A text of the format uuid. Said in two parts, it is a text to generators of clients too: of a uuid in a header,
+    # openapi-python-client makes an object that its HTTP library refuses.
+    "schema": {"type": "string", "allOf": [{"format": "uuid"}]},
 }
 _SCHOOL_REQUIRED = "The school to work in."
 _SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import marshmallow as ma
 from marshmallow import fields
 
+from school_service.core.enumeration import Enumeration
 from school_service.web.fields import MAX_IDS, id_list
 
 
@@ -41,6 +42,9 @@ class IdArray(Schema):
         return id_list().deserialize(data)
 
 
+TOKEN_TYPES = Enumeration("TokenType", "Bearer")
+
+
 class DeletedSchema(RecordSchema):
     """What a delete answers."""
 
@@ -58,17 +62,47 @@ class UploadedRowsSchema(RecordSchema):
     blank = fields.Integer(metadata={"description": "Nothing filled in: what is there stays."})
 
 
+class RowErrorSchema(RecordSchema):
+    """What is wrong with a cell of an uploaded sheet."""
+
+    class Meta:
+        """What else helps to find the cell may be told, too."""
+
+        unknown = ma.INCLUDE
+
+    row = fields.Integer(metadata={"description": "As Excel counts rows."})
+    column = fields.String(metadata={"description": "The name of the column."})
+    code = fields.String(metadata={"description": "What is wrong, for a program: `required`, `invalid`, …"})
+    message = fields.String(metadata={"description": "What is wrong, for a person."})
+
+
+class ErrorDetailsSchema(Schema):
+    """Where the input is at fault: by place, field and reason."""
+
+    class Meta:
+        """Some errors name something else."""
+
+        unknown = ma.INCLUDE
+
+    json = fields.Raw(
+        metadata={"description": "Members of the body; reasons alone where the body as a whole is at fault."}
+    )
+    query = fields.Dict(keys=fields.String(), metadata={"description": "Parameters of the query."})
+    files = fields.Dict(keys=fields.String(), metadata={"description": "Files of the form."})
+    rows = fields.List(
+        fields.Nested(RowErrorSchema), metadata={"description": "Cells of an uploaded sheet, by row."}
+    )
+
+
 class ErrorSchema(Schema):
     """The one shape of every error."""
 
     code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
     status = fields.String(required=True, metadata={"description": "The name of the status."})
     message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
-    errors = fields.Dict(
-        keys=fields.String(),
-        metadata={
-            "description": "Where the input is at fault: by place (json, query, files), field and reason."
-        },
+    errors = fields.Nested(
+        ErrorDetailsSchema,
+        metadata={"description": "Where the input is at fault: by place, field and reason."},
     )
     request_id = fields.String(
         required=True, metadata={"description": "Names the request in the service's logs."}

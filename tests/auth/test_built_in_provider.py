@@ -138,11 +138,15 @@ class TestAskingForAToken:
     def test_a_field_that_is_none_of_these_is_invalid(self, api, grant):
         assert ask(api, *grant(), scope="read:roles").status_code == 422
 
-    def test_a_form_is_of_another_media_type(self, api, grant):
+    @pytest.mark.parametrize("content_type", ["multipart/form-data", "text/plain", "application/xml"])
+    def test_other_media_types_are_not_accepted(self, api, grant, content_type):
         client_id, secret = grant()
         form = {"client_id": client_id, "client_secret": secret, "grant_type": "client_credentials"}
+        body = form if content_type == "multipart/form-data" else "client_id=x"
 
-        answer = api.using(token=None, school=None).request("POST", "/auth/oauth/token", data=form)
+        answer = api.using(token=None, school=None).request(
+            "POST", "/auth/oauth/token", data=body, content_type=content_type
+        )
 
         assert answer.status_code == 415
 

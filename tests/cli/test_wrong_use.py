@@ -99,6 +99,7 @@ def test_a_name_that_is_not_seen_as_it_is_is_refused(cli, name):
         ("RATE_LIMIT_STORAGE", "file://tries"),
         ("PASSWORD_POLICY", "on"),
         ("DOCS", "yes"),
+        ("CORS_ORIGINS", "app.example.com"),
         ("LOG_LEVEL", "LOUD"),
     ],
 )

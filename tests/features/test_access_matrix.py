@@ -201,6 +201,9 @@ def test_only_health_and_the_built_in_provider_need_no_token():
         ("GET", "/health/ready"),
         ("POST", "/auth/oauth/token"),
         ("GET", "/auth/.well-known/jwks.json"),
+        ("GET", "/.well-known/oauth-authorization-server"),
+        ("GET", "/.well-known/oauth-authorization-server/auth"),
+        ("GET", "/auth/.well-known/oauth-authorization-server"),
     }
 
 

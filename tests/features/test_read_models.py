@@ -30,6 +30,7 @@ WITHOUT_READ_MODEL = {
     "UploadedRowsSchema": "counts of a sheet",
     "TokenSchema": "made by the built-in identity provider",
     "KeySetSchema": "the keys of the built-in identity provider",
+    "ProviderSchema": "the built-in identity provider's description of itself",
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",
     "LgaSchema": "rows of the registry, which the service reads",

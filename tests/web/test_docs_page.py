@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from selenium.common.exceptions import (
@@ -19,6 +21,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 from waitress import create_server, wasyncore
 
+from school_service.app import create_app
+from school_service.core.database import db
 from tests.conftest import make_place
 
 PATIENCE = 60  # seconds
@@ -32,8 +36,8 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def address(app):
+@contextmanager
+def serving(app):
     sockets = {}
     server = create_server(app, map=sockets, host="127.0.0.1", port=0, threads=4)
     stopped = threading.Event()
@@ -54,7 +58,14 @@ def address(app):
 
 
 @pytest.fixture
-def browser(tmp_path):
+def address(app):
+    with serving(app) as address:
+        yield address
+
+
+# One for all: what a page stores belongs to its address, of which each test has another.
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
     options = ChromeOptions()
     options.binary_location = chromium
     for argument in (
@@ -68,7 +79,7 @@ def browser(tmp_path):
         "--disable-sync",
         "--window-size=1400,1000",
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        f"--user-data-dir={tmp_path / 'browser'}",
+        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -200,7 +211,7 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
     body = {"name": "JSS 1 Ọ̀ṣun", "level": "Junior Secondary"}
     made = app.test_client().post("/classrooms", json=body, headers=headers).get_json()
-    listing = ".opblock[id$='-getClassrooms']"
+    listing = ".opblock[id$='-listClassrooms']"
 
     open_page(browser, address)
     choose_school(browser, str(place.id))
@@ -219,11 +230,11 @@ def stored(browser):
 
 
 def test_the_school_outlasts_a_visit_and_a_link_leads_to_an_operation(browser, address, place):
-    listing = ".opblock[id$='-getRoles']"
+    listing = ".opblock[id$='-listRoles']"
 
     open_page(browser, address)
     choose_school(browser, str(place.id))
-    open_page(browser, address, "#/roles/getRoles")
+    open_page(browser, address, "#/roles/listRoles")
     authorize(browser, place.admin_token)
 
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
@@ -232,11 +243,11 @@ def test_the_school_outlasts_a_visit_and_a_link_leads_to_an_operation(browser, a
 
 
 def test_a_token_is_stored_nowhere_and_ends_with_the_visit(browser, address, place):
-    listing = ".opblock[id$='-getRoles']"
-    open_page(browser, address, "#/roles/getRoles")
+    listing = ".opblock[id$='-listRoles']"
+    open_page(browser, address, "#/roles/listRoles")
     # As an earlier version of the page stored it.
     browser.execute_script("localStorage.setItem('authorized', arguments[0])", place.admin_token)
-    open_page(browser, address, "#/roles/getRoles")
+    open_page(browser, address, "#/roles/listRoles")
 
     authorize(browser, place.admin_token)
     # The token outlasts a change of the school, and the school alone is stored.
@@ -245,6 +256,53 @@ def test_a_token_is_stored_nowhere_and_ends_with_the_visit(browser, address, pla
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
     assert execute(browser, listing) == "200"
     assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}
-    open_page(browser, address, "#/roles/getRoles")
+    open_page(browser, address, "#/roles/listRoles")
     assert execute(browser, listing) == "401"
     assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}
+
+
+# Pages of other origins (CORS)
+
+FETCH = """
+const [address, method, headers, done] = arguments;
+const body = method === 'POST' ? '{"name": 5}' : undefined;
+fetch(address, {method, headers, body}).then(
+    async answer => done([
+        answer.status, answer.headers.get('X-Request-ID'), answer.headers.get('Retry-After'), await answer.json(),
+    ]),
+    error => done(String(error)),
+);
+"""
+
+
+def test_a_page_of_another_origin_calls_the_service_where_cors_origins_names_it(
+    browser, address, settings, place
+):
+    headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
+    written = {**headers, "Content-Type": "application/json"}
+    opened = create_app(replace(settings, cors_origins=(address,)))
+
+    def call(path, method="GET", headers=headers):
+        return browser.execute_async_script(FETCH, path, method, headers)
+
+    # A page without a policy of its own: the page of the documents may call its own service alone.
+    browser.get(f"{address}/health")
+    with serving(opened) as elsewhere:
+        status, request_id, _, roles = call(f"{elsewhere}/roles")
+        refused = call(f"{elsewhere}/roles", headers={"X-SCHOOL-ID": str(place.id)})
+        invalid = call(f"{elsewhere}/classrooms", "POST", written)
+        unknown = call(f"{elsewhere}/nothing", "DELETE")
+        # A page there may not call a service that names no origins.
+        browser.get(f"{elsewhere}/health")
+        shut_out = [call(f"{address}/roles"), call(f"{address}/classrooms", "POST", written)]
+
+    assert status == 200
+    assert len(request_id) == 32
+    assert {role["name"] for role in roles} >= {"Administrator"}
+    for answer, code in ((refused, 401), (invalid, 422), (unknown, 404)):
+        assert (answer[0], answer[1]) == (code, answer[3]["request_id"])
+    assert shut_out == ["TypeError: Failed to fetch"] * 2
+    assert len([entry for entry in complaints(browser) if "blocked by CORS policy" in entry]) == 2
+    with opened.app_context():
+        for engine in db.engines.values():
+            engine.dispose()

@@ -11,7 +11,7 @@ import pytest
 from openapi_schema_validator import OAS30Validator
 
 from school_service.app import create_app
-from school_service.web.openapi import operation_id
+from school_service.web.openapi import documentation, operation_id
 
 NAME = re.compile(r"[A-Z][A-Za-z]*")
 
@@ -166,17 +166,83 @@ def test_operation_ids_are_unique_and_readable(document):
 @pytest.mark.parametrize(
     ("method", "path", "name"),
     [
-        ("get", "/users", "getUsers"),
+        ("get", "/users", "listUsers"),
+        ("post", "/users", "createUser"),
         ("get", "/users/{id}", "getUser"),
+        ("patch", "/users/{id}", "updateUser"),
         ("delete", "/users/{id}/delete", "deleteUser"),
-        ("delete", "/users/{id}/roles/{roleId}", "deleteUserRole"),
+        ("get", "/cohorts/{id}/batches", "listCohortBatches"),
+        ("post", "/cohorts/{id}/batches", "createCohortBatch"),
         ("delete", "/employee-categories/{id}", "deleteEmployeeCategory"),
-        ("patch", "/cohorts/{cohortId}/remove_students", "patchCohortRemoveStudents"),
-        ("get", "/auth/.well-known/jwks.json", "getAuthWellKnownJwksJson"),
+        # Named where the path says it badly.
+        ("post", "/users/login", "signIn"),
+        ("delete", "/users/{id}/roles/{roleId}", "removeUserRole"),
+        ("patch", "/cohorts/{cohortId}/remove_students", "removeCohortStudents"),
+        ("get", "/auth/.well-known/jwks.json", "getKeys"),
     ],
 )
 def test_an_operation_is_named_by_its_method_and_path(method, path, name):
     assert operation_id(method, path) == name
+
+
+def test_no_name_is_of_an_operation_that_is_not_there(document):
+    operations = {f"{method} {path}" for method, path in document.operations()}
+
+    assert documentation("operation_ids").keys() <= operations
+
+
+def test_values_that_have_a_name_are_one_schema_wherever_they_stand(document):
+    def enums(node, place):
+        for name, inner in node.items() if isinstance(node, dict) else enumerate(node):
+            if name == "enum":
+                yield tuple(inner), place
+            elif isinstance(inner, dict | list):
+                yield from enums(inner, (*place, name))
+
+    schemas = document.spec["components"]["schemas"]
+    for name in ("AssessmentCategory", "AuditAction", "MetricType", "StudentStatus", "TermName", "TokenType"):
+        values = tuple(schemas[name]["enum"])
+        places = [place for found, place in enums(document.spec, ()) if found == values]
+        assert places == [("components", "schemas", name)], places
+    assert schemas["Term"]["properties"]["term"]["allOf"] == [{"$ref": "#/components/schemas/TermName"}]
+
+
+def test_the_errors_of_rows_have_a_type(document):
+    schemas = document.spec["components"]["schemas"]
+
+    rows = resolve(document, schemas["ErrorDetails"])["properties"]["rows"]
+    assert rows["items"] == {"$ref": "#/components/schemas/RowError"}
+    assert set(schemas["RowError"]["required"]) == {"row", "column", "code", "message"}
+
+
+def described(document):
+    """Give each property and parameter with its place."""
+    for schema, written in document.spec["components"]["schemas"].items():
+        for name, member in written.get("properties", {}).items():
+            yield f"{schema}.{name}", member
+    for path, item in document.spec["paths"].items():
+        for method, part in item.items():
+            for parameter in part if method == "parameters" else part.get("parameters", ()):
+                yield f"{method} {path} {parameter['name']}", parameter
+
+
+def test_every_property_and_parameter_says_what_it_is(document):
+    found = dict(described(document))
+
+    assert len(found) > 500
+    unsaid = [
+        place for place, one in found.items() if not re.search(r"\w.*[.…)`]$", one.get("description", ""))
+    ]
+    assert unsaid == [], "describe them in the field's metadata, or in web/documentation/properties.json"
+    assert [place for place, one in found.items() if "$ref" in one] == []
+
+
+def test_no_words_are_of_a_property_that_is_not_there(document):
+    names = {place.rsplit(".", 1)[-1].rsplit(" ", 1)[-1] for place, _ in described(document)}
+    places = {place for place, _ in described(document)}
+
+    for name in documentation("properties"):
+        assert name in places or name in names, name
 
 
 def test_schemas_have_names_of_their_own_and_all_are_used(document):
@@ -224,6 +290,40 @@ def test_the_permission_of_an_operation_is_told_to_programs_and_to_people(docume
 
 def test_it_serves_from_wherever_it_is(document):
     assert [server["url"] for server in document.spec["servers"]] == ["."]
+
+
+def shown_examples(document):
+    """Give each body in JSON, taken or answered, with its operation."""
+    for (method, path), operation in document.operations().items():
+        for part, content in (
+            ("request", operation.get("requestBody", {}).get("content", {})),
+            ("response", operation["responses"]["200"]["content"]),
+        ):
+            if "application/json" in content:
+                yield f"{method} {path} {part}", content["application/json"]
+
+
+def test_every_operation_shows_a_request_and_an_answer_that_its_schemas_allow(document):
+    shown = dict(shown_examples(document))
+
+    assert len(shown) > 150
+    lacking = [place for place, content in shown.items() if "example" not in content]
+    assert lacking == [], "run: python docs/write_examples.py"
+    for place, content in shown.items():
+        schema = {**content["schema"], "components": document.spec["components"]}
+        validator = OAS30Validator(schema, format_checker=OAS30Validator.FORMAT_CHECKER)
+        problems = [error.message for error in validator.iter_errors(content["example"])]
+        assert problems == [], (place, "run: python docs/write_examples.py")
+
+
+def test_no_example_is_of_an_operation_that_is_not_there_or_has_a_real_secret(document):
+    operations = {f"{method} {path}" for method, path in document.operations()}
+
+    assert documentation("examples").keys() <= operations
+    text = json.dumps(documentation("examples"))
+    # A token has three parts, and none that is shown has more than the beginning of one.
+    assert re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", text) == []
+    assert "BEGIN" not in text
 
 
 # What holds for all schemas: they are as the contract's conventions have them.

@@ -19,8 +19,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.enumeration import Enumeration
 
-CATEGORIES = ("CA1", "CA2", "CA3", "EXAM", "FIRST_TERM", "SECOND_TERM", "THIRD_TERM")
+CATEGORIES = Enumeration(
+    "AssessmentCategory", "CA1", "CA2", "CA3", "EXAM", "FIRST_TERM", "SECOND_TERM", "THIRD_TERM"
+)
 FILE_NAME_LENGTH = 255
 
 

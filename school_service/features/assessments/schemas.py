@@ -48,4 +48,4 @@ class AssessmentFilterSchema(Schema):
 
     cohort = Id(metadata={"description": "A batch of the cohort, or the cohort."})
     subject = Id(metadata={"description": "The cohort subject, or the subject that is taught."})
-    term = Id()
+    term = Id(metadata={"description": "The id of the term."})

@@ -12,8 +12,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.enumeration import Enumeration
 
-CREATE, UPDATE, DELETE = ACTIONS = ("create", "update", "delete")
+CREATE, UPDATE, DELETE = ACTIONS = Enumeration("AuditAction", "create", "update", "delete")
 ACTOR_LENGTH = 255
 ENTITY_LENGTH = 40
 ADDRESS_LENGTH = 64

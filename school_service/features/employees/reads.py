@@ -55,6 +55,7 @@ def employees() -> Query:
             Employee.contact_id.label("contact"),
             User.username,
             _first_role.label("role"),
+            Employee.user_id.label("user"),
         )
         .join(User, User.id == Employee.user_id)
         .join(BankAccount, BankAccount.employee_id == Employee.id)
@@ -117,6 +118,7 @@ def form_teachers(batch_id: UUID) -> Query:
             User.first_name,
             User.last_name,
             User.photo.label("image_url"),
+            FormTeacher.employee_id.label("teacher_id"),
         )
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)

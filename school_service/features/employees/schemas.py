@@ -37,6 +37,7 @@ class EmployeeSchema(RecordSchema):
     role = fields.UUID(
         allow_none=True, metadata={"description": "The role that the user account was given first."}
     )
+    user = fields.UUID(metadata={"description": "The id of the user account."})
 
 
 class BankAccountSchema(RecordSchema):
@@ -142,6 +143,7 @@ class FormTeacherSchema(RecordSchema):
     first_name = fields.String()
     last_name = fields.String()
     image_url = fields.Url(allow_none=True)
+    teacher_id = fields.UUID(metadata={"description": "The employee's id."})
 
 
 class TeacherOfBatchSchema(Schema):

@@ -26,14 +26,28 @@ ENTRY = (
 
 
 @read_model
-def entries(batch_id: UUID | None = None) -> Query:
-    """Read model of GradebookEntrySchema, in order of creation: all, or those of a batch."""
+def entries(
+    batch_id: UUID | None = None,
+    student_id: UUID | None = None,
+    assessment_id: UUID | None = None,
+    term_id: UUID | None = None,
+) -> Query:
+    """Read model of GradebookEntrySchema, in order of creation: all, or those that fit every filter.
+
+    Each filter has an index: the entries' of batch, student and assessment, the assessments' of term.
+    """
     found = (
         select(*ENTRY)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
         .where(NOT_DELETED)
         .order_by(GradebookEntry.created_at, GradebookEntry.id)
     )
+    if student_id is not None:
+        found = found.where(GradebookEntry.student_id == student_id)
+    if assessment_id is not None:
+        found = found.where(GradebookEntry.assessment_id == assessment_id)
+    if term_id is not None:
+        found = found.where(Assessment.term_id == term_id)
     if batch_id is None:
         return found
     # An entry's batch is of its assessment's cohort. This condition lets PostgreSQL begin with the assessments.

@@ -43,3 +43,6 @@ class GradebookFilterSchema(Schema):
     batch = Id(
         required=False, metadata={"description": "Those of a batch; a cohort's id is its first batch."}
     )
+    student = Id(required=False, metadata={"description": "Those of a student, by id."})
+    assessment = Id(required=False, metadata={"description": "Those of an assessment, by id."})
+    term = Id(required=False, metadata={"description": "Those of the assessments of a term, by id."})

@@ -32,6 +32,7 @@ from school_service.features.audit.service import Change, audit_change, audit_ch
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks import reads
 from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.sessions.models import Term
 from school_service.features.students.models import Student
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
@@ -51,10 +52,22 @@ class Score:
     score: Decimal
 
 
-def check_gradebook_filter(*, batch: UUID | None = None) -> None:
-    """Tell whether there is the batch that a filter names. Raises Invalid."""
+def check_gradebook_filter(
+    *,
+    batch: UUID | None = None,
+    student: UUID | None = None,
+    assessment: UUID | None = None,
+    term: UUID | None = None,
+) -> None:
+    """Tell whether there is what the filters name. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
+    if student is not None:
+        get_referenced(Student, student, "student")
+    if assessment is not None and find_assessment(assessment) is None:
+        raise Invalid.field("assessment", "no such assessment")
+    if term is not None:
+        get_referenced(Term, term, "term")
 
 
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:

@@ -28,8 +28,10 @@ class GradebookEntries(MethodView):
     @blp.returns_page(GradebookEntrySchema, if_empty=service.check_gradebook_filter)
     @blp.arguments(GradebookFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List gradebook entries in order of creation, all or those of a batch."""
-        return reads.entries(filters.get("batch"))
+        """List gradebook entries in order of creation, all or those that fit every filter."""
+        return reads.entries(
+            filters.get("batch"), filters.get("student"), filters.get("assessment"), filters.get("term")
+        )
 
     @blp.requires(Permission.GRADEBOOKS_WRITE)
     @blp.arguments(NewGradebookEntrySchema)

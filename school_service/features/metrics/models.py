@@ -20,10 +20,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.enumeration import Enumeration
 from school_service.features.assessments.models import FILE_NAME_LENGTH
 from tenants.clock import now
 
-PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = ("PSYCHOMOTOR", "AFFECTIVE")
+PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = Enumeration("MetricType", "PSYCHOMOTOR", "AFFECTIVE")
 POOREST, BEST = 1, 5
 _KNOWN_TYPE = "metric_type IN ('PSYCHOMOTOR', 'AFFECTIVE')"
 

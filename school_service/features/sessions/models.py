@@ -10,8 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, primary_key
 from school_service.core.database import db
+from school_service.core.enumeration import Enumeration
 
-TERMS = ("FIRST", "SECOND", "THIRD")
+TERMS = Enumeration("TermName", "FIRST", "SECOND", "THIRD")
 
 
 class AcademicSession(db.Model):

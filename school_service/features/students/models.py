@@ -10,8 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.enumeration import Enumeration
 
-ACTIVE, GRADUATED, WITHDRAWN = STATUSES = ("ACTIVE", "GRADUATED", "WITHDRAWN")
+ACTIVE, GRADUATED, WITHDRAWN = STATUSES = Enumeration("StudentStatus", "ACTIVE", "GRADUATED", "WITHDRAWN")
 
 
 class Student(db.Model):

@@ -11,7 +11,7 @@ from school_service.core.errors import Invalid
 from school_service.features.students.models import ACTIVE, STATUSES, WITHDRAWN
 from school_service.features.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, QueryBoolean, Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema
 
 
 class GuardianSchema(RecordSchema):
@@ -120,7 +120,7 @@ class ImportedSchema(RecordSchema):
     rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
     created = fields.Integer(metadata={"description": "Students made of them."})
     errors = fields.List(
-        fields.Dict(),
+        fields.Nested(RowErrorSchema),
         metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
     )
 

@@ -8,7 +8,7 @@ from marshmallow import fields, validate
 
 from school_service.features.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
 
@@ -59,7 +59,7 @@ class AccessTokenSchema(RecordSchema):
 
     access_token = fields.String()
     expires_in = fields.Integer(metadata={"description": "Seconds."})
-    token_type = fields.String(validate=validate.OneOf(["Bearer"]))
+    token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
 
 
 class AuthUserSchema(RecordSchema):

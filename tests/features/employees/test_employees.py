@@ -42,7 +42,8 @@ class TestCreating:
 
         ids = {name: made[name] for name in ("id", *NESTED)}
         assert len({UUID(value) for value in ids.values()}) == 4
-        assert made == {**body, **ids, "first_name": "Adaeze", "username": "adaeze.okafor", "role": None}
+        account = {"username": "adaeze.okafor", "role": None, "user": make.account_of(made)["id"]}
+        assert made == {**body, **ids, "first_name": "Adaeze", **account}
         assert listed(api) == [made]
         assert api.ok(api.get(f"/employees/{made['id']}")) == made
 

@@ -29,7 +29,7 @@ def shown(api, batch):
 
 def as_form_teacher(batch, employee):
     names = {name: employee[name] for name in ("first_name", "last_name")}
-    return {"batch_id": batch, **names, "image_url": None}
+    return {"batch_id": batch, **names, "image_url": None, "teacher_id": employee["id"]}
 
 
 @pytest.fixture

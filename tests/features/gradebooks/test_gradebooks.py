@@ -283,10 +283,41 @@ def test_they_come_in_order_of_creation_and_by_page(api, make, taught):
     assert {(one["total"], one["total_pages"]) for one in pages} == {(3, 2)}
 
 
-def test_a_filter_must_name_a_batch_that_there_is(api):
-    for batch in (str(uuid4()), "x", ""):
-        answer = api.get("/gradebooks", query_string={"batch": batch})
-        assert list(reasons(answer, "query")) == ["batch"]
+def test_they_are_listed_by_student_assessment_and_term_and_all_of_these(api, make, taught, assessment):
+    one, other = taught.students[0], *make.enrolled(taught.cohort)
+    later_term = make.term({"id": taught.cohort["session"]}, term="SECOND")
+    later = make.assessment(taught.subject, later_term)
+    batch = taught.cohort["id"]
+    made = [
+        make.entry(exam, student, batch)["id"] for exam in (assessment, later) for student in (one, other)
+    ]
+
+    assert ids(api) == made
+    assert ids(api, student=one) == [made[0], made[2]]
+    assert ids(api, assessment=assessment["id"]) == made[:2]
+    assert ids(api, term=later_term["id"]) == made[2:]
+    everything = {"batch": batch, "student": other, "assessment": later["id"], "term": later_term["id"]}
+    assert ids(api, **everything) == [made[3]]
+    assert ids(api, **{**everything, "term": taught.term["id"]}) == []
+    assert ids(api, student=make.student()["id"]) == []
+    api.ok(api.delete(f"/assessments/{later['id']}"))
+    assert ids(api, student=one) == [made[0]]
+    answer = api.get("/gradebooks", query_string={"assessment": later["id"]})
+    assert reasons(answer, "query") == {"assessment": ["no such assessment"]}
+
+
+@pytest.mark.parametrize("filtered", ["batch", "student", "assessment", "term"])
+def test_a_filter_must_name_what_there_is_in_this_school(api, filtered, make_other):
+    theirs = make_other.taught()
+    elsewhere = {
+        "batch": theirs.cohort["id"],
+        "student": theirs.students[0],
+        "assessment": make_other.assessment(theirs.subject, theirs.term)["id"],
+        "term": theirs.term["id"],
+    }
+    for value in (str(uuid4()), "x", "", elsewhere[filtered]):
+        answer = api.get("/gradebooks", query_string={filtered: value})
+        assert list(reasons(answer, "query")) == [filtered]
 
 
 def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
@@ -295,7 +326,8 @@ def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
         assessment = make.assessment(taught.subject, taught.term)
         for student in taught.students:
             make.entry(assessment, student, taught.cohort["id"])
-        for query in ({}, {"batch": taught.cohort["id"]}):
+        by_all = {"student": taught.students[0], "assessment": assessment["id"], "term": taught.term["id"]}
+        for query in ({}, {"batch": taught.cohort["id"]}, by_all):
             page(api, **query)
             with messages() as sent:
                 page(api, **query)

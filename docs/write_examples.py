@@ -1,0 +1,246 @@
+"""Writes school_service/web/documentation/examples.json: a request and its real answer for each operation.
+
+    python docs/write_examples.py
+
+Walks through the year of docs/write_api_guide.py, then sends what that leaves out, and records the first request of
+each operation that succeeded. Ids, tokens and times are replaced as in the guide; of long lists the first records are
+recorded. The OpenAPI document shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from write_api_guide import PASSWORD, SHOWN, Page, installation, write
+
+EXAMPLES = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "examples.json"
+BASE = "https://schools.example.org"
+SECRET = "Zm9yIGV4YW1wbGUgb25seSwgbmV2ZXIgYSByZWFsIG9uZQ"  # noqa: S105 (an example)
+# The key that RFC 7517 shows, for one that is made anew in each run.
+KEY = {
+    "kid": "cbb6b1a7c6b6f5c2",
+    "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+    "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
+}
+
+
+class Recorder(Page):
+    """Records the first request of each operation that succeeded, with its answer."""
+
+    def __init__(self, app: Flask) -> None:
+        super().__init__(app)
+        self._adapter = app.url_map.bind("localhost")
+        self.school = ""
+        self.examples: dict[str, dict[str, Any]] = {}
+
+    def _send(self, method: str, path: str, body: Any, status: int, **options: Any) -> Any:
+        answer = super()._send(method, path, body, status, **options)
+        if status == 200:
+            self.school = self.school or self.headers.get("X-SCHOOL-ID", "")
+            rule, _ = self._adapter.match(path.partition("?")[0], method=method, return_rule=True)
+            address = re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule)
+            example = {} if body is None else {"request": body}
+            self.examples.setdefault(f"{method} {address}", {**example, "response": answer})
+        return answer
+
+    def written(self) -> str:
+        """The examples as JSON, with ids and moments that are the same in each run."""
+        lines = (
+            f"{json.dumps(operation)}: {self._stable(json.dumps(_short(example), ensure_ascii=False))}"
+            for operation, example in sorted(self.examples.items())
+        )
+        return "{\n" + ",\n".join(lines).replace("http://localhost", BASE) + "\n}\n"
+
+
+def _short(value: Any) -> Any:
+    """Leave out all but the first records of a list, what is made anew in each run, and secrets."""
+    if isinstance(value, list):
+        return [_short(one) for one in (value[:SHOWN] if value and isinstance(value[0], dict) else value[:4])]
+    if not isinstance(value, dict):
+        return value
+    if "kty" in value:
+        return {name: KEY.get(name, member) for name, member in value.items()}
+    shown = {name: _short(member) for name, member in value.items()}
+    return {**shown, "client_secret": SECRET} if "client_secret" in shown else shown
+
+
+def _rest(page: Recorder) -> None:
+    """Send what the year leaves out, in an order in which each can succeed."""
+    send = page.quietly
+    headers = page.headers
+    page.headers = {}
+    for path in ("", "/auth"):
+        send("GET", f"{path}/.well-known/oauth-authorization-server")
+    send("GET", "/.well-known/oauth-authorization-server/auth")
+    send("GET", "/auth/.well-known/jwks.json")
+    send("GET", "/health")
+    page.headers = {**headers, "X-SCHOOL-ID": page.school}
+    _accounts(page)
+    _structure(page)
+    cohort, students = _class(page)
+    _teaching(page, cohort, students)
+    _staff(page)
+    _settings(page)
+    send("PATCH", f"/cohorts/{cohort}/remove_students", {"student_ids": students[:1]})
+    send("GET", f"/students/{students[0]}/data")
+    send("DELETE", f"/students/{students[0]}/data")
+
+
+def _accounts(page: Recorder) -> None:
+    send = page.quietly
+    body = {"username": "ngozi.eze", "password": PASSWORD, "first_name": "Ngọzi", "last_name": "Eze"}
+    user = send("POST", "/users", {**body, "gender": "FEMALE"})["user"]["id"]
+    send("GET", f"/users/{user}")
+    send("PATCH", f"/users/{user}", {"last_name": "Eze-Okàfor"})
+    send("PUT", f"/users/{user}/password", {"password": PASSWORD})
+    permission = send("POST", "/permissions", {"section": "library", "access": "read"})["id"]
+    send("GET", "/permissions")
+    role = send("POST", "/roles", {"name": "Librarian", "avatar": 3})["id"]
+    send("PATCH", f"/roles/{role}/permissions", {"permissionIds": [permission]})
+    send("GET", f"/roles/{role}")
+    send("PUT", f"/users/{user}/roles", {"role": role})
+    send("DELETE", f"/users/{user}/roles/{role}")
+    send("DELETE", f"/users/{user}/sessions")
+    contact = {"email_address": "ngozi@example.com", "phone_number": "+2348030000021"}
+    made = send(
+        "POST", "/contacts", {"owner": user, **contact, "physical_address": "3 Montgomery Road, Yaba"}
+    )
+    send("PATCH", f"/contacts/{made['id']}", {"phone_number": "+2348030000022"})
+    send("DELETE", f"/users/{user}/delete")
+    send("PUT", f"/users/{user}/restore")
+
+
+def _structure(page: Recorder) -> None:
+    send = page.quietly
+    (session, *_) = send("GET", "/sessions")
+    send("GET", f"/sessions/{session['id']}")
+    send("PATCH", f"/sessions/{session['id']}", {"end_date": "2026-07-31"})
+    (term, *_) = send("GET", "/terms")
+    send("GET", f"/terms/{term['id']}")
+    room = send("POST", "/classrooms", {"name": "JSS 1", "level": "Junior Secondary"})["id"]
+    send("GET", "/classrooms")
+    send("GET", f"/classrooms/{room}")
+    send("PATCH", f"/classrooms/{room}", {"name": "JSS 1 Science"})
+    subject = send("POST", "/templates", {"name": "Latin", "code": "LAT"})["id"]
+    send("GET", "/templates")
+    send("DELETE", f"/templates/{subject}")
+
+
+def _class(page: Recorder) -> tuple[str, list[str]]:
+    """Make a cohort and enrol students who come by sheet; returns their ids."""
+    send = page.quietly
+    template = page.show_file("/students/import-template")
+    rows = (
+        {"first_name": "Terver", "last_name": "Iorkyaa", "admission_number": "QC/2025/001"},
+        {"first_name": "Ẹfe", "last_name": "Aigbe", "admission_number": "QC/2025/002"},
+    )
+    sheet = template["Students"]
+    names = [cell.value for cell in sheet[1]]
+    for number, row in enumerate(rows, 2):
+        for column, name in enumerate(names, 1):
+            sheet.cell(number, column).value = row.get(name)
+    files = {"sheet": ("students.xlsx", _saved(template))}
+    send("POST", "/students/import-sheet", files=files)
+    students = [one["id"] for one in send("GET", "/students?search=QC/2025")["data"]]
+    send("PATCH", f"/students/{students[0]}", {"dob": "2014-05-27"})
+    (session, *_) = send("GET", "/sessions")
+    room = send("GET", "/classrooms")[0]["id"]
+    body = {"classroom": room, "session_id": session["id"]}
+    cohort = send("POST", "/cohorts", body)["id"]
+    send("GET", "/cohorts")
+    send("GET", f"/cohorts/{cohort}")
+    send("PATCH", f"/cohorts/{cohort}", body)
+    send("GET", f"/cohorts/{cohort}/batches")
+    send("POST", f"/cohorts/{cohort}/enrollment", {"students": students, "batch": cohort})
+    send("GET", f"/cohorts/{cohort}/students")
+    return cohort, students
+
+
+def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
+    send = page.quietly
+    subject = send("POST", "/templates", {"name": "Music", "code": "MUS"})["id"]
+    body = {"cohort_id": cohort, "subject_id": subject, "elective": True}
+    taught = send("POST", "/cohort-subjects", body)["id"]
+    send("GET", f"/cohort-subjects/{taught}")
+    send("PATCH", f"/cohort-subjects/{taught}/students", students)
+    term = send("GET", "/terms")[0]["id"]
+    body = {
+        "category": "CA1",
+        "subject": taught,
+        "name": "First test, Music",
+        "abbreviation": "CA1",
+        "due_date": "2025-10-17",
+        "total_points": 20,
+        "term": term,
+        "description": "Scales and intervals",
+        "file_name": "Music test.xlsx",
+        "include_in_final": True,
+        "publish_scores": False,
+    }
+    assessment = send("POST", "/assessments", body)["id"]
+    send("GET", f"/assessments?cohort={cohort}&subject={taught}&term={term}")
+    send("GET", f"/assessments/{assessment}")
+    body = {"assessment": assessment, "score": 14.5, "student": students[0], "batch": cohort}
+    entry = send("POST", "/gradebooks", body)["id"]
+    send("GET", f"/gradebooks?batch={cohort}")
+    send("GET", f"/gradebooks/{entry}")
+    send("PATCH", f"/gradebooks/{entry}", {"score": 15})
+    send("DELETE", f"/gradebooks/{entry}")
+    send("DELETE", f"/assessments/{assessment}")
+    send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
+    send("GET", "/metric-definitions")
+
+
+def _staff(page: Recorder) -> None:
+    send = page.quietly
+    employee, batch = send("GET", "/employees")[0]["id"], send("GET", "/cohorts")[0]["id"]
+    send("PATCH", f"/teachers/{batch}/add_to_batch", {"teacher_id": employee})
+    send("GET", f"/teachers/{batch}")
+    send("DELETE", f"/teachers/{batch}/teachers/{employee}")
+    send("GET", f"/employees/{employee}")
+    send("PATCH", f"/employees/{employee}", {"title": "Dr"})
+    send("GET", f"/employees/{employee}/bank-account")
+    send("PATCH", f"/employees/{employee}/bank-account", {"bank_name": "Union Bank"})
+    send("GET", f"/employees/{employee}/nextofkin")
+    send("PATCH", f"/employees/{employee}/nextofkin", {"phone_number": "+2348030000023"})
+    send("GET", f"/employees/{employee}/data")
+    send("DELETE", f"/employees/{employee}")
+    send("DELETE", f"/employees/{employee}/data")
+
+
+def _settings(page: Recorder) -> None:
+    send = page.quietly
+    send("GET", "/settings")
+    send("PATCH", "/settings", {"must_change_password": False})
+    for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):
+        made = send("POST", f"/{path}", {"name": name})["id"]
+        send("DELETE", f"/{path}/{made}")
+    unused = next(band for band in send("GET", "/grade-configs") if band["letter_grade"] == "F9")
+    send("PATCH", f"/grade-configs/{unused['id']}", {"remarks": "Not passed"})
+    send("DELETE", f"/grade-configs/{unused['id']}")
+    band = {"lower_threshold": 0, "upper_threshold": 39, "letter_grade": "F9", "remarks": "Fail"}
+    send("POST", "/grade-configs", band)
+
+
+def _saved(workbook: Any) -> bytes:
+    made = BytesIO()
+    workbook.save(made)
+    return made.getvalue()
+
+
+def main() -> None:
+    """Write the file."""
+    with installation() as (app, tenancy):
+        page = Recorder(app)
+        write(app, tenancy, page)
+        _rest(page)
+        EXAMPLES.write_text(page.written(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

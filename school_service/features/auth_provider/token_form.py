@@ -1,0 +1,138 @@
+"""Token requests as RFC 6749 has them: a form, HTTP Basic, and errors that OAuth clients understand.
+
+A request in JSON is the interface's own and is read and answered like every other.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+from urllib.parse import unquote_plus
+
+from flask import Request, Response, request
+
+from school_service.core.errors import Invalid, WrongPassword
+from school_service.web.body_parser import BodyParser
+from school_service.web.error_responses import handle
+from school_service.web.rendering import object_response
+from school_service.web.request_scope import app_state
+
+FORM = "application/x-www-form-urlencoded"
+FORM_LIMIT = 64 * 1024  # bytes
+# Section 3.2: what else is sent is not looked at, and none of these may come twice.
+PARAMETERS = ("grant_type", "client_id", "client_secret", "audience", "scope")
+REALM = "token endpoint"
+
+# What the service answers elsewhere, as status and error of section 5.2; statuses that are not here stay, and are an
+# invalid_request. `invalid_target` is of RFC 8707, the last two are registered for such cases too.
+OAUTH_ERRORS = {
+    401: (401, "invalid_client"),
+    403: (400, "invalid_target"),
+    422: (400, "invalid_request"),
+    429: (429, "temporarily_unavailable"),
+    500: (500, "server_error"),
+    503: (503, "temporarily_unavailable"),
+}
+# What a description may not hold: quotes, backslashes, and all beyond ASCII.
+_UNSAID = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
+
+
+class TokenFormRefused(Invalid):
+    """A form asks for what can't be answered; `error` is the code of RFC 6749, section 5.2."""
+
+    def __init__(self, error: str, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class TokenRequestParser(BodyParser):
+    """Reads a token request in JSON, or as a form."""
+
+    def load_json(self, req: Request, schema: Any) -> Any:
+        """Read the members; raises TokenFormRefused and WrongPassword of a form."""
+        return _read_form(req) if _is_form(req) else super().load_json(req, schema)
+
+
+def answer_error(error: Exception) -> Response:
+    """Answer an error: of a form with the members and statuses of RFC 6749 beside those of every error."""
+    response = handle(error)
+    if not _is_form(request):
+        return response
+    body = response.get_json()
+    status, name = OAUTH_ERRORS.get(response.status_code, (response.status_code, "invalid_request"))
+    fields = body.pop("errors", {}).get("json", {})
+    words = [f"{field}: {' '.join(reasons)}" for field, reasons in fields.items()] or [body["message"]]
+    if isinstance(error, TokenFormRefused):
+        name = error.error
+    form_response = object_response(
+        {
+            **body,
+            "code": status,
+            "status": "Bad Request" if status == 400 else body["status"],
+            "error": name,
+            "error_description": _UNSAID.sub("'", " ".join(words)),
+        }
+    )
+    form_response.status_code = status
+    if status == 401:
+        form_response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
+    if "Retry-After" in response.headers:
+        form_response.headers["Retry-After"] = response.headers["Retry-After"]
+    return form_response
+
+
+def _is_form(req: Request) -> bool:
+    return req.mimetype == FORM
+
+
+def _read_form(req: Request) -> dict[str, str]:
+    """Read a form as the members of a token request; a parameter without a value counts as left out."""
+    req.max_content_length = FORM_LIMIT
+    for name in PARAMETERS:
+        if len(req.form.getlist(name)) > 1:
+            raise TokenFormRefused("invalid_request", f"The parameter {name} is given more than once.")
+    given = {name: req.form[name] for name in PARAMETERS if req.form.get(name)}
+    grant_type = given.get("grant_type")
+    if grant_type is None:
+        raise TokenFormRefused("invalid_request", "The parameter grant_type is missing.")
+    if grant_type != "client_credentials":
+        raise TokenFormRefused("unsupported_grant_type", "The only grant is client_credentials.")
+    if "scope" in given:
+        raise TokenFormRefused(
+            "invalid_scope",
+            "There are no scopes: a token has the permissions of its client's grant. Leave scope out.",
+        )
+    client_id, client_secret = _client_of(req, given)
+    return {
+        "grant_type": grant_type,
+        "client_id": client_id,
+        "client_secret": client_secret,
+        # RFC 6749 knows no audience; there is only one.
+        "audience": given.get("audience", app_state().settings.auth_audience),
+    }
+
+
+def _client_of(req: Request, given: dict[str, str]) -> tuple[str, str]:
+    """Find the client's id and secret, by HTTP Basic or in the form (section 2.3.1)."""
+    scheme, _, credentials = req.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        if "client_id" in given and "client_secret" in given:
+            return given["client_id"], given["client_secret"]
+        raise WrongPassword("The client must authenticate, by HTTP Basic or client_id and client_secret.")
+    try:
+        text = base64.b64decode(credentials.strip(), validate=True).decode()
+        # Each of the two is encoded as in a form before they are put together.
+        encoded_id, colon, encoded_secret = text.partition(":")
+        client_id, client_secret = (
+            unquote_plus(part, errors="strict") for part in (encoded_id, encoded_secret)
+        )
+    except ValueError:
+        raise WrongPassword("The credentials of HTTP Basic can't be read.") from None
+    if not (colon and client_id and client_secret):
+        raise WrongPassword("HTTP Basic needs the client's id and its secret.")
+    if "client_secret" in given:
+        raise TokenFormRefused("invalid_request", "The client must authenticate in one way, not in two.")
+    if given.get("client_id", client_id) != client_id:
+        raise TokenFormRefused("invalid_request", "The parameter client_id is not the client of HTTP Basic.")
+    return client_id, client_secret

@@ -1,0 +1,52 @@
+"""Which web pages of other origins may call the API from a browser (CORS, the Fetch standard)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flask import Flask, Response, request
+from flask_cors import CORS
+
+from school_service.config import ALL_ORIGINS
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# What a script may read of an answer's header, beside the few fields that every script may.
+EXPOSED = ("Allow", "Content-Disposition", "ETag", "Retry-After", "WWW-Authenticate", "X-Request-ID")
+PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
+
+
+def register(app: Flask, origins: Sequence[str]) -> None:
+    """Let scripts of pages of these origins read answers, errors among them; of none, nothing changes.
+
+    Never with credentials: who calls is told by a token alone, so that no page can use the cookies or certificate of
+    whoever looks at it. For that reason any header field may be sent.
+    """
+    if not origins:
+        return
+    every = ALL_ORIGINS in origins
+    CORS(
+        app,
+        origins=ALL_ORIGINS if every else [re.compile(rf"{re.escape(origin)}\Z") for origin in origins],
+        methods=METHODS,
+        expose_headers=EXPOSED,
+        max_age=PREFLIGHT_MAX_AGE,
+        supports_credentials=False,
+        send_wildcard=every,
+        always_send=every,
+        # Said below of every answer: one that was stored without an origin must not be shown to another.
+        vary_header=False,
+    )
+
+    @app.before_request
+    def answer_preflight() -> Response | None:
+        # Before the address is looked up: a script learns of a wrong one from the request itself, as a 404.
+        if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+            return Response()
+        return None
+
+    @app.after_request
+    def vary(response: Response) -> Response:
+        if not every:
+            response.vary.add("Origin")
+        return response

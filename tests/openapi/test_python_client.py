@@ -1,0 +1,324 @@
+"""A client that openapi-python-client generates from the document goes through a school's year, as it was written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import date
+from importlib import import_module, util
+from io import BytesIO
+from types import ModuleType
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from openpyxl import load_workbook
+
+from tests.conftest import PASSWORD
+
+pytestmark = [
+    pytest.mark.program,
+    pytest.mark.skipif(
+        util.find_spec("openapi_python_client") is None,
+        reason="openapi-python-client is not installed: tox -e openapi installs it and runs this.",
+    ),
+]
+
+NAME = "generated_school_client"
+BASE = "http://schools.example.org"
+SETTINGS = {"post_hooks": [], "package_name_override": NAME}
+
+
+@pytest.fixture(scope="module")
+def generated(document, app, tmp_path_factory):
+    """The client, made of nothing but the document; importable until the module's tests have ended."""
+    folder = tmp_path_factory.mktemp("generated")
+    (folder / "openapi.json").write_text(app.json.dumps(document.spec), encoding="utf-8")
+    (folder / "settings.yml").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "openapi_python_client", "generate"),
+            *("--path", folder / "openapi.json", "--output-path", folder / NAME),
+            *("--config", folder / "settings.yml", "--meta", "none", "--fail-on-warning"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Warning" not in done.stdout
+    sys.path.insert(0, str(folder))
+    yield import_module(NAME)
+    sys.path.remove(str(folder))
+    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+        del sys.modules[name]
+
+
+@dataclass
+class Caller:
+    """Somebody who calls the API by the generated client, in a school."""
+
+    package: ModuleType
+    app: Any
+    school: str
+    token: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """A generated model or enumeration, by its name."""
+        return getattr(import_module(f"{NAME}.models"), name)
+
+    def client(self) -> Any:
+        httpx = import_module("httpx")
+        options = {"base_url": BASE, "httpx_args": {"transport": httpx.WSGITransport(app=self.app)}}
+        if self.token is None:
+            return self.package.Client(**options)
+        return self.package.AuthenticatedClient(token=self.token, **options)
+
+    def send(self, operation: str, *path: Any, school: bool = True, **given: Any) -> Any:
+        """Call an operation, `tag.name`; path parameters by position."""
+        function = import_module(f"{NAME}.api.{operation}").sync_detailed
+        header = {"x_school_id": self.school} if school else {}
+        with self.client() as client:
+            return function(*path, client=client, **header, **given)
+
+    def do(self, operation: str, *path: Any, **given: Any) -> Any:
+        """Call an operation that succeeds; returns what the client made of the answer, of a file its bytes."""
+        answer = self.send(operation, *path, **given)
+        assert answer.status_code == 200, answer.content
+        return answer.content if hasattr(answer.parsed, "payload") else answer.parsed
+
+    def named(self, operation: str) -> dict[str, Any]:
+        """Ids by name."""
+        return {record.name: record.id for record in self.do(operation)}
+
+    def file(self, workbook: Any) -> Any:
+        """A workbook as the client sends it."""
+        content = BytesIO()
+        workbook.save(content)
+        types = import_module(f"{NAME}.types")
+        return types.File(payload=BytesIO(content.getvalue()), file_name="filled in.xlsx")
+
+
+@pytest.fixture
+def caller(generated, rehearsed, place, grant):
+    """The school's administrator, signed in by the token of a machine client that was asked for as a form."""
+    client_id, secret = grant(school_ids=[place.id], permissions=["read:users"])
+    machine = Caller(generated, rehearsed, str(place.id))
+    asked = machine.TokenRequest(
+        client_id=client_id,
+        client_secret=secret,
+        audience="school-service",
+        grant_type=machine.TokenRequestGrantType.CLIENT_CREDENTIALS,
+    )
+    token = machine.do("auth.issue_token", body=asked, school=False)
+    assert token.token_type is machine.TokenType.BEARER
+    machine.token = token.access_token
+    signed_in = machine.do("users.sign_in", body=machine.Login(username="admin", password=PASSWORD))
+    assert signed_in.user.student is None
+    return Caller(generated, rehearsed, str(place.id), signed_in.access_token.access_token)
+
+
+def test_every_operation_is_in_it(generated, document):
+    for operation in document.operations().values():
+        (tag,) = operation["tags"]
+        name = f"{NAME}.api.{tag.replace('-', '_')}.{snake_case(operation['operationId'])}"
+        assert callable(import_module(name).sync_detailed), name
+
+
+def snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def test_an_error_is_read_as_one(caller):
+    refused = caller.send("classrooms.create_classroom", body=caller.NewClassroom(name="", level="Junior"))
+    unknown = caller.send("classrooms.get_classroom", uuid4())
+    elsewhere = Caller(caller.package, caller.app, str(uuid4()), caller.token).send("roles.list_roles")
+
+    assert (refused.status_code, refused.parsed.code) == (422, 422)
+    assert refused.parsed.errors.json == {"name": ["Length must be between 1 and 120."]}
+    assert (unknown.status_code, unknown.parsed.message) == (404, "No such classroom.")
+    assert elsewhere.status_code == 403
+    assert unknown.parsed.request_id == unknown.headers["X-Request-ID"]
+
+
+def test_it_goes_from_the_first_day_to_the_graduates(caller):
+    teacher = employ(caller)
+    session = caller.do(
+        "sessions.create_session",
+        body=caller.NewSession(
+            name="2031/2032", start_date=date(2031, 9, 8), end_date=date(2032, 7, 23), current=True
+        ),
+    )
+    term = caller.do(
+        "sessions.create_term",
+        body=caller.NewTerm(session_id=session.id, term=caller.TermName.FIRST, display_name="First Term"),
+    )
+    classroom = caller.do(
+        "classrooms.create_classroom", body=caller.NewClassroom(name="SSS 3 G", level="SSS")
+    )
+    cohort = caller.do(
+        "cohorts.create_cohort",
+        body=caller.NewCohort(classroom=classroom.id, session_id=str(session.id)),
+    )
+    students = enrol(caller, cohort)
+    caller.do("teachers.add_form_teacher", cohort.id, body=caller.TeacherOfBatch(teacher_id=teacher.id))
+    subject = caller.do("subjects.create_subject", body=caller.NewSubject(name="Ìmọ̀ Ẹ̀rọ", code="GEN"))
+    taught = caller.do(
+        "cohort_subjects.create_cohort_subject",
+        body=caller.NewCohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=True),
+    )
+    caller.do("cohort_subjects.add_cohort_subject_students", taught.id, body=[one.id for one in students])
+
+    give_scores(caller, taught, term, students)
+    give_traits(caller, cohort, students)
+    graduates = [
+        caller.do("graduates.create_graduate", body=caller.NewGraduate(student=one.id)) for one in students
+    ]
+
+    assert {graduate.graduation_class for graduate in graduates} == {"SSS 3 G 2031/2032"}
+    shown = caller.do("students.list_students", status=caller.StudentStatus.GRADUATED, page_size=100)
+    assert {one.id for one in shown.data} >= {one.id for one in students}
+    assert all(one.status is caller.StudentStatus.GRADUATED and one.cohort is None for one in shown.data)
+    entries = caller.do("audit.list_audit_entries", entity="graduate", page_size=1)
+    assert entries.total == len(students)
+    assert entries.data[0].action is caller.AuditAction.CREATE
+
+
+def employ(caller: Caller) -> Any:
+    lagos = caller.named("geography.list_states")["Lagos"]
+    employee = caller.do(
+        "employees.create_employee",
+        body=caller.NewEmployee(
+            first_name="Fọlákẹ́",
+            middle_name="",
+            last_name="Sóyínká",
+            title="Dr",
+            gender="FEMALE",
+            dob=date(1979, 6, 30),
+            join_date=date(2009, 9, 7),
+            marital_status="Married",
+            blood_group="AB-",
+            religion="Christianity",
+            status="ACTIVE",
+            department=caller.named("settings.list_departments")["Sciences"],
+            category=caller.named("settings.list_employee_categories")["Teaching"],
+            position=caller.named("settings.list_positions")["Teacher"],
+            nationality=caller.named("geography.list_nationalities")["Nigeria"],
+            state=lagos,
+            lga=caller.do("geography.list_lgas", state=lagos)[0].id,
+            bank_details=caller.NewBankAccount(
+                bank_name="First Bank",
+                account_name="F. Sóyínká",
+                account_number="0123456789",
+                bank_sort_code="011151003",
+                account_type="Current",
+                employee_no="MS-001",
+                employee=1,
+            ),
+            next_of_kin=caller.NewNextOfKin(
+                full_name="Akin Sóyínká",
+                relationship="Husband",
+                phone_number="+2348030000001",
+                physical_address="1 School Road, Ikenne",
+                employee=1,
+            ),
+            contact=caller.ContactDetails(
+                email_address="folake@example.com",
+                phone_number="+2348030000002",
+                physical_address="1 School Road, Ikenne",
+            ),
+        ),
+    )
+    (account,) = caller.do("users.list_users", search=employee.username).data
+    role = caller.named("roles.list_roles")["Teacher"]
+    caller.do("users.add_user_role", account.id, body=caller.RoleOfUser(role=role))
+    caller.do("users.set_user_password", account.id, body=caller.Password(password=PASSWORD))
+    shown = caller.do("employees.get_employee", employee.id)
+    assert (shown.role, shown.dob) == (role, date(1979, 6, 30))
+    return shown
+
+
+def enrol(caller: Caller, cohort: Any) -> list[Any]:
+    """Make two students, one by one and by sheet, and enrol them."""
+    template = load_workbook(BytesIO(caller.do("students.download_student_template")))
+    header = [cell.value for cell in template["Students"][1]]
+    row = {"first_name": "Zainab", "last_name": "Ɗanladi", "admission_number": "GEN/002"}
+    for column, name in enumerate(header, 1):
+        template["Students"].cell(2, column).value = row.get(name)
+    imported = caller.do("students.import_students", body=caller.SheetUpload(sheet=caller.file(template)))
+    assert (imported.created, imported.errors) == (1, [])
+    (by_sheet,) = caller.do("students.list_students", search="GEN/002").data
+    assert (by_sheet.guardian, by_sheet.dob) == (None, None)
+    by_hand = caller.do(
+        "students.create_student",
+        body=caller.NewStudent(
+            first_name="Ẹfe",
+            last_name="Aigbe",
+            admission_number="GEN/001",
+            dob=date(2014, 2, 28),
+            guardian=caller.NewGuardian(full_name="Osas Aigbe", relationship="Father"),
+        ),
+    )
+    assert by_hand.guardian.full_name == "Osas Aigbe"
+    ids = [by_hand.id, by_sheet.id]
+    enrolled = caller.do(
+        "enrollments.enroll_students", cohort.id, body=caller.Enrollment(students=ids, batch=cohort.id)
+    )
+    assert {(one.id, one.cohort) for one in enrolled} == {(one, UUID(str(cohort.id))) for one in ids}
+    return sorted(enrolled, key=lambda one: one.admission_number)
+
+
+def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> None:
+    assessment = caller.do(
+        "assessments.create_assessment",
+        body=caller.NewAssessment(
+            category=caller.AssessmentCategory.EXAM,
+            subject=taught.id,
+            name="Examination",
+            abbreviation="EXAM",
+            due_date=date(2031, 11, 28),
+            total_points=60,
+            term=term.id,
+            description="As planned",
+            file_name="examination.xlsx",
+            include_in_final=True,
+            publish_scores=True,
+        ),
+    )
+    sheet = load_workbook(BytesIO(caller.do("scoresheets.download_score_sheet", assessment.id)))
+    rows = list(sheet["Scores"].iter_rows(min_row=2))
+    rows[0][3].value, rows[1][3].value = 48.5, 61
+    upload = caller.ScoresheetUpload(scoresheet=caller.file(sheet))
+    refused = caller.send("scoresheets.upload_score_sheet", assessment.id, body=upload)
+    assert refused.status_code == 422
+    (error,) = refused.parsed.errors.rows
+    assert (error.row, error.column, error.code) == (rows[1][3].row, "score", "invalid")
+
+    rows[1][3].value = 39
+    upload = caller.ScoresheetUpload(scoresheet=caller.file(sheet))
+    assert caller.do("scoresheets.upload_score_sheet", assessment.id, body=upload).created == 2
+    shown = caller.do("scoresheets.get_scoresheet", taught.id, term=term.id)
+    scores = {line.student.admission_number: [one.score for one in line.gradebooks] for line in shown}
+    assert scores == {"GEN/001": [48.5], "GEN/002": [39.0]}
+    page = caller.do("gradebooks.list_gradebook_entries", batch=students[0].batch)
+    assert (page.total, page.data[0].assessment_category) == (2, caller.AssessmentCategory.EXAM)
+
+
+def give_traits(caller: Caller, cohort: Any, students: list[Any]) -> None:
+    kind = caller.MetricType.PSYCHOMOTOR
+    asked = {"batch_id": cohort.id, "term": "FIRST", "metric_type": kind}
+    sheet = load_workbook(BytesIO(caller.do("metrics.download_metric_sheet", **asked)))
+    for row in sheet["Metrics"].iter_rows(min_row=2):
+        for cell in row[3:]:
+            cell.value = 4
+    upload = caller.MetricSheetUpload(metric_sheet=caller.file(sheet))
+    done = caller.do("metrics.upload_metric_sheet", body=upload, batch_id=cohort.id)
+    assert (done.rows, done.created) == (2, 2)
+    records = caller.do("metrics.list_metrics", batch_id=cohort.id)
+    assert {(one.admission_number, one.term, one.metric_type) for one in records} == {
+        (one.admission_number, caller.TermName.FIRST, kind) for one in students
+    }
+    assert set(records[0].metric_scores.additional_properties.values()) == {4.0}
