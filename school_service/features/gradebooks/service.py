@@ -28,6 +28,7 @@ from school_service.core.records import (
 )
 from school_service.core.statements import in_one_message, new_row
 from school_service.features.assessments.models import NOT_DELETED, Assessment
+from school_service.features.assessments.service import find_assessment
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks import reads
