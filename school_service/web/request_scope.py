@@ -42,7 +42,7 @@ from tenants.connections.sessions import (
     state_in_school,
 )
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown, TenancyError
+from tenants.exceptions import ClientUnknown, TenancyError, UnknownSchool
 from tenants.registry.schools import School, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
@@ -228,6 +228,11 @@ class _Reading:
         self._session.binding = self._binding
         try:
             answer = view()
+        except UnknownSchool:
+            # The binding says so, or the school's details did, which are read apart: then the binding says what is
+            # told to whom.
+            self._admit_alone()
+            raise
         except (DBAPIError, TenancyError):
             raise
         except Exception:
