@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import marshmallow as ma
 from marshmallow import fields
 
-from school_service.web.fields import MAX_IDS, id_list
+from school_service.web.fields import MAX_IDS, QueryBoolean, id_list
 
 
 class Schema(ma.Schema):
@@ -48,14 +48,70 @@ class DeletedSchema(RecordSchema):
     deleted = fields.Boolean()
 
 
+class UploadOptionsSchema(Schema):
+    """How to enter a sheet."""
+
+    dry_run = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Answer what the upload would change, row by row, and store nothing."},
+    )
+    force = QueryBoolean(
+        load_default=False,
+        metadata={
+            "description": "Replace what somebody changed since the sheet was downloaded, which is refused otherwise."
+        },
+    )
+
+
+class RowChangeSchema(RecordSchema):
+    """What an upload would change in a row."""
+
+    row = fields.Integer(metadata={"description": "Its number in the sheet."})
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+    column = fields.String()
+    old = fields.Decimal(allow_none=True, metadata={"description": "Null where there is nothing yet."})
+    new = fields.Decimal()
+
+
+class MissingStudentSchema(RecordSchema):
+    """A student of the class who has no row in the sheet."""
+
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
 class UploadedRowsSchema(RecordSchema):
     """What an uploaded sheet did, by row: `rows` is the sum of the others."""
+
+    _SOMETIMES: ClassVar[frozenset[str]] = frozenset({"changes", "not_in_sheet", "ignored_columns"})
 
     rows = fields.Integer(metadata={"description": "Empty rows do not count."})
     created = fields.Integer()
     updated = fields.Integer()
     unchanged = fields.Integer()
     blank = fields.Integer(metadata={"description": "Nothing filled in: what is there stays."})
+    changes = fields.List(
+        fields.Nested(RowChangeSchema),
+        metadata={"description": "Of a dry run: what the upload would change."},
+    )
+    not_in_sheet = fields.List(
+        fields.Nested(MissingStudentSchema),
+        metadata={"description": "Of a dry run: who of the class has no row in the sheet."},
+    )
+    ignored_columns = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where there are any: columns that are not known, of which nothing was read."
+        },
+    )
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Make a field required, but those that are there at times alone."""
+        super().on_bind_field(field_name, field_obj)
+        field_obj.required = field_name not in self._SOMETIMES
 
 
 class ErrorSchema(Schema):

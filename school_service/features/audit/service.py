@@ -6,12 +6,14 @@ transaction is rolled back, and its entries are stored in one of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from school_service.core.database import RequestContext, request_context
+from sqlalchemy import ARRAY, Uuid, any_, cast, select
+
+from school_service.core.database import RequestContext, db, request_context
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
 from tenants.clock import now
 from tenants.connections.engines import json_text
@@ -51,11 +53,39 @@ class Change:
         return CREATE if self.old is None else DELETE if self.new is None else UPDATE
 
 
-def score_values(score: Any, sheet: str | None = None) -> Values:
-    """What the log says of a score: it was entered by a sheet, the file of this name, or else by hand."""
+def score_values(
+    score: Any, sheet: str | None = None, *, downloaded: str | None = None, forced: bool = False
+) -> Values:
+    """What the log says of a score: it was entered by a sheet, the file of this name, or else by hand.
+
+    `downloaded`: the moment of the sheet's download, where it was one. `forced`: it replaced what somebody else had
+    entered since.
+    """
     if sheet is None:
         return {"score": score, "source": "hand"}
-    return {"score": score, "source": "sheet", "file_name": sheet}
+    values: dict[str, Any] = {"score": score, "source": "sheet", "file_name": sheet}
+    if downloaded is not None:
+        values["downloaded"] = downloaded
+    if forced:
+        values["forced"] = True
+    return values
+
+
+def changes_of(entity: str, entity_ids: Collection[UUID]) -> Sequence[Any]:
+    """Find what the log has of records of an entity, the newest first: who changed them, when, and the values."""
+    found = (
+        select(
+            AuditEntry.entity_id,
+            AuditEntry.at,
+            AuditEntry.actor,
+            AuditEntry.actor_name,
+            AuditEntry.old,
+            AuditEntry.new,
+        )
+        .where(AuditEntry.entity_id == any_(cast(list(entity_ids), ARRAY(Uuid))), AuditEntry.entity == entity)
+        .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
+    )
+    return db.session.execute(found).all()
 
 
 def audit_change(

@@ -22,10 +22,10 @@ from school_service.features.users.service import AUDITED, ENTITY
 from school_service.features.users.usernames import username_key
 from school_service.sheets.columns import CellType, Column, SuggestedValues
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, TAKEN, RowError, raise_row_errors
+from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts, SheetUpload
-from school_service.sheets.xlsx_reader import Workbook
 from tenants.clock import now
 
 SHEET = "Students"
@@ -108,7 +108,7 @@ class _StudentUpload(SheetUpload[_Records]):
     validate: Validate
     dry_run: bool
 
-    def read_rows(self, workbook: Workbook) -> SheetContent:
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
         return read_sheet(workbook, SHEET, COLUMNS)
 
     def match(self, content: SheetContent) -> _Records:
