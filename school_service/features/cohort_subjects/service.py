@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, literal, select
+from sqlalchemy import ARRAY, Uuid, any_, cast, delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
@@ -67,6 +67,12 @@ def take_compulsory(*, cohort_id: UUID, student_ids: Collection[UUID]) -> None:
             Enrollment.student_id.in_(student_ids),
         )
     )
+
+
+def take_compulsory_at_once(*, student_ids: Collection[UUID]) -> None:
+    """Let students who have just been made and enrolled take the compulsory subjects of their cohorts."""
+    students = any_(cast(list(student_ids), ARRAY(Uuid)))
+    _take(_takers(CohortSubject.elective.is_(False), Enrollment.student_id == students))
 
 
 def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:

@@ -7,18 +7,22 @@ none of them deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Uuid, insert, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import get, get_referenced, lock_rows
+from school_service.core.records import get, get_referenced, insert_rows, lock_rows, unnest_rows
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.cohort_subjects.service import drop_subjects, take_compulsory
+from school_service.features.cohort_subjects.service import (
+    drop_subjects,
+    take_compulsory,
+    take_compulsory_at_once,
+)
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.students.models import ACTIVE, Student
 from tenants.clock import now
@@ -57,6 +61,38 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
         audit_changes(ENTITY, [Change(one, before.get(one), after) for one in starting])
     take_compulsory(cohort_id=cohort.id, student_ids=student_ids)
     return student_ids
+
+
+def lock_cohorts(*, cohort_ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Lock the rows of cohorts FOR SHARE, in order of id; returns the session of each."""
+    found = db.session.execute(
+        select(Cohort.id, Cohort.session_id)
+        .where(Cohort.id.in_(cohort_ids))
+        .order_by(Cohort.id)
+        .with_for_update(read=True)
+    )
+    return {row.id: row.session_id for row in found}
+
+
+def enroll_new(*, batches: Mapping[UUID, Batch], sessions: Mapping[UUID, UUID]) -> None:
+    """Enroll students who have just been made, and are in no class: the batch of each, by the student's id.
+
+    `sessions` is what `lock_cohorts` gave for the batches' cohorts. Sends a fixed number of statements.
+    """
+    students, of_students = list(batches), list(batches.values())
+    rows = unnest_rows(
+        id=(Uuid(), [uuid4() for _ in students]),
+        student_id=(Uuid(), students),
+        batch_id=(Uuid(), [batch.id for batch in of_students]),
+        cohort_id=(Uuid(), [batch.cohort_id for batch in of_students]),
+        session_id=(Uuid(), [sessions[batch.cohort_id] for batch in of_students]),
+    )
+    insert_rows(Enrollment, rows, started_at=now())
+    audit_changes(
+        ENTITY,
+        [Change(one, None, {"cohort": batch.cohort_id, "batch": batch.id}) for one, batch in batches.items()],
+    )
+    take_compulsory_at_once(student_ids=students)
 
 
 def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
