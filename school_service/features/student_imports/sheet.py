@@ -305,7 +305,8 @@ def _weak_passwords(rows: Iterable[Row], names: Iterable[_UniqueNames]) -> Itera
         password = row.values.get("password")
         faults = password_faults(password, username=name.username) if password else []
         if faults:
-            yield RowError(row.number, "password", INVALID, f"the password {', and '.join(faults)}")
+            problem = f"the password {', and '.join(faults)}"
+            yield RowError(row.number, "password", INVALID, problem, of_person=False)
 
 
 def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
