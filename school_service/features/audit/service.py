@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, Uuid, any_, cast, select
+from sqlalchemy import ARRAY, Uuid, bindparam, column, func, select, true
 
 from school_service.core.database import RequestContext, db, request_context
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
@@ -71,21 +71,30 @@ def score_values(
     return values
 
 
-def changes_of(entity: str, entity_ids: Collection[UUID]) -> Sequence[Any]:
-    """Find what the log has of records of an entity, the newest first: who changed them, when, and the values."""
-    found = (
+def changes_of(entity: str, entity_ids: Collection[UUID], *, newest: int) -> Sequence[Any]:
+    """Find the newest changes of each of some records of an entity: who made them, when, and the values.
+
+    Those of one record come the newest first, so many at most.
+    """
+    sent = bindparam(None, list(entity_ids), type_=ARRAY(Uuid))
+    ids = func.unnest(sent).table_valued(column("id", Uuid)).render_derived()
+    of_record = (
         select(
             AuditEntry.entity_id,
             AuditEntry.at,
+            AuditEntry.id,
             AuditEntry.actor,
             AuditEntry.actor_name,
             AuditEntry.old,
             AuditEntry.new,
         )
-        .where(AuditEntry.entity_id == any_(cast(list(entity_ids), ARRAY(Uuid))), AuditEntry.entity == entity)
+        .where(AuditEntry.entity_id == ids.c.id, AuditEntry.entity == entity)
         .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
+        .limit(newest)
+        .lateral("change")
     )
-    return db.session.execute(found).all()
+    changes = select(of_record).select_from(ids).join(of_record, true())
+    return db.session.execute(changes.order_by(of_record.c.at.desc(), of_record.c.id.desc())).all()
 
 
 def audit_change(

@@ -53,6 +53,7 @@ from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts, SheetUpload
 
 SHEET = "Metrics"
+NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
 BATCH, TERM, METRIC_TYPE = "Batch", "Term", "Metric type"
 
 _MatchedRows = list[tuple[Any, Row]]
@@ -206,6 +207,7 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
             download=self.download,
             letters=self.letters,
             force=self.force,
+            newest=NEWEST_CHANGES,
         )
         return frozenset(student.student_id for student, row in matched if row.number in rows)
 

@@ -181,6 +181,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
             download=self.download,
             letters=self.letters,
             force=self.force,
+            newest=1,  # each is of the score: a record has no other value
         )
         return frozenset(taker.id for taker, row in matched if row.number in rows)
 

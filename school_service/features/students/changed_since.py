@@ -39,16 +39,19 @@ def refuse_changed(
     download: Download,
     letters: Mapping[str, str],
     force: bool,
+    newest: int,
 ) -> Collection[int]:
     """Refuse to replace values that were changed since the download, in words that name who changed them.
 
     What the bearer of the same token changed by this very download is their own earlier upload and is let through.
-    With `force` nothing is refused: returns the rows whose values replace others all the same. Raises RowsChanged.
+    `newest`: how many changes of a record are looked through for the last of a value. With `force` nothing is refused:
+    returns the rows whose values replace others all the same. Raises RowsChanged.
     """
     if not replaced:
         return frozenset()
     history: dict[UUID, list[Any]] = {}
-    for change in changes_of(entity, {each.record_id for each in replaced if each.record_id}):
+    record_ids = {each.record_id for each in replaced if each.record_id}
+    for change in changes_of(entity, record_ids, newest=newest):
         history.setdefault(change.entity_id, []).append(change)
     errors = []
     forced = set()
