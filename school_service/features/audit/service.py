@@ -71,10 +71,11 @@ def score_values(
     return values
 
 
-def changes_of(entity: str, entity_ids: Collection[UUID], *, newest: int) -> Sequence[Any]:
-    """Find the newest changes of each of some records of an entity: who made them, when, and the values.
+def score_changes(entity: str, entity_ids: Collection[UUID], *, newest: int) -> Sequence[Any]:
+    """Find the newest changes of the scores of some records: who made them, when, and `score_values` of each.
 
-    Those of one record come the newest first, so many at most.
+    Those of one record come the newest first, so many at most. `old` and `new` are what `score` was and is, and
+    `downloaded` as it is in `score_values`.
     """
     sent = bindparam(None, list(entity_ids), type_=ARRAY(Uuid))
     ids = func.unnest(sent).table_valued(column("id", Uuid)).render_derived()
@@ -85,8 +86,9 @@ def changes_of(entity: str, entity_ids: Collection[UUID], *, newest: int) -> Seq
             AuditEntry.id,
             AuditEntry.actor,
             AuditEntry.actor_name,
-            AuditEntry.old,
-            AuditEntry.new,
+            AuditEntry.old["score"].label("old"),
+            AuditEntry.new["score"].label("new"),
+            AuditEntry.new["downloaded"].astext.label("downloaded"),
         )
         .where(AuditEntry.entity_id == ids.c.id, AuditEntry.entity == entity)
         .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())

@@ -203,7 +203,7 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
         rows = refuse_changed(
             replaced,
             entity=ENTITY,
-            score_of=lambda values, trait: values and values.get("score", {}).get(trait),
+            score_of=lambda scores, trait: scores and scores.get(trait),
             download=self.download,
             letters=self.letters,
             force=self.force,

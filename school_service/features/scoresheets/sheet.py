@@ -177,7 +177,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         rows = refuse_changed(
             replaced,
             entity=ENTITY,
-            score_of=lambda values, _column: values and values.get("score"),
+            score_of=lambda score, _column: score,
             download=self.download,
             letters=self.letters,
             force=self.force,

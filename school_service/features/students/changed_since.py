@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from school_service.core.database import request_context
-from school_service.features.audit.service import changes_of
+from school_service.features.audit.service import score_changes
 from school_service.sheets.downloads import Download
 from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_rows
 
-ScoreOf = Callable[[Mapping[str, Any] | None, str], Any]
-"""The value of a column in what the audit log has of a record before or after a change; None where it had none."""
+ScoreOf = Callable[[Any, str], Any]
+"""The value of a column in what a record's `score` was before or after a change; None where it had none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def refuse_changed(
         return frozenset()
     history: dict[UUID, list[Any]] = {}
     record_ids = {each.record_id for each in replaced if each.record_id}
-    for change in changes_of(entity, record_ids, newest=newest):
+    for change in score_changes(entity, record_ids, newest=newest):
         history.setdefault(change.entity_id, []).append(change)
     errors = []
     forced = set()
@@ -81,12 +81,7 @@ def _last_change(changes: Sequence[Any], column: str, score_of: ScoreOf) -> Any:
 
 def _is_own(change: Any, download: Download) -> bool:
     principal = request_context().principal
-    return (
-        principal is not None
-        and change.actor == principal.actor
-        and change.new is not None
-        and change.new.get("downloaded") == download.moment
-    )
+    return principal is not None and change.actor == principal.actor and change.downloaded == download.moment
 
 
 def _problem(each: Replaced, last: Any) -> str:
