@@ -6,6 +6,7 @@ So an upload compares the values themselves. They are in hidden rows of Details,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +24,7 @@ CHANGED_DETAILS = (
     "download it again, and fill that one in."
 )
 
-_PART_LENGTH = 15_000  # characters of a cell: Excel takes 32,767 halves of UTF-16
+_PART_LENGTH = 30_000  # characters of a cell, of which Excel takes 32,767
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ def download_details(
     moment: datetime, stored: Mapping[str, Any]
 ) -> tuple[tuple[str, str], list[tuple[str, str]]]:
     """Give the pairs for Details: the moment in UTC, to be shown, and what was stored, to be hidden."""
-    text = orjson.dumps({"moment": moment.isoformat(), "stored": stored}).decode()
+    written = json.dumps({"moment": moment.isoformat(), "stored": stored}, separators=(",", ":"))
+    # ASCII without a space: a part loses none of its ends to the trimming of cells, and no half of a pair.
+    text = written.replace(" ", "\\u0020")
     parts = [text[start : start + _PART_LENGTH] for start in range(0, len(text), _PART_LENGTH)]
     hidden = [(_label(number), part) for number, part in enumerate(parts, 1)]
     return (DOWNLOADED, f"{moment:%Y-%m-%d %H:%M:%S} UTC"), hidden
