@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
-from flask import current_app
+from flask import current_app, g
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
 from sqlalchemy import MetaData
@@ -51,8 +51,8 @@ class RequestContext:
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
     None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
-    fills both). `read` sends a SELECT of texts together with the binding where no transaction has begun yet; None where
-    one begins the request.
+    fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
+    texts together with the binding where no transaction has begun yet; None where one begins the request.
     """
 
     binding: SchoolBinding
@@ -62,6 +62,7 @@ class RequestContext:
     address: str | None = None
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    admit: Callable[[dict[str, Any] | None], None] | None = None
     read: Callable[[str, tuple[Any, ...]], Texts] | None = None
 
     @property
@@ -71,14 +72,34 @@ class RequestContext:
 
 
 class RoutedSession(SchoolSession, flask_session.Session):
-    """The session of the application: on the engine of the login that serves its school."""
+    """The session of the application: on the engine of the login that serves its school.
 
-    context: RequestContext | None = None
+    In a request that reads, its transaction begins when something asks for one.
+    """
 
     def engine_of(self, school_id: UUID) -> Engine:
         """Find the engine of the current application."""
-        placement: Placement = current_app.extensions["placement"]
-        return self._db.engines[bind_key(placement, school_id)]
+        return engine_of(school_id)
+
+    def get_bind(self, *arguments: Any, **options: Any) -> Engine:
+        """Choose the engine by the school alone; raises NoSchool."""
+        if self.binding is None:
+            context: RequestContext | None = g.get("request_context")
+            if context is not None and context.read is not None:
+                self.binding = context.binding
+        return super().get_bind(*arguments, **options)
+
+    def after_binding(self, state: dict[str, Any] | None) -> None:
+        """Judge the caller by the state that a transaction has begun with."""
+        context: RequestContext | None = g.get("request_context")
+        if context is not None and context.admit is not None:
+            context.admit(state)
+
+
+def engine_of(school_id: UUID) -> Engine:
+    """Find the engine of the login that serves a school, in the current application."""
+    placement: Placement = current_app.extensions["placement"]
+    return db.engines[bind_key(placement, school_id)]
 
 
 def bind_key(placement: Placement, school_id: UUID) -> str | None:
@@ -96,7 +117,7 @@ def current_session() -> RoutedSession:
 
 def request_context() -> RequestContext:
     """The context of the transaction under way."""
-    context = current_session().context
+    context: RequestContext | None = g.get("request_context")
     if context is None:
         raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
     return context

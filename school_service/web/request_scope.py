@@ -24,6 +24,7 @@ from school_service.core.database import (
     RoutedSession,
     current_session,
     db,
+    engine_of,
     request_context,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
@@ -38,11 +39,10 @@ from tenants.connections.sessions import (
     bind_sessions,
     is_dead,
     read_in_school,
-    require_no_transaction,
     state_in_school,
 )
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown, TenancyError
+from tenants.exceptions import ClientUnknown, SchoolChosen, TenancyError, UnknownSchool
 from tenants.registry.schools import School, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
@@ -208,26 +208,31 @@ class _Reading:
 
     def __init__(self, token: VerifiedToken, binding: SchoolBinding, access: Access) -> None:
         self._token, self._binding, self._access = token, binding, access
-        self._session = current_session()
+        self._engine = engine_of(binding.school_id)
+        self._options = app_state().binding_options
         self._judged = False
 
     def run(self, view: Callable[[], Any]) -> Any:
         """Run the view, once more where its connection had died in the pool: reading twice does no harm."""
-        with _in_context(self._binding, self._admit, self._read) as (session, context):
+        with _in_context(self._binding, self._admit, self._read) as context:
             try:
                 answer = self._run(view)
             except DBAPIError as error:
                 if not is_dead(error):
                     raise
-                session.rollback()
+                db.session.rollback()
                 answer = self._run(view)
             _require_no_entries(context)
             return answer
 
     def _run(self, view: Callable[[], Any]) -> Any:
-        self._session.binding = self._binding
         try:
             answer = view()
+        except UnknownSchool:
+            # The binding says so, or the school's details did, which are read apart: then the binding says what is
+            # told to whom.
+            self._admit_alone()
+            raise
         except (DBAPIError, TenancyError):
             raise
         except Exception:
@@ -243,24 +248,23 @@ class _Reading:
     def _admit_alone(self) -> None:
         """Judge the principal, unless that was done."""
         if not self._judged:
-            self._admit(state_in_school(self._session, self._binding, app_state().binding_options))
+            self._admit(state_in_school(self._engine, self._binding, self._options))
 
     def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
-        if self._session.in_transaction():
-            return fetch_texts(self._session.connection(), sql, parameters)
-        options = app_state().binding_options
+        if db.session.registry.has() and current_session().in_transaction():
+            return fetch_texts(current_session().connection(), sql, parameters)
         if self._binding.state is not None and not self._judged:
             condition, its_parameters = self._token.condition(
                 self._access.permissions, with_given_password=self._access.with_given_password
             )
             reading = Reading(sql, parameters, condition, its_parameters)
-            found = read_in_school(self._session, self._binding, reading, options)
+            found = read_in_school(self._engine, self._binding, reading, self._options)
             self._admit(None if found.state is None else orjson.loads(found.state))
             return found
         # A client's grant is read as the login, and no query together with it.
         self._admit_alone()
         binding = SchoolBinding(self._binding.school_id, read_only=True)
-        return read_in_school(self._session, binding, Reading(sql, parameters), options)
+        return read_in_school(self._engine, binding, Reading(sql, parameters), self._options)
 
 
 def _recheck_school(school_id: UUID) -> None:
@@ -289,7 +293,8 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
     (`RequestContext.refusals`) is stored either way. For code outside a request, such as sample data and tests,
     `SchoolBinding(school_id)` is enough.
     """
-    with _in_context(binding, admit) as (session, context):
+    with _in_context(binding, admit) as context:
+        session = current_session()
         state = begin_in_school(session, binding)
         try:
             yield state
@@ -302,7 +307,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
             session.rollback()
             if context.refusals and not binding.read_only:
                 # The request leaves nothing but that it was refused.
-                session.after_binding = None
+                context.admit = None
                 begin_in_school(session, SchoolBinding(binding.school_id))
                 _commit(session, context.refusals)
             raise
@@ -311,18 +316,18 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
 @contextmanager
 def _in_context(
     binding: SchoolBinding, admit: Admit | None, read: Read | None = None
-) -> Iterator[tuple[RoutedSession, RequestContext]]:
-    """Give the session its request context; in the end whatever transaction there is is ended."""
-    session = current_session()
-    require_no_transaction(session)
-    context = RequestContext(binding, partial(app_state().school, binding.school_id), read=read)
-    session.context, session.after_binding = context, admit
+) -> Iterator[RequestContext]:
+    """Make the request context; in the end whatever transaction there is is ended."""
+    if g.get("request_context") is not None:
+        raise SchoolChosen("A transaction is under way: its school can't be changed.")
+    load_school = partial(app_state().school, binding.school_id)
+    g.request_context = context = RequestContext(binding, load_school, admit=admit, read=read)
     try:
-        yield session, context
+        yield context
     finally:
-        session.context = session.after_binding = None
-        session.close()
-        session.binding = None
+        g.request_context = None
+        if db.session.registry.has():
+            db.session.close()
 
 
 def _require_no_entries(context: RequestContext) -> None:

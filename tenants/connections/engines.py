@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from sqlalchemy import URL, Connection, create_engine, make_url
 from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.engine import Engine
+from sqlalchemy.pool import PoolProxiedConnection
 
 from tenants.connections.binding import STATEMENT_TIMEOUT, BindingOptions, SchoolBinding, binding_batch
 from tenants.connections.deadline import deadline_arguments
@@ -243,18 +243,28 @@ def quote_identifier(name: str) -> str:
 
 
 def execute_batch(
-    connection: Connection, batch: str, parameters: Any, *, binds: bool = False, texts_as_bytes: bool = False
+    connection: Connection, batch: str, parameters: Any, *, binds: bool = False
 ) -> dict[str, Any] | None:
     """Execute a statement batch and return the first row of its last statement, by column; None without a row.
 
     Without SQLAlchemy's objects around a statement and its result, which cost more than most statements themselves.
     All else is as with them: a binding is required unless the batch `binds` the transaction to a school, errors are
-    SQLAlchemy's, and a lost connection lets the pool replace all that are as old. `texts_as_bytes`: texts of the row
-    are its UTF-8, as PostgreSQL sent it.
+    SQLAlchemy's, and a lost connection lets the pool replace all that are as old.
     """
-    with _executed(connection, batch, parameters, binds=binds, texts_as_bytes=texts_as_bytes) as cursor:
-        row = cursor.fetchone() if cursor.description else None
-        return row and {column.name: value for column, value in zip(cursor.description, row, strict=True)}
+    with _driver_of(connection).cursor() as cursor:
+        if not binds:
+            _require_binding(connection, cursor)
+        _execute_on(cursor, batch, parameters, lambda: connection)
+        return _first_row(cursor)
+
+
+def fetch_row_apart(
+    engine: Engine, connection: PoolProxiedConnection, batch: str, parameters: Any
+) -> dict[str, Any] | None:
+    """Execute a statement batch that is a transaction of its own, as `execute_batch`, on a connection of the pool."""
+    with _driver_of(connection).cursor() as cursor:
+        _execute_on(cursor, batch, parameters, lambda: Connection(engine, connection))
+        return _first_row(cursor)
 
 
 class Texts(NamedTuple):
@@ -270,40 +280,70 @@ class Texts(NamedTuple):
     state: bytes | None = None
 
 
-def fetch_texts(
-    connection: Connection, batch: str, parameters: Any, *, binds: bool = False, with_state: bool = False
-) -> Texts:
-    """Execute a statement batch whose last statement has rows of a text and a mark, as `execute_batch` would.
+def fetch_texts(connection: Connection, statement: str, parameters: Any) -> Texts:
+    """Execute a statement whose rows are a text and a mark, as `execute_batch` would.
 
-    With `with_state` the first row is the principal's state. The texts come joined: a row is one message of
-    PostgreSQL's, which the driver holds as a whole and whose buffer it gives up with the connection alone, and 100,000
-    objects for as many rows would take more than what is in them.
+    The texts come joined: a row is one message of PostgreSQL's, which the driver holds as a whole and whose buffer it
+    gives up with the connection alone, and 100,000 objects for as many rows would take more than what is in them.
     """
-    with _executed(connection, batch, parameters, binds=binds, texts_as_bytes=True) as cursor:
-        rows = cursor.fetchmany(TEXTS_AT_ONCE)
-        state = rows.pop(0)[0] if with_state and rows else None
-        empty = bool(rows[0][1]) if rows else True
-        portions = []
-        while rows:
-            portions.append(SEPARATOR.join([text for text, _ in rows]))
-            rows = cursor.fetchmany(TEXTS_AT_ONCE)
-        return Texts(portions, empty, state)
+    with _driver_of(connection).cursor() as cursor:
+        _require_binding(connection, cursor)
+        register_type(BYTES, cursor)
+        _execute_on(cursor, statement, parameters, lambda: connection)
+        return _texts(cursor, with_state=False)
 
 
-@contextmanager
-def _executed(
-    connection: Connection, batch: str, parameters: Any, *, binds: bool = False, texts_as_bytes: bool = False
-) -> Iterator[Any]:
-    """Yield the driver's cursor, with the result of the batch's last statement."""
+def fetch_texts_apart(
+    engine: Engine, connection: PoolProxiedConnection, batch: str, parameters: Any, *, with_state: bool
+) -> Texts:
+    """Execute a statement batch that is a transaction of its own, as `fetch_texts`, on a connection of the pool.
+
+    With `with_state` the first row is the principal's state.
+    """
+    with _driver_of(connection).cursor() as cursor:
+        register_type(BYTES, cursor)
+        _execute_on(cursor, batch, parameters, lambda: Connection(engine, connection))
+        return _texts(cursor, with_state=with_state)
+
+
+def pooled_connection(engine: Engine) -> PoolProxiedConnection:
+    """Take a connection from the pool of an engine, without SQLAlchemy's object around it; its errors are raised."""
+    try:
+        return engine.raw_connection()
+    except psycopg2.Error as error:
+        Connection._handle_dbapi_exception_noconnection(error, engine.dialect, engine)
+        raise
+
+
+def _driver_of(connection: Connection | PoolProxiedConnection) -> Any:
+    pooled = connection.connection if isinstance(connection, Connection) else connection
+    return pooled.dbapi_connection
+
+
+def _require_binding(connection: Connection, cursor: Any) -> None:
     dialect: Any = connection.dialect
-    driver: Any = connection.connection.dbapi_connection
-    with driver.cursor() as cursor:
-        if not binds:
-            dialect.require_binding(cursor)
-        if texts_as_bytes:
-            register_type(BYTES, cursor)
-        try:
-            cursor.execute(batch, parameters)
-        except psycopg2.Error as error:
-            connection._handle_dbapi_exception(error, batch, parameters, cursor, None)
-        yield cursor
+    dialect.require_binding(cursor)
+
+
+def _execute_on(cursor: Any, batch: str, parameters: Any, connection: Callable[[], Connection]) -> None:
+    """Execute on the driver's cursor; `connection` is made to handle an error, which is raised as SQLAlchemy's."""
+    try:
+        cursor.execute(batch, parameters)
+    except psycopg2.Error as error:
+        connection()._handle_dbapi_exception(error, batch, parameters, cursor, None)
+
+
+def _first_row(cursor: Any) -> dict[str, Any] | None:
+    row = cursor.fetchone() if cursor.description else None
+    return row and {column.name: value for column, value in zip(cursor.description, row, strict=True)}
+
+
+def _texts(cursor: Any, *, with_state: bool) -> Texts:
+    rows = cursor.fetchmany(TEXTS_AT_ONCE)
+    state = rows.pop(0)[0] if with_state and rows else None
+    empty = bool(rows[0][1]) if rows else True
+    portions = []
+    while rows:
+        portions.append(SEPARATOR.join([text for text, _ in rows]))
+        rows = cursor.fetchmany(TEXTS_AT_ONCE)
+    return Texts(portions, empty, state)

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
-from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 from sqlalchemy.util.queue import Queue
 
 from tenants.connections.deadline import NoAnswer
@@ -35,7 +35,7 @@ def connecting_to(school_id: UUID) -> Iterator[None]:
         _connecting_to.reset(token)
 
 
-def mark_school(connection: Connection, school_id: UUID) -> None:
+def mark_school(connection: Connection | PoolProxiedConnection, school_id: UUID) -> None:
     """Note that a connection is in a school."""
     connection.info.setdefault("schools", set()).add(school_id)
 

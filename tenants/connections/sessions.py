@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -12,10 +13,18 @@ from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
+from sqlalchemy.pool import PoolProxiedConnection
 
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, admitted, registry_refusal
 from tenants.connections.deadline import NoAnswer
-from tenants.connections.engines import NO_SCHOOL, Texts, execute_batch, fetch_texts
+from tenants.connections.engines import (
+    NO_SCHOOL,
+    Texts,
+    execute_batch,
+    fetch_row_apart,
+    fetch_texts_apart,
+    pooled_connection,
+)
 from tenants.connections.pool import connecting_to, mark_school
 from tenants.exceptions import NoSchool, SchoolChosen
 
@@ -26,12 +35,14 @@ class SchoolSession(Session):
     """A session that works on the engine of its school's login; without a school it has none.
 
     `binding` holds from the beginning of a transaction to its end, `caller_state` is the row that the binding batch
-    returned, or None. `after_binding` is called with that row when a transaction has been bound.
+    returned, or None.
     """
 
     binding: SchoolBinding | None = None
     caller_state: dict[str, Any] | None = None
-    after_binding: Callable[[dict[str, Any] | None], None] | None = None
+
+    def after_binding(self, state: dict[str, Any] | None) -> None:
+        """Do what follows when a transaction has been bound; what it raises ends the transaction."""
 
     def engine_of(self, school_id: UUID) -> Engine:
         """Find the engine of the login that serves a school (`tenants.placement`)."""
@@ -65,8 +76,7 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
         with _refusals():
             session.caller_state = admitted(execute_batch(connection, batch, parameters, binds=True))
         mark_school(connection, binding.school_id)
-        if session.after_binding is not None:
-            session.after_binding(session.caller_state)
+        session.after_binding(session.caller_state)
 
     @event.listens_for(sessions, "after_transaction_end")
     def unbind(session: SchoolSession, transaction: SessionTransaction) -> None:
@@ -105,63 +115,55 @@ def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str,
     return _begin(session, binding)
 
 
-def state_in_school(
-    session: SchoolSession, binding: SchoolBinding, options: BindingOptions
-) -> dict[str, Any] | None:
+def state_in_school(engine: Engine, binding: SchoolBinding, options: BindingOptions) -> dict[str, Any] | None:
     """Read the principal's state in a school, in one round trip: the row, or None.
 
-    It is a transaction of its own, beside the session's, on a connection from the pool. A connection that died while it
-    lay there is replaced once. Raises what `begin_in_school` raises but SchoolChosen.
+    It is a transaction of its own on a connection from the pool, without a session. A connection that died while it lay
+    there is replaced once. Raises what `begin_in_school` raises but SchoolChosen.
     """
-
-    def read(connection: Connection, batch: str, parameters: Any) -> dict[str, Any] | None:
-        return admitted(execute_batch(connection, batch, parameters, binds=True))
-
-    return _apart(session, replace(binding, reading=Reading()), options, read)
+    return admitted(_apart(engine, replace(binding, reading=Reading()), options, fetch_row_apart))
 
 
 def read_in_school(
-    session: SchoolSession, binding: SchoolBinding, reading: Reading, options: BindingOptions
+    engine: Engine, binding: SchoolBinding, reading: Reading, options: BindingOptions
 ) -> Texts:
     """Read texts in a school, and the user's state where the binding has one, as `state_in_school` does."""
-
-    def read(connection: Connection, batch: str, parameters: Any) -> Texts:
-        return fetch_texts(connection, batch, parameters, binds=True, with_state=binding.state is not None)
-
-    return _apart(session, replace(binding, reading=reading), options, read)
+    fetch = partial(fetch_texts_apart, with_state=binding.state is not None)
+    return _apart(engine, replace(binding, reading=reading), options, fetch)
 
 
 def _apart(
-    session: SchoolSession,
-    binding: SchoolBinding,
-    options: BindingOptions,
-    read: Callable[[Connection, str, Any], Found],
-) -> Found:
-    """Send a binding with its `reading`, as a transaction of its own."""
-    engine = session.engine_of(binding.school_id)
-    try:
-        return _read(engine, binding, options, read)
-    except DBAPIError as error:
-        if not is_dead(error):
-            raise
-    return _read(engine, binding, options, read)
-
-
-def _read(
     engine: Engine,
     binding: SchoolBinding,
     options: BindingOptions,
-    read: Callable[[Connection, str, Any], Found],
+    fetch: Callable[[Engine, PoolProxiedConnection, str, Any], Found],
 ) -> Found:
+    """Send a binding with its `reading`, as a transaction of its own."""
+    try:
+        return _once(engine, binding, options, fetch)
+    except DBAPIError as error:
+        if not is_dead(error):
+            raise
+    return _once(engine, binding, options, fetch)
+
+
+def _once(
+    engine: Engine,
+    binding: SchoolBinding,
+    options: BindingOptions,
+    fetch: Callable[[Engine, PoolProxiedConnection, str, Any], Found],
+) -> Found:
+    dialect: Any = engine.dialect
     with connecting_to(binding.school_id):
-        connection = engine.connect()
-    with connection:
-        dialect: Any = connection.dialect
+        connection = pooled_connection(engine)
+    try:
         batch, parameters = dialect.binding_batch(binding, options)
         with _refusals():
-            found = read(connection, batch, parameters)
+            found = fetch(engine, connection, batch, parameters)
         mark_school(connection, binding.school_id)
         return found
+    finally:
+        connection.close()
 
 
 @contextmanager
