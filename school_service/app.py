@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -87,6 +88,14 @@ SHARE_PATIENCE = 10.0  # seconds that a request waits in its thread for its scho
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
 
 
+class _Service(Flask):
+    """The application; none of its functions is asynchronous."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Call functions as they are: Flask would look at each, in every request."""
+        return func
+
+
 def create_app(settings: Settings | None = None) -> Flask:
     """Make the application; `settings` default to the environment's. Raises ConfigError."""
     settings = settings or Settings.load(os.environ)
@@ -98,7 +107,7 @@ def create_app(settings: Settings | None = None) -> Flask:
 
     placement = Placement(str(settings.database_url.username), settings.serving_logins)
 
-    app = Flask("school_service", static_folder=None)
+    app = _Service("school_service", static_folder=None)
     app.json = OrjsonProvider(app)
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False

@@ -1,4 +1,4 @@
-"""Reading bodies: exact numbers, bounded size and nesting, and a clear refusal of anything else."""
+"""Reading bodies and queries: exact numbers, bounded size and nesting, and a clear refusal of anything else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from flask import Request
+import marshmallow as ma
+from flask import Request, request
 from flask_smorest import abort
 from webargs.flaskparser import FlaskParser
 
@@ -14,10 +15,39 @@ JSON_LIMIT = 2**20  # bytes of a JSON body
 LONGEST_WHOLE = 20  # characters
 NESTING_LIMIT = 32  # arrays and objects within each other
 SHOWN_NAME = 120  # characters of a member's name that an error repeats
+QUERIES_REMEMBERED = 1000
+LONGEST_QUERY_REMEMBERED = 200  # characters
 
 
 class BodyParser(FlaskParser):
-    """webargs' parser that reads JSON and forms as the API documents them."""
+    """webargs' parser that reads JSON and forms as the API documents them.
+
+    What a query was read to is remembered: a front end asks for the same pages again and again, and most of the time of
+    such a request would go into reading its query.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._queries: dict[tuple[ma.Schema, str], dict[str, Any]] = {}
+
+    def parse(
+        self, argmap: Any, req: Request | None = None, *, location: str | None = None, **options: Any
+    ) -> Any:
+        """Read and validate what stands in one place of a request."""
+        if location != "query" or not isinstance(argmap, ma.Schema):
+            return super().parse(argmap, req, location=location, **options)
+        key = (argmap, request.environ.get("QUERY_STRING", ""))
+        known = self._queries.get(key)
+        if known is None:
+            known = super().parse(argmap, req, location=location, **options)
+            if len(key[1]) > LONGEST_QUERY_REMEMBERED or any(
+                isinstance(v, list | dict) for v in known.values()
+            ):
+                return known
+            if len(self._queries) >= QUERIES_REMEMBERED:
+                self._queries.clear()
+            self._queries[key] = known
+        return dict(known)
 
     def load_json(self, req: Request, schema: Any) -> Any:
         """Read the body as JSON, its decimals exactly.

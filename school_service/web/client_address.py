@@ -15,11 +15,15 @@ def client_address() -> str:
     The header is read from its end: each proxy adds whom it heard from. What stands before the first address that is
     no trusted proxy's may have been made up by the client.
     """
-    found: str | None = g.get("client_address")
+    known = g.__dict__  # one way through the proxy
+    found: str | None = known.get("client_address")
     if found is None:
         settings: Settings = current_app.extensions["school-service"].settings
-        found = g.client_address = _first_untrusted(
-            request.remote_addr or "", request.headers.get("X-Forwarded-For", ""), settings.trusted_proxies
+        environ = request.environ
+        found = known["client_address"] = _first_untrusted(
+            environ.get("REMOTE_ADDR") or "",
+            environ.get("HTTP_X_FORWARDED_FOR", ""),
+            settings.trusted_proxies,
         )
     return found
 

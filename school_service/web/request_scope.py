@@ -160,19 +160,20 @@ def run_in_request_scope(
     it. Any error rolls back. GET runs read-only, and in one round trip where the view returns a read model; unless it
     is `audited`: then it writes to the audit log. Raises Busy where the school has its share of requests.
     """
+    state, environ = app_state(), request.environ
     g.token = token = authenticate()
-    school_id = token.choose_school(request.environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
-    read_only = request.method in {"GET", "HEAD"} and not audited
-    binding = token.bind_to(school_id, app_state().user_state, read_only=read_only)
+    school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
+    read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
+    binding = token.bind_to(school_id, state.user_state, read_only=read_only)
     if own is not None and own == token.user_id:
         access = Access((), access.with_given_password)
     elif access.with_given_password:
         access = Access(access.permissions)
     try:
         # The share comes first, so that a request that waits holds no connection.
-        with app_state().shares.of(school_id):
+        with state.shares.of(school_id):
             if read_only:
-                return _Reading(token, binding, access).run(view)
+                return _Reading(token, binding, access, state.binding_options).run(view)
             with in_transaction(binding, partial(_admit, token, access)):
                 return view()
     except ClientUnknown:
@@ -206,10 +207,12 @@ class _Reading:
     where it raised before, the principal is judged first.
     """
 
-    def __init__(self, token: VerifiedToken, binding: SchoolBinding, access: Access) -> None:
+    def __init__(
+        self, token: VerifiedToken, binding: SchoolBinding, access: Access, options: BindingOptions
+    ) -> None:
         self._token, self._binding, self._access = token, binding, access
         self._engine = engine_of(binding.school_id)
-        self._options = app_state().binding_options
+        self._options = options
         self._judged = False
 
     def run(self, view: Callable[[], Any]) -> Any:
@@ -318,14 +321,15 @@ def _in_context(
     binding: SchoolBinding, admit: Admit | None, read: Read | None = None
 ) -> Iterator[RequestContext]:
     """Make the request context; in the end whatever transaction there is is ended."""
-    if g.get("request_context") is not None:
+    known = g.__dict__
+    if known.get("request_context") is not None:
         raise SchoolChosen("A transaction is under way: its school can't be changed.")
     load_school = partial(app_state().school, binding.school_id)
-    g.request_context = context = RequestContext(binding, load_school, admit=admit, read=read)
+    known["request_context"] = context = RequestContext(binding, load_school, admit=admit, read=read)
     try:
         yield context
     finally:
-        g.request_context = None
+        known["request_context"] = None
         if db.session.registry.has():
             db.session.close()
 

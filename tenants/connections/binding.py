@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -57,6 +58,8 @@ _log = logging.getLogger(__name__)
 
 STATEMENT_TIMEOUT = 15  # seconds that PostgreSQL may work on a statement of a request
 LOCK_TIMEOUT = 5  # seconds that a statement of a request may wait for a lock
+
+SCHOOLS_REMEMBERED = 10_000  # of which a process need not write the batch anew
 
 # One row, client or no client: the role is switched while the row is made, so it must be made. A client that is refused
 # is no error to PostgreSQL, which would log it with the whole batch.
@@ -125,9 +128,40 @@ class BindingOptions:
 
 def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
     """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
-    schema = schema_name(binding.school_id)
     school: tuple[Any, ...] = (str(binding.school_id), list(options.serves))
-    statements = [
+    if binding.client is not None and binding.state is None:
+        # The grant is read as the login, the switch comes last: the school's role can't see the registry.
+        batch = _client_batch(begin, binding.school_id, options)
+        return batch, (*school, binding.client, binding.granted, binding.client)
+    checked = () if binding.client is None else (binding.client,)
+    batch = _batch(begin, binding.school_id, options, is_client_checked=bool(checked))
+    last, parameters = _last_statement(binding)
+    return batch if last is None else f"{batch};\n{last}", (*checked, *school, *parameters)
+
+
+@lru_cache(SCHOOLS_REMEMBERED)
+def _batch(begin: str, school_id: UUID, options: BindingOptions, *, is_client_checked: bool) -> str:
+    """Write the statements that begin in a school as its role."""
+    statements = _settings(begin, options)
+    if is_client_checked:
+        statements.append("SELECT registry.refuse_revoked(%s)")
+    statements += ["SELECT registry.enter(%s, %s::text[], NULL)", _search_path(school_id)]
+    if options.roles:
+        statements.append(f'SET LOCAL ROLE "{schema_name(school_id)}"')
+    return ";\n".join(statements)
+
+
+@lru_cache(SCHOOLS_REMEMBERED)
+def _client_batch(begin: str, school_id: UUID, options: BindingOptions) -> str:
+    """Write the statements that begin in a school as a client, and read its grant."""
+    role = f"set_config('role', '{schema_name(school_id)}', true)"
+    switch = f", CASE WHEN entered.refusal IS NULL THEN {role} END" if options.roles else ""
+    statements = [*_settings(begin, options), _search_path(school_id), _CLIENT_STATE.format(switch=switch)]
+    return ";\n".join(statements)
+
+
+def _settings(begin: str, options: BindingOptions) -> list[str]:
+    return [
         begin,
         f"SET LOCAL statement_timeout TO {options.statement_timeout * 1000}",
         f"SET LOCAL lock_timeout TO {options.lock_timeout * 1000}",
@@ -135,27 +169,10 @@ def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -
         "SET LOCAL ROLE NONE",
         "SET LOCAL TIME ZONE 'UTC'",
     ]
-    search_path = f'SET LOCAL search_path TO "{schema}", pg_temp'
-    if binding.client is not None and binding.state is None:
-        # The grant is read as the login, the switch comes last: the school's role can't see the registry.
-        switch = (
-            f", CASE WHEN entered.refusal IS NULL THEN set_config('role', '{schema}', true) END"
-            if options.roles
-            else ""
-        )
-        statements += [search_path, _CLIENT_STATE.format(switch=switch)]
-        return ";\n".join(statements), (*school, binding.client, binding.granted, binding.client)
-    parameters = school
-    if binding.client is not None:
-        statements.append("SELECT registry.refuse_revoked(%s)")
-        parameters = (binding.client, *school)
-    statements += ["SELECT registry.enter(%s, %s::text[], NULL)", search_path]
-    if options.roles:
-        statements.append(f'SET LOCAL ROLE "{schema}"')
-    last, its_parameters = _last_statement(binding)
-    if last is not None:
-        statements.append(last)
-    return ";\n".join(statements), (*parameters, *its_parameters)
+
+
+def _search_path(school_id: UUID) -> str:
+    return f'SET LOCAL search_path TO "{schema_name(school_id)}", pg_temp'
 
 
 def _last_statement(binding: SchoolBinding) -> tuple[str | None, tuple[Any, ...]]:
