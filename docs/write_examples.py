@@ -78,7 +78,8 @@ def _rest(page: Recorder) -> None:
         send("GET", f"{path}/.well-known/oauth-authorization-server")
     send("GET", "/.well-known/oauth-authorization-server/auth")
     send("GET", "/auth/.well-known/jwks.json")
-    send("GET", "/health")
+    for path in ("/health", "/health/live", "/health/ready"):
+        send("GET", path)
     page.headers = {**headers, "X-SCHOOL-ID": page.school}
     _accounts(page)
     _structure(page)

@@ -39,6 +39,7 @@ from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
 from school_service.features.settings.views import blp as school_settings
+from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
 from school_service.features.users.reads import USER_STATE
@@ -60,6 +61,7 @@ FEATURES = (
     classrooms,
     subjects,
     students,
+    student_imports,
     cohorts,
     enrollments,
     cohort_subjects,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import re
 import select
 import signal
 import socket
@@ -25,7 +26,8 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
-from waitress.utilities import RequestEntityTooLarge
+from waitress.task import ErrorTask
+from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.auth.tokens import own_issuer
@@ -34,6 +36,7 @@ from school_service.core.database import db
 from school_service.dispatcher import Dispatcher
 from school_service.web.body_parser import JSON_LIMIT
 from school_service.web.client_address import is_trusted
+from school_service.web.cors import answer_fields
 from school_service.web.request_scope import AppState
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
@@ -58,6 +61,7 @@ HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
 
+_ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 _log = logging.getLogger(__name__)
@@ -120,6 +124,8 @@ class BoundedParser(RequestParser):
     What is no upload has at most JSON_LIMIT bytes; an upload at most what `max_request_body_size` says, and a token.
     """
 
+    error: Any
+
     def __init__(self, adjustments: Any) -> None:
         super().__init__(adjustments)
         self.begun = time.monotonic()
@@ -127,6 +133,11 @@ class BoundedParser(RequestParser):
     def received(self, data: bytes) -> int:
         """Take bytes of the request; returns how many of them are its own."""
         taken: int = super().received(data)
+        if isinstance(self.error, RequestHeaderFieldsTooLarge):
+            # waitress reads no field then; this one decides who may read the answer.
+            found = _ORIGIN.findall(self.header_plus + data)
+            if len(found) == 1:
+                self.headers["ORIGIN"] = found[0].decode("latin-1")
         if self.headers_finished and max(self.content_length, self.body_bytes_received) > JSON_LIMIT:
             refusal = self._judge_large()
             if refusal is not None:
@@ -149,13 +160,24 @@ class BoundedParser(RequestParser):
         return bool(now - self.begun > BODY_TIMEOUT + size / BODY_RATE)
 
 
+class RefusalTask(ErrorTask):
+    """An answer that is given without the application, which pages of CORS_ORIGINS may read as any other."""
+
+    def execute(self) -> None:
+        """Write the answer."""
+        self.response_headers.extend(self.channel.cors_fields.items())
+        super().execute()
+
+
 class Channel(HTTPChannel):
     """A connection, with deadlines for its client; a task of our Dispatcher when its first request is complete."""
 
     parser_class = BoundedParser
+    error_task_class = RefusalTask
 
     def __init__(self, admission: Admission, *arguments: Any, **options: Any) -> None:
         self._admission = admission
+        self.cors_fields: Mapping[str, str] = {}
         self.idle_since = time.monotonic()
         self._lingering_since: float | None = None
         self.close_when_flushed = False
@@ -168,9 +190,13 @@ class Channel(HTTPChannel):
         return school or self.addr[0]
 
     def is_quick(self) -> bool:
-        """Tell whether the first request asks for health, or is refused."""
+        """Tell whether the first request asks for health, or what a page may send, or is refused."""
         request = self.requests[0]
-        return request.error is not None or request.path in HEALTH_PATHS
+        if request.error is not None or request.path in HEALTH_PATHS:
+            return True
+        # The application answers a preflight at once; where it were refused, the page could not read why.
+        is_preflight = request.command == "OPTIONS" and "ACCESS_CONTROL_REQUEST_METHOD" in request.headers
+        return is_preflight and bool(self._admission.cors_origins)
 
     def refuse(self) -> None:
         """Let the answer to the first request be that the service is overloaded."""
@@ -178,6 +204,8 @@ class Channel(HTTPChannel):
 
     def service(self) -> None:
         """Answer the first request."""
+        origin = self.requests[0].headers.get("ORIGIN")
+        self.cors_fields = answer_fields(self._admission.cors_origins, origin)
         super().service()
         self.idle_since = time.monotonic()
 
@@ -237,6 +265,7 @@ class Admission:
 
     def __init__(self, school_of: Callable[[str, str | None], str | None], settings: Settings) -> None:
         self.school_of = school_of
+        self.cors_origins = settings.cors_origins
         self._proxies = settings.trusted_proxies
         self._per_address = settings.connections_per_address
 

@@ -43,10 +43,20 @@ class Invalid(DomainError):
 class InvalidRows(DomainError):
     """Rows of an uploaded sheet are bad; `rows` lists row, column, code and message of each."""
 
-    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
-        super().__init__(
-            "The sheet has rows that can't be accepted; nothing was stored.", {"rows": list(rows)}
+    def __init__(self, rows: Sequence[Mapping[str, object]], summary: str | None = None) -> None:
+        message = "The sheet has rows that can't be accepted; nothing was stored."
+        super().__init__(f"{message} {summary}" if summary else message, {"rows": list(rows)})
+
+
+class RowsChanged(Conflict):
+    """What somebody changed since a sheet was downloaded would be lost; `rows` is as in InvalidRows."""
+
+    def __init__(self, rows: Sequence[Mapping[str, object]], summary: str | None = None) -> None:
+        message = (
+            "Values have changed since the sheet was downloaded; nothing was stored. Download it again, or send it "
+            "with force=true to replace them."
         )
+        super().__init__(f"{message} {summary}" if summary else message, {"rows": list(rows)})
 
 
 class Busy(DomainError):

@@ -25,6 +25,11 @@ def normalized_name(name: str) -> str:
     return name.strip().casefold()
 
 
+def words_of(name: str) -> str:
+    """The name of a column in words, as a person types it: `Admission_Number` is `admission number`."""
+    return " ".join(normalized_name(name).replace("_", " ").split())
+
+
 @dataclass(frozen=True, slots=True)
 class NumberRange:
     """Excel lets no other numbers be typed than those from `minimum` to `maximum`; `whole`: no fractions."""
@@ -43,11 +48,12 @@ class SuggestedValues:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, found by the name in the header as `normalized_name` compares names, in any order.
+    """A column, found by the name in the header, in any order: as `normalized_name` compares names, else as `words_of`.
 
     `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
     Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days
-    takes dates alone. `width`: at least so many characters.
+    takes dates alone. `width`: at least so many characters. `heading`: what the header shows in place of the name, of
+    a sheet whose header can't be changed.
     """
 
     name: str
@@ -56,3 +62,4 @@ class Column:
     locked: bool = False
     rule: NumberRange | SuggestedValues | None = None
     width: int = 10
+    heading: str | None = None

@@ -1,36 +1,108 @@
-"""How the errors in the rows of a sheet are reported: by row as in Excel, column, code and message."""
+"""How the errors in the rows of a sheet are reported: by row as in Excel, column, code and message.
+
+A message names the cell, the value, whose row it is, and what to do:
+`D7: "12,5" is no number for Ngọzi Eze (QAC/2022/014): write 12.5`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from school_service.core.errors import InvalidRows
+from school_service.core.errors import InvalidRows, RowsChanged
 
 MAX_BAD_ROWS = 200
 MAX_ERRORS_OF_ROW = 200
+MAX_SHOWN = 60  # characters of a value that a message repeats
 
 REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate", "taken", "unknown"
+CHANGED = "changed"
 
 
 @dataclass(frozen=True, slots=True)
 class RowError:
-    """What is wrong with a cell; `code` is one of the above: DUPLICATE in the sheet, TAKEN in the school."""
+    """What is wrong with a cell; `code` is one of the above: DUPLICATE in the sheet, TAKEN in the school.
+
+    `problem` is a part of a sentence, such as `is no number`, about `value`, the text in the cell, where there is one;
+    `remedy` is what to do about it. `of_person`: the message names whose row it is; not where that is what is wrong.
+    """
 
     row: int
     column: str
     code: str
-    message: str
+    problem: str
+    value: str | None = None
+    remedy: str | None = None
+    of_person: bool = True
+
+    def message(self, letter: str | None, person: str | None) -> str:
+        """Say it in one line: the column's letter in the sheet and whose row it is are named where they are known."""
+        cell = f"{letter}{self.row}" if letter else f"row {self.row}"
+        value = "" if self.value is None else f'"{_shown(self.value)}" '
+        whose = f" for {person}" if person and self.of_person else ""
+        remedy = f": {self.remedy}" if self.remedy else ""
+        return f"{cell}: {value}{self.problem}{whose}{remedy}"
 
 
-def raise_row_errors(errors: Iterable[RowError]) -> None:
-    """Raise InvalidRows where there are errors: those of the first 200 bad rows, at most 200 of each."""
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Errors by row, as the answer lists them, and how many there are in all."""
+
+    rows: list[Mapping[str, object]]
+    problems: int
+    bad_rows: int
+
+    @property
+    def summary(self) -> str | None:
+        """Count the errors where they are not all listed."""
+        if len(self.rows) == self.problems:
+            return None
+        return (
+            f"There are {self.problems:,} problems in {self.bad_rows:,} rows; those of the first are listed."
+        )
+
+
+def raise_row_errors(
+    errors: Iterable[RowError],
+    *,
+    letters: Mapping[str, str] | None = None,
+    people: Mapping[int, str] | None = None,
+) -> None:
+    """Raise InvalidRows where there are errors: those of the first 200 bad rows, at most 200 of each.
+
+    `letters`: of the columns in the sheet, by name. `people`: whose row it is, by its number.
+    """
+    reported = _reported(errors, letters or {}, people or {})
+    if reported.rows:
+        raise InvalidRows(reported.rows, reported.summary)
+
+
+def raise_changed_rows(
+    errors: Iterable[RowError], *, letters: Mapping[str, str], people: Mapping[int, str]
+) -> None:
+    """Raise RowsChanged where there are errors: values that somebody changed since a sheet was downloaded."""
+    reported = _reported(errors, letters, people)
+    if reported.rows:
+        raise RowsChanged(reported.rows, reported.summary)
+
+
+def _reported(errors: Iterable[RowError], letters: Mapping[str, str], people: Mapping[int, str]) -> Reported:
     by_row: dict[int, list[Mapping[str, object]]] = {}
+    rows: set[int] = set()
+    problems = 0
     for error in sorted(errors, key=lambda error: error.row):
+        problems += 1
+        rows.add(error.row)
         if len(by_row) == MAX_BAD_ROWS and error.row not in by_row:
-            break
+            continue
         of_row = by_row.setdefault(error.row, [])
         if len(of_row) < MAX_ERRORS_OF_ROW:
-            of_row.append(asdict(error))
-    if by_row:
-        raise InvalidRows([error for of_row in by_row.values() for error in of_row])
+            message = error.message(letters.get(error.column), people.get(error.row))
+            of_row.append({"row": error.row, "column": error.column, "code": error.code, "message": message})
+    return Reported([error for of_row in by_row.values() for error in of_row], problems, len(rows))
+
+
+def _shown(value: str) -> str:
+    """Show a value in one line, cut where it is long."""
+    line = " ".join(value.split())
+    return line if len(line) <= MAX_SHOWN else f"{line[: MAX_SHOWN - 1]}…"

@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain, islice
 from math import isfinite
 from typing import Any
 from uuid import UUID
 
+from openpyxl.utils import get_column_letter
+
 from school_service.core.errors import Invalid
-from school_service.sheets.columns import MAX_ROWS, CellType, Column, normalized_name
+from school_service.sheets.columns import MAX_ROWS, CellType, Column, normalized_name, words_of
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
-from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Workbook
+from school_service.sheets.sheet_files import SheetFile
+from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Percentage
 
 DETAILS = "Details"
 MAX_HEADER_LENGTH = 120  # characters of a header that an error names
+MAX_TITLE_ROWS = 10  # rows that are not empty, among which the header is looked for
+MAX_IGNORED = 50  # unknown columns that an answer names
 
 _NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
+_WITH_COMMA = re.compile(r"[0-9]{1,30},[0-9]{1,30}")
+_PERCENTAGE = re.compile(r"[0-9.,]{1,30} ?%")
+_DAY_FIRST = re.compile(r"([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})")
+_WITHOUT_A_NUMBER = frozenset(
+    {
+        "absent",
+        "abs",
+        "ab",
+        "a",
+        "x",
+        "-",
+        "--",
+        "–",  # noqa: RUF001 -- dashes, as people type them
+        "—",
+        "?",
+        "nil",
+        "none",
+        "n/a",
+        "na",
+        "sick",
+        "exempt",
+        "excused",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +67,27 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SheetContent:
-    """The rows of a sheet but the empty ones, and the errors of single cells."""
+    """The rows of a sheet but the empty ones, and the errors of single cells.
+
+    `letters`: of the columns in the sheet, by name. `ignored`: the columns that are not known, by what the header says.
+    """
 
     rows: list[Row]
     errors: list[RowError]
+    letters: Mapping[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+
+
+class CellFault(ValueError):
+    """What is wrong with a cell, as in RowError; `value` is None where the cell has none to show."""
+
+    def __init__(self, problem: str, remedy: str, value: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.remedy, self.value = problem, remedy, value
 
 
 def read_sheet(
-    workbook: Workbook,
+    workbook: SheetFile,
     title: str,
     columns: Sequence[Column],
     *,
@@ -51,27 +95,29 @@ def read_sheet(
 ) -> SheetContent:
     """Read the sheet of that name, or the only one of the workbook, whatever its name.
 
-    The first row that is not empty is the header. Columns that are not among `columns` are ignored, unless
-    there is `unknown_column`, which makes the error message from their name. A row that has values in none
-    of `columns` is empty. Raises Invalid where there is no such sheet or it has more than MAX_ROWS rows,
-    InvalidRows where the header lacks a required column, has one twice or has one that is refused.
+    The header may have rows above it, such as a title. Columns that are not among `columns` are ignored and named in
+    the content, unless there is `unknown_column`, which makes the problem of a RowError from their name. A row that
+    has values in none of `columns` is empty. Raises Invalid where there is no such sheet or it has more than MAX_ROWS
+    rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
     """
-    filled = _filled_rows(workbook, title)
-    header_number, header = next(filled, (1, {}))
-    by_position = _find_columns(header_number, header, columns, unknown_column)
+    header_number, header, filled = _find_header(_filled_rows(workbook, title), columns)
+    by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
+    letters = {column.name: get_column_letter(position) for position, column in by_position.items()}
     to_convert = [
         (position, column.name, _CONVERTERS[column.cell_type]) for position, column in by_position.items()
     ]
-    content = SheetContent([], [])
+    content = SheetContent([], [], letters, ignored)
     for number, cells in filled:
         values: dict[str, Any] = {}
         bad: set[str] = set()
         for position, name, convert in to_convert:
             try:
                 value = _value(cells.get(position), convert)
-            except ValueError as error:
+            except CellFault as fault:
                 bad.add(name)
-                content.errors.append(RowError(number, name, INVALID, str(error)))
+                content.errors.append(
+                    RowError(number, name, INVALID, fault.problem, fault.value, fault.remedy)
+                )
             else:
                 if value is not None:
                     values[name] = value
@@ -83,7 +129,7 @@ def read_sheet(
     return content
 
 
-def read_details(workbook: Workbook) -> dict[str, str] | None:
+def read_details(workbook: SheetFile) -> dict[str, str] | None:
     """Read the pairs of the sheet Details: the text in its second column by the label in its first.
 
     Labels are as `normalized_name` makes them, and `_` is a space. None where the workbook has no such sheet.
@@ -116,7 +162,7 @@ def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Inv
     )
 
 
-def _filled_rows(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
+def _filled_rows(workbook: SheetFile, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
     """The rows of the sheet that are not empty."""
     found = _find_sheet(workbook, title)
     if found is None:
@@ -128,8 +174,32 @@ def _filled_rows(workbook: Workbook, title: str) -> Iterator[tuple[int, dict[int
             yield number, cells
 
 
-def _find_sheet(workbook: Workbook, title: str) -> str | None:
+def _find_sheet(workbook: SheetFile, title: str) -> str | None:
     return next((name for name in workbook.titles if normalized_name(name) == normalized_name(title)), None)
+
+
+def _find_header(
+    filled: Iterator[tuple[int, dict[int, Cell]]], columns: Sequence[Column]
+) -> tuple[int, dict[int, Cell], Iterator[tuple[int, dict[int, Cell]]]]:
+    """Find the header, its number and the rows after it: the first row that names all required columns.
+
+    Where none of the first rows does, it is the one that names the most columns, of several the first: the errors are
+    those of that row.
+    """
+    known = {words_of(column.name) for column in columns}
+    required = {words_of(column.name) for column in columns if column.required}
+    seen: list[tuple[int, dict[int, Cell]]] = []
+    named: list[int] = []
+    for number, cells in islice(filled, MAX_TITLE_ROWS):
+        names = {words_of(_as_text(cell)) for cell in cells.values()}
+        if required <= names:
+            return number, cells, filled
+        seen.append((number, cells))
+        named.append(len(names & known))
+    if not seen:
+        return 1, {}, filled
+    best = named.index(max(named))
+    return *seen[best], chain(seen[best + 1 :], filled)
 
 
 def _find_columns(
@@ -137,43 +207,57 @@ def _find_columns(
     header: dict[int, Cell],
     columns: Sequence[Column],
     unknown_column: Callable[[str], str] | None,
-) -> dict[int, Column]:
-    """Find the columns by their names in the header; each by its position in the sheet."""
+) -> tuple[dict[int, Column], list[str]]:
+    """Find the columns by their names in the header, each by its position, and the names of those not known."""
     by_name = {normalized_name(column.name): column for column in columns}
+    by_words: dict[str, Column] = {}
+    for column in columns:
+        by_words.setdefault(words_of(column.name), column)
     by_position: dict[int, Column] = {}
+    letters: dict[str, str] = {}
+    unknown: list[str] = []
     errors = []
     for position, cell in sorted(header.items()):
         name = _as_text(cell)
-        column = by_name.get(normalized_name(name))
-        if column is None:
-            if name and unknown_column:
-                errors.append(RowError(row, name[:MAX_HEADER_LENGTH], UNKNOWN, unknown_column(name)))
-            continue
-        if column in by_position.values():
-            errors.append(RowError(row, column.name, DUPLICATE, "The column is there twice."))
-        by_position[position] = column
+        found = by_name.get(normalized_name(name)) or by_words.get(words_of(name))
+        if found is not None:
+            if found in by_position.values():
+                errors.append(RowError(row, found.name, DUPLICATE, f"the column {found.name} is there twice"))
+            by_position[position] = found
+            letters[found.name] = get_column_letter(position)
+        elif name:
+            unknown.append(name[:MAX_HEADER_LENGTH])
+            if unknown_column:
+                letters[unknown[-1]] = get_column_letter(position)
+                errors.append(RowError(row, unknown[-1], UNKNOWN, unknown_column(name)))
     for column in columns:
         if column.required and column not in by_position.values():
-            errors.append(RowError(row, column.name, REQUIRED, "The column is missing."))
-    raise_row_errors(errors)
-    return by_position
+            errors.append(RowError(row, column.name, REQUIRED, f"the column {column.name} is missing"))
+    raise_row_errors(errors, letters=letters)
+    return by_position, unknown[:MAX_IGNORED]
 
 
 def _value(cell: Cell | None, convert: Callable[[Any], Any]) -> Any:
-    """Convert a cell to the type of its column; None where it is blank. Raises ValueError with the message."""
+    """Convert a cell to the type of its column; None where it is blank. Raises CellFault."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
     if cell is NOT_COMPUTED:
-        raise ValueError("Holds a formula without a result: open the workbook in Excel and save it again.")
+        raise CellFault(
+            "has a formula without a result", "open the sheet in a spreadsheet program, and save it again"
+        )
     if isinstance(cell, CellError):
-        raise ValueError(f"Holds the error {cell.code}.")
+        raise CellFault("is the error of a formula", "mend the formula, or write the value itself", cell.code)
     return convert(cell)
 
 
 def _text(cell: Any) -> str:
-    if isinstance(cell, str | bool | int | float):
+    if isinstance(cell, str | bool | int | float | Percentage):
         return cell if isinstance(cell, str) else _as_text(cell)
-    raise ValueError("Is a date or a time to Excel: format the column as text and type it again.")
+    raise CellFault(
+        "is a date or a time to the spreadsheet program",
+        "format the column as text, and write it again",
+        _as_text(cell),
+    )
 
 
 def _number(cell: Any) -> Decimal:
@@ -181,7 +265,21 @@ def _number(cell: Any) -> Decimal:
         return Decimal(cell.strip())
     if isinstance(cell, int | float) and not isinstance(cell, bool) and isfinite(cell):
         return _to_decimal(cell)
-    raise ValueError("Is not a number.")
+    raise _no_number(cell)
+
+
+def _no_number(cell: Any) -> CellFault:
+    text = str(cell) if isinstance(cell, float) else _as_text(cell)
+    if isinstance(cell, Percentage) or _PERCENTAGE.fullmatch(text):
+        return CellFault("is a percentage", "write the number itself, without %", text)
+    problem = "is no number"
+    if not isinstance(cell, str):
+        return CellFault(problem, "format the cell as a number, and write it again", text)
+    if _WITH_COMMA.fullmatch(text):
+        return CellFault(problem, f"write {text.replace(',', '.')}", text)
+    if text.casefold().strip(".") in _WITHOUT_A_NUMBER:
+        return CellFault(problem, "leave the cell blank", text)
+    return CellFault(problem, "write a number such as 12.5, or leave the cell blank", text)
 
 
 def _day(cell: Any) -> str:
@@ -191,7 +289,19 @@ def _day(cell: Any) -> str:
         return cell.isoformat()
     if isinstance(cell, str):
         return cell.strip()
-    raise ValueError("Is not a date.")
+    raise CellFault("is no date", "write it as year-month-day, such as 2012-05-31", _as_text(cell))
+
+
+def day_remedy(text: str) -> str:
+    """Say how a date is to be written, for a text that is none: as the date that it can only mean, if it can."""
+    written = _DAY_FIRST.fullmatch(text)
+    if written:
+        first, second, year = map(int, written.groups())
+        day, month = (first, second) if first > 12 or first == second else (second, first)
+        unambiguous = day > 12 or first == second
+        if unambiguous and 1 <= month <= 12 and year > 0 and 1 <= day <= monthrange(year, month)[1]:
+            return f"write it as year-month-day: {date(year, month, day).isoformat()}"
+    return "write it as year-month-day, such as 2012-05-31"
 
 
 _CONVERTERS: dict[CellType, Callable[[Any], Any]] = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from html import escape as escape_markup
+from itertools import chain
 
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
@@ -22,6 +23,7 @@ from school_service.sheets.workbook_frame import (
     WorkbookLayout,
     frame_of,
     height_of,
+    page_header_text,
 )
 from school_service.sheets.xstring import escape
 
@@ -42,11 +44,20 @@ class Table:
     rows: Sequence[Mapping[str, Value]] = ()
 
 
-def write_workbook(tables: Sequence[Table], details: Sequence[tuple[str, str]] = ()) -> bytes:
+def write_workbook(
+    tables: Sequence[Table],
+    details: Sequence[tuple[str, str]] = (),
+    *,
+    hidden: Sequence[tuple[str, str]] = (),
+    page_header: tuple[str, str] = ("", ""),
+) -> bytes:
     """Write a workbook (.xlsx) of these sheets and, where given, a sheet Details of labels and values.
 
-    A text stays a text, whatever it starts with: it never becomes a formula, a number or a date.
+    A text stays a text, whatever it starts with: it never becomes a formula, a number or a date. `hidden`: rows of
+    Details that are for the upload alone. `page_header`: what a printed page says at the top, left and right, in
+    two lines each.
     """
+    header = page_header_text(*page_header)
     widths = [_column_widths(table) for table in tables]
     detail_widths = [min(longest + 2, MAX_WIDTH) for longest in _longest(zip(*details, strict=True))]
     layout = WorkbookLayout(
@@ -65,14 +76,20 @@ def write_workbook(tables: Sequence[Table], details: Sequence[tuple[str, str]] =
             last_row=len(table.rows) + 1,
             last_row_of_rules=(len(table.rows) or MAX_ROWS) + 1,
             widths=of_table,
+            page_header=header,
         )
         for table, of_table, sheet in zip(tables, widths, frame.sheets, strict=False)
     ]
     if details:
         sheet = frame.sheets[-1]
-        rows = _rows(1, details, sheet.styles)
-        last = len(details)
-        sheets.append(sheet.filled(rows=rows, last_row=last, last_row_of_rules=last, widths=detail_widths))
+        shown = _rows(1, details, sheet.styles)
+        rows = chain(shown, _hidden_rows(len(details) + 1, hidden, sheet.styles))
+        last = len(details) + len(hidden)
+        sheets.append(
+            sheet.filled(
+                rows=rows, last_row=last, last_row_of_rules=last, widths=detail_widths, page_header=header
+            )
+        )
     return frame.filled(sheets)
 
 
@@ -107,6 +124,12 @@ def _rows(first: int, rows: Iterable[Sequence[Value]], styles: Sequence[CellStyl
                 cells.append(_cell(f"{letter}{number}", value, of_column))
         tall = f' ht="{height}" customHeight="1"' if height else ""
         yield f'<row r="{number}"{tall}>{"".join(cells)}</row>'
+
+
+def _hidden_rows(first: int, rows: Iterable[tuple[str, str]], styles: Sequence[CellStyles]) -> Iterator[str]:
+    for number, (label, value) in enumerate(rows, first):
+        cells = _text_cell(f"A{number}", label, styles[0]) + _text_cell(f"B{number}", value, styles[1])
+        yield f'<row r="{number}" hidden="1">{cells}</row>'
 
 
 def _text_cell(reference: str, text: str, styles: CellStyles) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import IO, Generic, TypeVar
+from functools import cached_property
+from typing import IO, Any, Generic, TypeVar
 
+from school_service.core.errors import Invalid
 from school_service.core.shares import Shares
+from school_service.sheets.sheet_files import SheetFile, open_sheets
 from school_service.sheets.sheet_reader import SheetContent
-from school_service.sheets.xlsx_reader import Workbook, open_workbook
+
+NO_ROWS = "The sheet has a header and no rows: nothing is filled in."
 
 Matched = TypeVar("Matched")
 
@@ -37,26 +41,41 @@ class RowCounts:
 
 
 class SheetUpload(ABC, Generic[Matched]):
-    """The upload of a sheet: each sheet fills in the steps, and `run` takes them in their order."""
+    """The upload of a sheet: each sheet fills in the steps, and `run` takes them in their order.
 
-    def run(self, file: IO[bytes]) -> dict[str, int]:
-        """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge, InvalidRows and Busy."""
+    A step may add members to `answer`.
+    """
+
+    @cached_property
+    def answer(self) -> dict[str, Any]:
+        """What the upload answers beside the counts of rows."""
+        return {}
+
+    def run(self, file: IO[bytes]) -> dict[str, Any]:
+        """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge, InvalidRows and Busy.
+
+        The answer names the columns that are not known, where there are any: nothing was read of them.
+        """
         with _computing.of("sheet"):
-            workbook = open_workbook(file)
+            workbook = open_sheets(file)
             self.read_details(workbook)
             content = self.read_rows(workbook)
+        if not content.rows:
+            raise Invalid(NO_ROWS)
         # Nothing is locked before the file has proved to be such a sheet: reading it takes long. And nobody waits for
         # a lock while others wait for their turn to compute.
         self.lock()
         with _computing.of("sheet"):
             matched = self.match(content)
-        return self.store(matched).of_rows(len(content.rows))
+        if content.ignored:
+            self.answer["ignored_columns"] = content.ignored
+        return {**self.store(matched).of_rows(len(content.rows)), **self.answer}
 
-    def read_details(self, workbook: Workbook) -> None:
+    def read_details(self, workbook: SheetFile) -> None:
         """See which record the sheet is of. Raises Invalid for the sheet of another."""
 
     @abstractmethod
-    def read_rows(self, workbook: Workbook) -> SheetContent:
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
         """Read the rows by column. Raises Invalid, and InvalidRows for a bad header."""
 
     def lock(self) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape as escape_markup
 from io import BytesIO
 from itertools import zip_longest
 from threading import Lock
@@ -22,6 +23,7 @@ from openpyxl.packaging.core import DocumentProperties
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.header_footer import HeaderFooterItem
 from openpyxl.worksheet.page import PageMargins
 from openpyxl.worksheet.properties import PageSetupProperties
 from openpyxl.worksheet.worksheet import Worksheet
@@ -34,6 +36,7 @@ from school_service.sheets.xstring import escape
 MAX_WIDTH = 60  # characters; what is longer is wrapped
 LINE_HEIGHT = 15  # points
 MAX_TITLE_LENGTH = 32  # characters of the title of Excel's own error message
+MAX_HEADER_PART = 120  # characters of one side of a page's header, of which Excel takes 255 in all
 MAX_CACHED_BYTES = 8 * 2**20  # bytes of all frames that are cached: one has some 10 to 20 KB
 
 _TIMESTAMP = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): files of the same records are the same
@@ -53,7 +56,8 @@ _COLUMN_BYTES = 300  # of a column of a layout and its styles, in memory
 # No XML has this character: it stands where something is to be filled in. What is there is left out.
 _OPEN = "\0"
 _TO_OPEN = re.compile(
-    r'(<dimension ref="|<col width="|<dataValidation sqref="[A-Z]+2:[A-Z]+|(?=</sheetData>))[^"<]*'
+    r'(<dimension ref="|<col width="|<dataValidation sqref="[A-Z]+2:[A-Z]+|(?=</sheetData>)|<oddHeader>'
+    r'|<protectedRange sqref="A2:[A-Z]+|<autoFilter ref="A1:[A-Z]+)[^"<]*'
 )
 
 
@@ -97,13 +101,23 @@ class SheetFrame:
     styles: tuple[CellStyles, ...]
 
     def filled(
-        self, *, rows: Iterable[str], last_row: int, last_row_of_rules: int, widths: Sequence[int]
+        self,
+        *,
+        rows: Iterable[str],
+        last_row: int,
+        last_row_of_rules: int,
+        widths: Sequence[int],
+        page_header: str,
     ) -> bytes:
-        """Fill in the rows after the header, the number of the last, and the widths of the columns."""
+        """Fill in the rows after the header, the number of the last, the widths of the columns, the page's header.
+
+        `page_header` is what `page_header_text` makes.
+        """
         dimension = f"A1:{get_column_letter(len(self.styles))}{last_row}"
         before_rules = [dimension, *map(str, widths), "".join(rows)]
-        rules = [str(last_row_of_rules)] * (len(self.xml) - 1 - len(before_rules))
-        return "".join(_alternate(self.xml, [*before_rules, *rules])).encode()
+        # After the rows come the range that may be sorted, if any, and rules: all reach equally far.
+        rules = [str(last_row_of_rules)] * (len(self.xml) - 1 - len(before_rules) - 1)
+        return "".join(_alternate(self.xml, [*before_rules, *rules, page_header])).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +168,13 @@ def frame_of(layout: WorkbookLayout) -> Frame:
             if name not in paths:
                 fixed.writestr(ZipInfo(name), parts.read(name), ZIP_DEFLATED)
         sheets = [
-            SheetFrame(path, _xml_to_fill(parts.read(path).decode()), of_sheet)
-            for path, of_sheet in zip(paths, styles, strict=True)
+            SheetFrame(sheet.path.removeprefix("/"), _xml_to_fill(parts.read(path).decode(), sheet), of_sheet)
+            for path, sheet, of_sheet in zip(paths, workbook.worksheets, styles, strict=True)
         ]
     for frame, sheet in zip(sheets, workbook.worksheets, strict=True):
         rules = len(sheet.data_validations.dataValidation)
-        if len(frame.xml) - 1 != len(("dimension", "rows")) + len(frame.styles) + rules:
+        sorting = 2 if _is_sorted(sheet) else 0
+        if len(frame.xml) - 1 != len(("dimension", "rows", "header")) + len(frame.styles) + rules + sorting:
             raise RuntimeError(f"openpyxl writes {frame.path} in a way that is not known here")
     return Frame(archive.getvalue(), tuple(sheets))
 
@@ -181,8 +196,21 @@ def _alternate(around: Iterable[str], between: Iterable[str]) -> Iterator[str]:
         yield inner
 
 
-def _xml_to_fill(xml: str) -> tuple[str, ...]:
+def _is_sorted(sheet: Worksheet) -> bool:
+    """Tell whether the rows of a sheet can be sorted although it is protected: those of a class, below their header."""
+    return bool(sheet.protection.sheet) and not sheet.protection.sort
+
+
+def _xml_to_fill(xml: str, sheet: Worksheet) -> tuple[str, ...]:
     xml = re.sub(r"<sheetData ?/>", "<sheetData></sheetData>", xml)
+    if _is_sorted(sheet):
+        # Spreadsheet programs sort locked cells only within a range that may be edited all the same. openpyxl writes
+        # no such ranges, and for a filter also a name that would have to reach as far as the rows.
+        last = get_column_letter(sheet.max_column)
+        sorting = f'<protectedRanges><protectedRange sqref="A2:{last}2" name="rows"/></protectedRanges>'
+        xml = re.sub(
+            r"(<sheetProtection [^>]*/>)", rf'\1{sorting}<autoFilter ref="A1:{last}2"/>', xml, count=1
+        )
     return tuple(_TO_OPEN.sub(rf"\1{_OPEN}", xml).split(_OPEN))
 
 
@@ -203,8 +231,15 @@ def _make_table(sheet: Worksheet, layout: SheetLayout) -> tuple[CellStyles, ...]
     if any(column.locked for column in layout.columns):
         sheet.protection.enable()
         sheet.protection.formatColumns = False  # its width may be changed
+    if _is_of_people(layout.columns):
+        sheet.protection.sort = sheet.protection.autoFilter = False  # both are allowed
     _set_up_page(sheet, landscape=layout.landscape)
     return tuple(styles)
+
+
+def _is_of_people(columns: Sequence[Column]) -> bool:
+    """Tell whether some columns say whose row it is, and others are to be filled in."""
+    return len({column.locked for column in columns}) == 2
 
 
 def _first_to_scroll(columns: Sequence[Column]) -> str:
@@ -225,6 +260,9 @@ def _make_details(sheet: Worksheet, *, landscape: bool) -> tuple[CellStyles, ...
 def _write_header(sheet: Worksheet, position: int, column: Column) -> None:
     cell = sheet.cell(1, position)
     _style_text(cell, quoted=column.name.startswith(_FORMULA_SIGNS))
+    if column.heading is not None:
+        # Programs find the column by its name, people read words: the fourth part of a format is that of texts.
+        cell.number_format = f';;;"{column.heading}"'
     cell.value = escape(column.name)
     # openpyxl takes a text that starts with = for a formula.
     cell.data_type = "s"
@@ -295,15 +333,39 @@ def _validation(column: Column) -> DataValidation | None:
     return rule
 
 
+def page_header_text(left: str, right: str) -> str:
+    """Write the header of printed pages as XML: Excel takes 255 characters, of which a name may have many."""
+    parts = (("&L", left, MAX_HEADER_PART), ("&R", right, MAX_HEADER_PART))
+    text = "".join(f"{code}{_plain_header(part, longest)}" for code, part, longest in parts if part)
+    return escape_markup(text, quote=False)
+
+
+def _plain_header(text: str, longest: int) -> str:
+    """A text in which & is no code, cut to so many units of UTF-16."""
+    result = ""
+    units = 0
+    for letter in text:
+        written = "&&" if letter == "&" else letter if letter.isprintable() or letter == "\n" else " "
+        units += len(written) + (letter > "\uffff")
+        if units > longest:
+            break
+        result += written
+    return result
+
+
 def _set_up_page(sheet: Worksheet, *, landscape: bool) -> None:
     """Set up the page: A4, as wide as the sheet, the header and the grid on each."""
     if landscape:
         sheet.page_setup.orientation = "landscape"
-        sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.5, bottom=0.5)
+        sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.9, bottom=0.7, header=0.3, footer=0.3)
     else:
         sheet.page_setup.orientation = "portrait"
     sheet.print_options.gridLines = True
     sheet.page_setup.paperSize = Worksheet.PAPERSIZE_A4
+    header, footer = HeaderFooterItem(), HeaderFooterItem()
+    header.left.text = "to be filled in"
+    footer.right.text = "Page &P of &N"
+    sheet.HeaderFooter.oddHeader, sheet.HeaderFooter.oddFooter = header, footer
     sheet.page_setup.fitToHeight = 0
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     if sheet.freeze_panes:

@@ -50,18 +50,18 @@ MAX_PARTS = 10_000  # files in the zip
 MAX_COLUMNS = 16_384  # of a sheet in Excel
 MAX_FORMAT_LENGTH = 255  # characters of a number format in Excel
 
-NOT_A_WORKBOOK = "The file is no Excel workbook (.xlsx)."
-OLD_WORKBOOK = (
-    "The file is an old Excel workbook (.xls) or has a password: save it as .xlsx, without a password."
+NOT_A_WORKBOOK = (
+    "The file is neither an Excel workbook (.xlsx) nor a .csv file: "
+    "save the sheet as one of these, and send that."
 )
 BROKEN = "The workbook is broken and can't be read."
 UNPACKS_TOO_LARGE = "The workbook unpacks to more than 100 MiB."
 
-_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of .xls, and of workbooks with a password
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
+_QUOTED = re.compile(r'"[^"]*"|\\.')  # what a number format shows as it is written
 _CONTENT_TYPES = "[Content_Types].xml"
 _WORKBOOK_TYPES = (XLTM, XLTX, XLSM, XLSX)
 _MAIN, _TYPES, _RELATIONSHIPS = f"{{{SHEET_MAIN_NS}}}", f"{{{CONTYPES_NS}}}", f"{{{PKG_REL_NS}}}"
@@ -81,7 +81,18 @@ class CellError:
 NOT_COMPUTED = CellError("of a formula without a result")
 """The result of a formula that a program has written without computing it."""
 
-Cell = str | int | float | bool | date | time | CellError
+
+@dataclass(frozen=True, slots=True)
+class Percentage:
+    """A number that is shown as a percentage: 0.45 as 45%."""
+
+    number: float
+
+    def __str__(self) -> str:
+        return f"{self.number * 100:.15g}%"
+
+
+Cell = str | int | float | bool | date | time | CellError | Percentage
 
 
 class Workbook:
@@ -105,7 +116,7 @@ class Workbook:
             if worksheet is not None:
                 self._parts.setdefault(sheet.attrib["name"], worksheet)
         self._shared_strings = self._read_strings(types[SHARED_STRINGS]) if SHARED_STRINGS in types else []
-        self._date_styles = self._read_date_styles()
+        self._styles = self._read_styles()
 
     @property
     def titles(self) -> list[str]:
@@ -137,7 +148,10 @@ class Workbook:
             return NOT_COMPUTED if cell.formula and data_type != "str" else None
         if data_type == "n":
             number = float(content) if _FRACTION.search(content) else int(content)
-            return self._date(number) if int(cell.style) in self._date_styles else number
+            kind = self._styles.get(int(cell.style))
+            if kind is None:
+                return number
+            return self._date(number) if kind is date else Percentage(number)
         if data_type == "s":
             return self._shared_strings[int(content)]
         if data_type == "b":
@@ -159,19 +173,19 @@ class Workbook:
     def _read_strings(self, part: str) -> list[str]:
         return [unescape(text) for text in self._archive.items(part, SharedStrings())]
 
-    def _read_date_styles(self) -> frozenset[int]:
-        """Find the styles that show a number as a date or a time."""
+    def _read_styles(self) -> dict[int, type[date] | type[Percentage]]:
+        """Find the styles that show a number as a date or a time, or as a percentage."""
         try:
             sheet = self._archive.read_tree(ARC_STYLE)
         except KeyError:
-            return frozenset()
+            return {}
         formats = dict(BUILTIN_FORMATS)
         for custom in sheet.iterfind(f"{_MAIN}numFmts/{_MAIN}numFmt"):
             formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
         codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
         # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
-        of_dates = {code for code in set(codes) if is_date_format(code) and not is_timedelta_format(code)}
-        return frozenset(style for style, code in enumerate(codes) if code in of_dates)
+        kinds = {code: kind for code in set(codes) if (kind := _kind_of(code)) is not None}
+        return {style: kinds[code] for style, code in enumerate(codes) if code in kinds}
 
 
 def open_workbook(file: IO[bytes]) -> Workbook:
@@ -180,14 +194,19 @@ def open_workbook(file: IO[bytes]) -> Workbook:
     Raises Invalid where it is none, is broken or has too much content; TooLarge where it unpacks to over 100 MiB.
     """
     content = file.read()
-    if content.startswith(_OLE):
-        raise Invalid(OLD_WORKBOOK)
     if not content.startswith(b"PK"):
-        raise Invalid(NOT_A_WORKBOOK if content else "The file is empty.")
+        raise Invalid(NOT_A_WORKBOOK)
     if content.count(_CENTRAL_ENTRY) > MAX_PARTS:
         raise Invalid(TOO_MUCH_CONTENT)
     with _broken_workbook_is_invalid():
         return Workbook(_Archive(content))
+
+
+def _kind_of(code: str) -> type[date] | type[Percentage] | None:
+    """Tell what a number format makes of a number; None for all that is shown as a number."""
+    if is_date_format(code):
+        return None if is_timedelta_format(code) else date
+    return Percentage if "%" in _QUOTED.sub("", code) else None
 
 
 class _TreeWithoutDtd(TreeBuilder):

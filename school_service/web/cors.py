@@ -16,6 +16,21 @@ EXPOSED = ("Allow", "Content-Disposition", "ETag", "Retry-After", "WWW-Authentic
 PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
 
 
+def answer_fields(origins: Sequence[str], origin: str | None) -> dict[str, str]:
+    """Header fields that let a page read an answer which is made without the application, as `register` does.
+
+    `origins` are those of the setting, `origin` is the request's, if it has one.
+    """
+    if not origins:
+        return {}
+    exposed = {"Access-Control-Expose-Headers": ", ".join(EXPOSED)}
+    if ALL_ORIGINS in origins:
+        return {"Access-Control-Allow-Origin": ALL_ORIGINS, **exposed}
+    if origin is None or origin not in origins:
+        return {"Vary": "Origin"}
+    return {"Access-Control-Allow-Origin": origin, **exposed, "Vary": "Origin"}
+
+
 def register(app: Flask, origins: Sequence[str]) -> None:
     """Let scripts of pages of these origins read answers, errors among them; of none, nothing changes.
 

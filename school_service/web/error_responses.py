@@ -151,7 +151,7 @@ def handle(error: Exception) -> Response:
     elif known in RETRY_AFTER:
         headers["Retry-After"] = str(RETRY_AFTER[known])
     fields = getattr(error, "errors", None)
-    if fields and not isinstance(error, errors.InvalidRows):
+    if fields and not isinstance(error, errors.InvalidRows | errors.RowsChanged):
         # A form has a file and nothing else: the fields that a service names are of the query.
         of_query = request.method in {"GET", "HEAD"} or request.mimetype == "multipart/form-data"
         fields = {"query" if of_query else "json": fields}

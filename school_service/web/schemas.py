@@ -8,7 +8,7 @@ import marshmallow as ma
 from marshmallow import fields
 
 from school_service.core.enumeration import Enumeration
-from school_service.web.fields import MAX_IDS, id_list
+from school_service.web.fields import MAX_IDS, QueryBoolean, id_list
 
 
 class Schema(ma.Schema):
@@ -21,11 +21,13 @@ class Schema(ma.Schema):
 
 
 class RecordSchema(Schema):
-    """A record as it is answered: every field of it is always there."""
+    """A record as it is answered: every field of it is always there, but those of `SOMETIMES`."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset()
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Make a field required."""
-        field_obj.required = True
+        """Make a field required, but those that are there at times alone."""
+        field_obj.required = field_name not in self.SOMETIMES
 
 
 class IdArray(Schema):
@@ -52,14 +54,65 @@ class DeletedSchema(RecordSchema):
     deleted = fields.Boolean()
 
 
+class UploadOptionsSchema(Schema):
+    """How to enter a sheet."""
+
+    dry_run = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Answer what the upload would change, row by row, and store nothing."},
+    )
+    force = QueryBoolean(
+        load_default=False,
+        metadata={
+            "description": "Replace what somebody changed since the sheet was downloaded, which is refused otherwise."
+        },
+    )
+
+
+class RowChangeSchema(RecordSchema):
+    """What an upload would change in a row."""
+
+    row = fields.Integer(metadata={"description": "Its number in the sheet."})
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+    column = fields.String(metadata={"description": "The name of the column."})
+    old = fields.Decimal(allow_none=True, metadata={"description": "Null where there is nothing yet."})
+    new = fields.Decimal()
+
+
+class MissingStudentSchema(RecordSchema):
+    """A student of the class who has no row in the sheet."""
+
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
 class UploadedRowsSchema(RecordSchema):
     """What an uploaded sheet did, by row: `rows` is the sum of the others."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"changes", "not_in_sheet", "ignored_columns"})
 
     rows = fields.Integer(metadata={"description": "Empty rows do not count."})
     created = fields.Integer()
     updated = fields.Integer()
     unchanged = fields.Integer()
     blank = fields.Integer(metadata={"description": "Nothing filled in: what is there stays."})
+    changes = fields.List(
+        fields.Nested(RowChangeSchema),
+        metadata={"description": "Of a dry run: what the upload would change."},
+    )
+    not_in_sheet = fields.List(
+        fields.Nested(MissingStudentSchema),
+        metadata={"description": "Of a dry run: who of the class has no row in the sheet."},
+    )
+    ignored_columns = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where there are any: columns that are not known, of which nothing was read."
+        },
+    )
 
 
 class RowErrorSchema(RecordSchema):
@@ -72,8 +125,17 @@ class RowErrorSchema(RecordSchema):
 
     row = fields.Integer(metadata={"description": "As Excel counts rows."})
     column = fields.String(metadata={"description": "The name of the column."})
-    code = fields.String(metadata={"description": "What is wrong, for a program: `required`, `invalid`, …"})
-    message = fields.String(metadata={"description": "What is wrong, for a person."})
+    code = fields.String(
+        metadata={
+            "description": "What is wrong, for a program: `required`, `invalid`, `duplicate`, `taken`, `unknown`, or "
+            "`changed` since the sheet was downloaded."
+        }
+    )
+    message = fields.String(
+        metadata={
+            "description": "What is wrong, for a person: the cell, the value, whose row it is, what to do."
+        }
+    )
 
 
 class ErrorDetailsSchema(Schema):

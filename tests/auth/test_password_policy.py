@@ -130,7 +130,7 @@ class TestStrict:
             answer = upload(api, workbook(rows), query)
             assert row_errors(answer) == [(row, "password", "invalid") for row in (3, 4, 5)]
         messages = [row["message"] for row in answer.get_json()["errors"]["rows"]]
-        assert messages[0] == f"The password {SHORT}, and {COMMON}."
+        assert messages[0] == f"E3: the password {SHORT}, and {COMMON}"
         assert api.ok(api.get("/students?search=QC/1"))["total"] == 0
 
         assert api.ok(upload(api, workbook([rows[0], rows[1], rows[5]])))["created"] == 2

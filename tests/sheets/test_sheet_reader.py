@@ -14,7 +14,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 from school_service.core.errors import Invalid, InvalidRows
 from school_service.sheets.columns import CellType, Column
 from school_service.sheets.row_errors import MAX_BAD_ROWS, RowError, raise_row_errors
-from school_service.sheets.sheet_reader import read_details, read_sheet
+from school_service.sheets.sheet_reader import day_remedy, read_details, read_sheet
 from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.workbooks import MAIN, handmade, row_xml, saved, sheet_xml, strings_xml, workbook
 
@@ -60,18 +60,65 @@ def test_other_columns_are_refused_where_there_is_a_message_for_them():
     content = workbook([["S/N", "name", None, " ", "Re\nmarks"], [1, "Ada", "a note", None, "x"]])
 
     with pytest.raises(InvalidRows) as refused:
-        read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS, unknown_column="No {}.".format)
+        read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS, unknown_column="no {}".format)
 
     assert refused.value.errors["rows"] == [
-        {"row": 1, "column": "S/N", "code": "unknown", "message": "No S/N."},
-        {"row": 1, "column": "Re\nmarks", "code": "unknown", "message": "No Re\nmarks."},
+        {"row": 1, "column": "S/N", "code": "unknown", "message": "A1: no S/N"},
+        {"row": 1, "column": "Re\nmarks", "code": "unknown", "message": "E1: no Re\nmarks"},
     ]
 
 
-def test_other_columns_are_ignored():
-    content = workbook([["S/N", "name", "remarks"], [1, "Ada", "=cmd"], [2, None, "total"]])
+def test_other_columns_are_ignored_and_named():
+    content = workbook([["S/N", "name", None, "remarks"], [1, "Ada", None, "=cmd"], [2, None, None, "total"]])
 
     assert values(content) == [{"name": "Ada"}]
+    assert read(content).ignored == ["S/N", "remarks"]
+    assert read(workbook([["name"], ["Ada"]])).ignored == []
+
+
+def test_columns_may_be_written_in_words():
+    columns = (Column("first_name", required=True), Column("dob", required=True))
+    content = workbook([["FIRST  Name", " Dob_"], ["Ada", "2012-05-31"]])
+
+    assert values(content, columns) == [{"first_name": "Ada", "dob": "2012-05-31"}]
+
+
+def test_a_name_as_it_is_written_comes_before_the_same_in_words():
+    columns = (Column("self_control"), Column("self control"))
+
+    found = read_sheet(
+        open_workbook(BytesIO(workbook([["self control", "SELF_CONTROL"], ["a", "b"]]))), "Students", columns
+    )
+
+    assert found.rows[0].values == {"self control": "a", "self_control": "b"}
+
+
+@pytest.mark.parametrize(
+    "above", [[["Queen's College"]], [["JSS 1", None, "name"], [], ["First term", "2025"]], [["x"]] * 9]
+)
+def test_rows_above_the_header_are_passed_over(above):
+    columns = (NAME, Column("score", CellType.NUMBER, required=True))
+    content = workbook([*above, ["score", "name"], [5, "Ada"]])
+
+    found = read(content, columns)
+
+    assert [(row.number, row.values) for row in found.rows] == [
+        (len(above) + 2, {"name": "Ada", "score": Decimal(5)})
+    ]
+
+
+def test_a_header_too_far_down_is_not_found():
+    columns = (NAME, Column("score", CellType.NUMBER, required=True))
+    content = workbook([*[["x"]] * 10, ["score", "name"], [5, "Ada"]])
+
+    assert header_errors(content, columns) == [(1, "name", "required"), (1, "score", "required")]
+
+
+def test_the_row_that_comes_nearest_to_a_header_is_told_what_it_lacks():
+    columns = (NAME, Column("score", required=True), Column("born", required=True))
+    content = workbook([["Queen's College"], ["name", "score"], ["Ada", 5]])
+
+    assert header_errors(content, columns) == [(2, "born", "required")]
 
 
 def test_empty_rows_are_ignored_and_counted():
@@ -165,7 +212,7 @@ def test_a_formula_without_a_result_is_an_error():
     found = read(handmade(sheet_xml(rows)))
 
     assert [(error.column, error.code) for error in found.errors] == [("score", "invalid")]
-    assert "formula" in found.errors[0].message
+    assert "formula" in found.errors[0].problem
 
 
 def test_what_excel_could_not_compute_is_an_error():
@@ -176,8 +223,15 @@ def test_what_excel_could_not_compute_is_an_error():
     found = read(handmade(sheet_xml(rows)))
 
     assert found.errors == [
-        RowError(2, "name", "invalid", "Holds the error #N/A."),
-        RowError(2, "score", "invalid", "Holds the error #DIV/0!."),
+        RowError(
+            2,
+            name,
+            "invalid",
+            "is the error of a formula",
+            code,
+            "mend the formula, or write the value itself",
+        )
+        for name, code in (("name", "#N/A"), ("score", "#DIV/0!"))
     ]
     assert found.rows[0].bad == {"name", "score"}
 
@@ -214,7 +268,7 @@ def test_a_date_in_a_text_column_is_an_error(cell):
     found = read(workbook([["name"], [cell]]))
 
     assert [(error.row, error.column, error.code) for error in found.errors] == [(2, "name", "invalid")]
-    assert "text" in found.errors[0].message
+    assert "text" in found.errors[0].remedy
 
 
 @pytest.mark.parametrize(
@@ -238,14 +292,80 @@ def test_a_number_column_takes_numbers_and_text_that_is_one(cell, number):
     assert found == Decimal(number)
 
 
+BLANK = "leave the cell blank"
+ANY = "write a number such as 12.5, or leave the cell blank"
+FORMAT = "format the cell as a number, and write it again"
+PLAIN = "write the number itself, without %"
+
+
 @pytest.mark.parametrize(
-    "cell", ["five", "4,5", "1e3", "NaN", "Infinity", "--", "\u0665", "5%", True, date(2025, 5, 10), time(5)]
+    ("cell", "value", "problem", "remedy"),
+    [
+        ("five", "five", "is no number", ANY),
+        (" 12,5", "12,5", "is no number", "write 12.5"),
+        ("1,234.5", "1,234.5", "is no number", ANY),
+        ("1e3", "1e3", "is no number", ANY),
+        ("NaN", "NaN", "is no number", ANY),
+        ("--", "--", "is no number", BLANK),
+        ("Absent", "Absent", "is no number", BLANK),
+        ("abs.", "abs.", "is no number", BLANK),
+        ("\u0665", "\u0665", "is no number", ANY),
+        ("5%", "5%", "is a percentage", PLAIN),
+        ("45 %", "45 %", "is a percentage", PLAIN),
+        (True, "TRUE", "is no number", FORMAT),
+        (date(2025, 5, 10), "2025-05-10 00:00:00", "is no number", FORMAT),
+        (time(5), "05:00:00", "is no number", FORMAT),
+    ],
 )
-def test_what_is_no_number_is_an_error(cell):
+def test_what_is_no_number_is_an_error(cell, value, problem, remedy):
     found = read(workbook([["name", "score"], ["Ada", cell]]))
 
-    assert found.errors == [RowError(2, "score", "invalid", "Is not a number.")]
+    assert found.errors == [RowError(2, "score", "invalid", problem, value, remedy)]
     assert (found.rows[0].values, found.rows[0].bad) == ({"name": "Ada"}, {"score"})
+
+
+@pytest.mark.parametrize(
+    ("code", "is_percentage"), [("0%", True), ("0.00%", True), ('0" %"', False), ("0", False)]
+)
+def test_a_number_that_is_shown_as_a_percentage_is_none(code, is_percentage):
+    made = Workbook()
+    made.worksheets[0].append(["name", "score"])
+    made.worksheets[0].append(["Ada", 0.45])
+    made.worksheets[0]["B2"].number_format = code
+
+    found = read(saved(made))
+
+    fault = RowError(2, "score", "invalid", "is a percentage", "45%", PLAIN)
+    assert found.errors == ([fault] if is_percentage else [])
+
+
+def test_a_percentage_in_a_text_column_is_a_text():
+    made = Workbook()
+    made.worksheets[0].append(["name"])
+    made.worksheets[0].append([0.125])
+    made.worksheets[0]["A2"].number_format = "0.0%"
+
+    assert values(saved(made)) == [{"name": "12.5%"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("31/05/2012", "2012-05-31"),
+        ("5.31.2012", "2012-05-31"),
+        ("04-04-2012", "2012-04-04"),
+        ("05/06/2012", None),
+        ("31/02/2012", None),
+        ("40/50/2012", None),
+        ("0/0/2012", None),
+        ("12/13/0000", None),
+        ("May 2012", None),
+    ],
+)
+def test_a_date_is_told_how_to_be_written(text, meant):
+    assert day_remedy(text) == (
+        f"write it as year-month-day: {meant}" if meant else "write it as year-month-day, such as 2012-05-31"
+    )
 
 
 @pytest.mark.parametrize("stored", ["1e999", "-1e999"])
@@ -269,10 +389,12 @@ def test_a_day_column_takes_dates_and_leaves_texts_to_be_validated(cell, day):
     assert values(workbook([["name", "born"], ["Ada", cell]])) == [{"name": "Ada", "born": day}]
 
 
-@pytest.mark.parametrize("cell", [41060, 3.5, True, time(12)])
-def test_what_is_no_day_is_an_error(cell):
+@pytest.mark.parametrize(
+    ("cell", "value"), [(41060, "41060"), (3.5, "3.5"), (True, "TRUE"), (time(12), "12:00:00")]
+)
+def test_what_is_no_day_is_an_error(cell, value):
     assert read(workbook([["name", "born"], ["Ada", cell]])).errors == [
-        RowError(2, "born", "invalid", "Is not a date.")
+        RowError(2, "born", "invalid", "is no date", value, "write it as year-month-day, such as 2012-05-31")
     ]
 
 
@@ -383,7 +505,10 @@ def test_every_error_of_the_first_200_bad_rows_is_reported():
 
     reported = refused.value.errors["rows"]
     assert [error["row"] for error in reported] == [row for row in range(2, MAX_BAD_ROWS + 2) for _ in "ab"]
-    assert reported[0] == {"row": 2, "column": "a", "code": "invalid", "message": "Bad."}
+    assert reported[0] == {"row": 2, "column": "a", "code": "invalid", "message": "row 2: Bad."}
+    assert refused.value.message.endswith(
+        "There are 598 problems in 299 rows; those of the first are listed."
+    )
 
 
 def test_at_most_200_errors_of_a_row_are_reported():
@@ -398,3 +523,21 @@ def test_at_most_200_errors_of_a_row_are_reported():
 
 def test_without_errors_nothing_is_raised():
     raise_row_errors([])
+
+
+def test_a_message_names_the_cell_the_value_the_person_and_the_remedy():
+    bad = [
+        RowError(7, "score", "invalid", "is no number", "12,5", "write 12.5"),
+        RowError(8, "score", "invalid", "is no number", "x" * 100 + "\n", "write one"),
+        RowError(9, "admission_number", "required", "is missing"),
+    ]
+
+    with pytest.raises(InvalidRows) as refused:
+        raise_row_errors(bad, letters={"score": "D"}, people={7: "Ngọzi Eze (QAC/2022/014)"})
+
+    assert [error["message"] for error in refused.value.errors["rows"]] == [
+        'D7: "12,5" is no number for Ngọzi Eze (QAC/2022/014): write 12.5',
+        f'D8: "{"x" * 59}…" is no number: write one',
+        "row 9: is missing",
+    ]
+    assert refused.value.message == "The sheet has rows that can't be accepted; nothing was stored."

@@ -20,8 +20,19 @@ from openpyxl.styles import numbers
 from school_service.core.errors import DomainError, Invalid, TooLarge
 from school_service.sheets import xlsx_reader
 from school_service.sheets.columns import MAX_ROWS, Column
+from school_service.sheets.sheet_files import (
+    BINARY_WORKBOOK,
+    EMPTY,
+    HAS_PASSWORD,
+    NUMBERS,
+    OLD_WORKBOOK,
+    OPEN_DOCUMENT,
+    PDF,
+    TEXT_DOCUMENT,
+    open_sheets,
+)
 from school_service.sheets.sheet_reader import read_sheet
-from school_service.sheets.xlsx_reader import BROKEN, NOT_A_WORKBOOK, OLD_WORKBOOK, open_workbook
+from school_service.sheets.xlsx_reader import BROKEN, NOT_A_WORKBOOK, open_workbook
 from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
 from tests.sheets.workbooks import (
     MAIN,
@@ -38,12 +49,11 @@ from tests.sheets.workbooks import (
 COLUMNS = (Column("name", required=True),)
 GOOD = workbook([["name"], ["Ada"]])
 MIB = 2**20
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 def names(content):
-    return [
-        row.values["name"] for row in read_sheet(open_workbook(BytesIO(content)), "Students", COLUMNS).rows
-    ]
+    return [row.values["name"] for row in read_sheet(open_sheets(BytesIO(content)), "Students", COLUMNS).rows]
 
 
 def refusal(content):
@@ -61,24 +71,31 @@ PNG = (
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "The file is empty."),
-        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", NOT_A_WORKBOOK),
-        (b"%PDF-1.7\n" + GOOD, NOT_A_WORKBOOK),
+        (b"", EMPTY),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", PDF),
+        (b"%PDF-1.7\n" + GOOD, PDF),
         (PNG, NOT_A_WORKBOOK),
-        (b"name,score\nAda,5\n", NOT_A_WORKBOOK),
-        ("\ufeffname;score\r\n".encode("utf-16"), NOT_A_WORKBOOK),
+        (b"a line of text", NOT_A_WORKBOOK),
         (b"<html><table><tr><td>name</td></tr></table></html>", NOT_A_WORKBOOK),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504), OLD_WORKBOOK),
+        (OLE + bytes(504), OLD_WORKBOOK),
+        (OLE + bytes(504) + "EncryptedPackage".encode("utf-16-le"), HAS_PASSWORD),
         (b"PK", BROKEN),
         (b"PK\x05\x06" + bytes(18), NOT_A_WORKBOOK),
         (
-            zipped({"mimetype": b"application/vnd.oasis.opendocument.spreadsheet", "content.xml": b"<x/>"}),
-            NOT_A_WORKBOOK,
+            zipped(
+                {"mimetype": b"application/vnd.oasis.opendocument.spreadsheet", "content.xml": b"<x/>"},
+                ZIP_STORED,
+            ),
+            OPEN_DOCUMENT,
         ),
+        (zipped({"mimetype": b"application/vnd.oasis.opendocument.text"}, ZIP_STORED), TEXT_DOCUMENT),
+        (zipped({"Index/Document.iwa": b"x", "Data/a.jpg": b"x"}), NUMBERS),
+        (zipped({"[Content_Types].xml": b'<Types xmlns="x"/>', "xl/workbook.bin": b"x"}), BINARY_WORKBOOK),
         (
             zipped({"[Content_Types].xml": b'<Types xmlns="x"/>', "word/document.xml": b"<x/>"}),
-            NOT_A_WORKBOOK,
+            TEXT_DOCUMENT,
         ),
+        (zipped({"[Content_Types].xml": b'<Types xmlns="x"/>', "ppt/slides.xml": b"<x/>"}), NOT_A_WORKBOOK),
         (GOOD[: len(GOOD) // 2], BROKEN),
         (GOOD[:-30], BROKEN),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from school_service.app import create_app
 from school_service.core.database import db
+from school_service.web.cors import answer_fields
 from tests.factories import UNKNOWN_ID
 
 OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
@@ -185,6 +186,18 @@ def test_where_all_origins_may_the_answer_is_one_for_all(opened_to_all, origin):
 
     assert cors(answer) == {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED}
     assert "Vary" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "origin", [OURS, IPV6, THEIRS, "null", f"{OURS}:8443", f"{OURS}, {OURS}", OURS.upper(), "*", "", None]
+)
+def test_an_answer_that_is_made_without_the_application_bears_the_same(app, opened, opened_to_all, origin):
+    for one in (app, opened, opened_to_all):
+        answer = ask(one, origin, "/health/live")
+        fields = {name: value for name, value in answer.headers.items() if name == "Vary"}
+
+        origins = one.extensions["school-service"].settings.cors_origins
+        assert answer_fields(origins, origin) == {**cors(answer), **fields}
 
 
 def test_no_page_may_ever_send_the_credentials_of_its_reader(opened, opened_to_all):

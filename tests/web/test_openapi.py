@@ -13,6 +13,14 @@ from openapi_schema_validator import OAS30Validator
 from school_service.app import create_app
 from school_service.web.openapi import documentation, operation_id
 
+# Members of an answer that are there where there is something to tell.
+_OF_UPLOADS = {"changes", "not_in_sheet", "ignored_columns"}
+AT_TIMES = {
+    ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
+    ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
+    ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns"},
+}
+
 NAME = re.compile(r"[A-Z][A-Za-z]*")
 
 
@@ -368,7 +376,20 @@ def test_every_page_is_in_the_one_envelope_and_is_asked_for_in_one_way(document)
 def test_every_member_of_an_answer_is_always_there(document):
     for key, _kind, shape in answers(document):
         for part in parts(document, shape):
-            assert set(part.get("required", ())) == set(part.get("properties", ())), key
+            sometimes = set(part.get("properties", ())) - set(part.get("required", ()))
+            assert sometimes <= AT_TIMES.get(key, set()), key
+
+
+def test_members_that_are_there_at_times_alone_say_when(document):
+    found = {}
+    for key, _kind, shape in answers(document):
+        sometimes = set(shape.get("properties", ())) - set(shape.get("required", ()))
+        if sometimes:
+            found[key] = sometimes
+        for name in sometimes:
+            assert re.match(r"(Of|Where) .+: ", shape["properties"][name]["description"]), (key, name)
+
+    assert found == AT_TIMES
 
 
 def test_bounds_are_numbers(visitor):

@@ -6,12 +6,14 @@ transaction is rolled back, and its entries are stored in one of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from school_service.core.database import RequestContext, request_context
+from sqlalchemy import ARRAY, Uuid, bindparam, column, func, select, true
+
+from school_service.core.database import RequestContext, db, request_context
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
 from tenants.clock import now
 from tenants.connections.engines import json_text
@@ -51,11 +53,50 @@ class Change:
         return CREATE if self.old is None else DELETE if self.new is None else UPDATE
 
 
-def score_values(score: Any, sheet: str | None = None) -> Values:
-    """What the log says of a score: it was entered by a sheet, the file of this name, or else by hand."""
+def score_values(
+    score: Any, sheet: str | None = None, *, downloaded: str | None = None, forced: bool = False
+) -> Values:
+    """What the log says of a score: it was entered by a sheet, the file of this name, or else by hand.
+
+    `downloaded`: the moment of the sheet's download, where it was one. `forced`: it replaced what somebody else had
+    entered since.
+    """
     if sheet is None:
         return {"score": score, "source": "hand"}
-    return {"score": score, "source": "sheet", "file_name": sheet}
+    values: dict[str, Any] = {"score": score, "source": "sheet", "file_name": sheet}
+    if downloaded is not None:
+        values["downloaded"] = downloaded
+    if forced:
+        values["forced"] = True
+    return values
+
+
+def score_changes(entity: str, entity_ids: Collection[UUID], *, newest: int) -> Sequence[Any]:
+    """Find the newest changes of the scores of some records: who made them, when, and `score_values` of each.
+
+    Those of one record come the newest first, so many at most. `old` and `new` are what `score` was and is, and
+    `downloaded` as it is in `score_values`.
+    """
+    sent = bindparam(None, list(entity_ids), type_=ARRAY(Uuid))
+    ids = func.unnest(sent).table_valued(column("id", Uuid)).render_derived()
+    of_record = (
+        select(
+            AuditEntry.entity_id,
+            AuditEntry.at,
+            AuditEntry.id,
+            AuditEntry.actor,
+            AuditEntry.actor_name,
+            AuditEntry.old["score"].label("old"),
+            AuditEntry.new["score"].label("new"),
+            AuditEntry.new["downloaded"].astext.label("downloaded"),
+        )
+        .where(AuditEntry.entity_id == ids.c.id, AuditEntry.entity == entity)
+        .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
+        .limit(newest)
+        .lateral("change")
+    )
+    changes = select(of_record).select_from(ids).join(of_record, true())
+    return db.session.execute(changes.order_by(of_record.c.at.desc(), of_record.c.id.desc())).all()
 
 
 def audit_change(

@@ -70,6 +70,14 @@ def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQ
     return _take_compulsory(cohort_id, list(student_ids), now())
 
 
+def taking_compulsory_at_once(*, student_ids: Sequence[UUID]) -> BoundQuery:
+    """Let students who have just been made and enrolled take the compulsory subjects of their cohorts.
+
+    Returns the statement, for `execute`.
+    """
+    return _take_compulsory_at_once(list(student_ids), now())
+
+
 @statement
 def _take_new_subject(cohort_subject_id: UUID, moment: datetime) -> Any:
     # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
@@ -87,6 +95,12 @@ def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime)
             moment=moment,
         )
     )
+
+
+@statement
+def _take_compulsory_at_once(student_ids: list[UUID], moment: datetime) -> Any:
+    of_students = Enrollment.student_id == _one_of(student_ids)
+    return _taking(_takers(CohortSubject.elective.is_(False), of_students, moment=moment))
 
 
 def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:

@@ -7,7 +7,7 @@ none of them deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,7 +21,11 @@ from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, lock_rows, not_found, unknown_reference
 from school_service.core.statements import execute, statement
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.cohort_subjects.service import drop_subjects, taking_compulsory
+from school_service.features.cohort_subjects.service import (
+    drop_subjects,
+    taking_compulsory,
+    taking_compulsory_at_once,
+)
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.enrollments import reads
 from school_service.features.students.models import ACTIVE, Student, student_name
@@ -64,12 +68,36 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     moment = now()
     execute(
         *([_end(moving, moment)] if moving else []),
-        _start(cohort_id, found["session_id"], batch, starting, [uuid4() for _ in starting], moment),
+        _start(starting, [uuid4() for _ in starting], [batch for _ in starting], moment),
         taking_compulsory(cohort_id=cohort_id, student_ids=student_ids),
     )
     after = {"cohort": cohort_id, "batch": batch}
     audit_changes(ENTITY, [Change(one, _place_of(known[one]), after) for one in starting])
     return student_ids
+
+
+def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
+    """Lock the rows of cohorts FOR SHARE, in order of id."""
+    db.session.execute(
+        select(Cohort.id).where(Cohort.id.in_(cohort_ids)).order_by(Cohort.id).with_for_update(read=True)
+    )
+
+
+def enroll_new(*, batches: Mapping[UUID, Any]) -> None:
+    """Enroll students who have just been made, and are in no class: the batch of each, by the student's id.
+
+    A batch is what has its `id` and `cohort_id`. The cohorts must be locked. Sends one message.
+    """
+    students = list(batches)
+    batch_ids = [batch.id for batch in batches.values()]
+    execute(
+        _start(students, [uuid4() for _ in students], batch_ids, now()),
+        taking_compulsory_at_once(student_ids=students),
+    )
+    audit_changes(
+        ENTITY,
+        [Change(one, None, {"cohort": batch.cohort_id, "batch": batch.id}) for one, batch in batches.items()],
+    )
 
 
 def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
@@ -125,20 +153,19 @@ def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
 
 @statement
 def _start(
-    cohort_id: UUID,
-    session_id: UUID,
-    batch_id: UUID,
-    student_ids: list[UUID],
-    enrollment_ids: list[UUID],
-    moment: datetime,
+    student_ids: list[UUID], enrollment_ids: list[UUID], batch_ids: list[UUID], moment: datetime
 ) -> Any:
-    """Start enrollments in a batch, one for each student."""
+    """Start enrollments: each of a student in a batch, whose cohort is locked."""
     rows = (
-        func.unnest(cast(enrollment_ids, ARRAY(Uuid)), cast(student_ids, ARRAY(Uuid)))
-        .table_valued(column("id", Uuid), column("student_id", Uuid))
+        func.unnest(*(cast(ids, ARRAY(Uuid)) for ids in (enrollment_ids, student_ids, batch_ids)))
+        .table_valued(column("id", Uuid), column("student_id", Uuid), column("batch_id", Uuid))
         .render_derived()
     )
-    values = select(rows.c.id, rows.c.student_id, batch_id, cohort_id, session_id, moment)  # type: ignore[call-overload]
+    values = (
+        select(rows.c.id, rows.c.student_id, Batch.id, Batch.cohort_id, Cohort.session_id, moment)  # type: ignore[call-overload]
+        .join(Batch, Batch.id == rows.c.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+    )
     columns = ["id", "student_id", "batch_id", "cohort_id", "session_id", "started_at"]
     return insert(Enrollment).from_select(columns, values)
 

@@ -6,10 +6,11 @@ assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Text, Uuid, cast, select, update
@@ -29,7 +30,7 @@ from school_service.core.records import (
 from school_service.core.statements import in_one_message, new_row
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.assessments.service import find_assessment
-from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
+from school_service.features.audit.service import Change, Values, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks import reads
 from school_service.features.gradebooks.models import GradebookEntry
@@ -122,11 +123,30 @@ def delete_entry(*, entry_id: UUID) -> UUID:
     return entry.id
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedScores:
+    """The scores of a sheet, compared with those that are stored: each with its entry, which None is without.
+
+    An entry has `id` and `score`, and `sheet`, the name of the file that it came in.
+    """
+
+    new: list[Score]
+    changed: list[tuple[Score, Any]]
+    unchanged: int
+
+
 def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> RowCounts:
     """Enter the scores of a sheet, each student once, in at most four statements however many there are.
 
     The assessment must be locked, and the scores must keep their rule. `sheet` is the file's name.
     """
+    return store_sheet(
+        assessment=assessment, scores=compare_scores(assessment=assessment, scores=scores), sheet=sheet
+    )
+
+
+def compare_scores(*, assessment: Assessment, scores: list[Score]) -> ComparedScores:
+    """Compare the scores of a sheet, each student once, with what is stored. The assessment must be locked."""
     stored = db.session.execute(
         select(
             cast(GradebookEntry.student_id, Text).label("student_id"),
@@ -136,24 +156,53 @@ def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> R
         ).where(GradebookEntry.assessment_id == assessment.id)
     )
     entries = {row.student_id: row for row in stored}
-    created, updated = {}, {}
-    changes = []
+    new = []
+    changed = []
     for score in scores:
         entry = entries.get(score.student_id)
-        new = score_values(score.score, sheet)
         if entry is None:
-            created[entry_id := uuid4()] = score
-            changes.append(Change(entry_id, None, new))
+            new.append(score)
         elif entry.score != score.score:
-            updated[entry_id := UUID(entry.id)] = score
-            changes.append(Change(entry_id, score_values(entry.score, entry.sheet), new))
+            changed.append((score, entry))
+    return ComparedScores(new, changed, len(scores) - len(new) - len(changed))
+
+
+def store_sheet(
+    *,
+    assessment: Assessment,
+    scores: ComparedScores,
+    sheet: str,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> RowCounts:
+    """Store the scores of a sheet that are new or differ. The assessment must be locked since they were compared.
+
+    `sheet` is the file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the
+    audit log.
+    """
+    created = {uuid4(): score for score in scores.new}
+    updated = {UUID(entry.id): score for score, entry in scores.changed}
+
+    def values(score: Score) -> Values:
+        return score_values(score.score, sheet, downloaded=downloaded, forced=score.student_id in forced)
+
     moment = now()
     if created:
         _insert(assessment.id, created, sheet, moment)
     if updated:
         _update(updated, sheet, moment)
-    audit_changes(ENTITY, changes)
-    return RowCounts(len(created), len(updated), len(scores) - len(changes))
+    old = (score_values(entry.score, entry.sheet) for _, entry in scores.changed)
+    audit_changes(
+        ENTITY,
+        [
+            *(Change(entry_id, None, values(score)) for entry_id, score in created.items()),
+            *(
+                Change(entry_id, before, values(score))
+                for (entry_id, score), before in zip(updated.items(), old, strict=True)
+            ),
+        ],
+    )
+    return RowCounts(len(created), len(updated), scores.unchanged)
 
 
 def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:

@@ -62,6 +62,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         select(
             Student.admission_number,
             User.first_name,
+            Student.middle_name,
             User.last_name,
             cast(Student.id, Text).label("student_id"),
             cast(Metric.id, Text).label("metric_id"),

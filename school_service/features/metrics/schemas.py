@@ -12,7 +12,7 @@ from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.metrics.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.sessions.models import TERMS
 from school_service.web.fields import Choice, Id, Input, QueryInteger, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
 MAX_NUMBER = 2**31 - 1
 
@@ -68,10 +68,19 @@ class MetricSheetSchema(MetricFilterSchema):
     metric_type = Choice(METRIC_TYPES)
 
 
-class MetricUploadSchema(Schema):
-    """Which batch a sheet is of."""
+class MetricUploadSchema(UploadOptionsSchema):
+    """Which batch a sheet is of, and how to enter it."""
 
     batch_id = NumberOrId(data_key="batchId", metadata={"description": "The batch's number or its id."})
+    term = Text(
+        required=False,
+        metadata={
+            "description": "As for the download; of a sheet without a sheet Details, such as a .csv file."
+        },
+    )
+    metric_type = Choice(
+        METRIC_TYPES, required=False, metadata={"description": "Of a sheet without a sheet Details."}
+    )
 
 
 class MetricDefinitionSchema(RecordSchema):

@@ -6,7 +6,7 @@ students are locks it FOR SHARE. So who is in the batch, and their records, do n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -26,7 +26,7 @@ from school_service.features.cohorts.models import Batch
 from school_service.features.metrics import reads
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.students.sheet_rows import STUDENT_COLUMNS
-from school_service.sheets.columns import normalized_name
+from school_service.sheets.columns import normalized_name, words_of
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
@@ -59,7 +59,7 @@ def create_definition(*, name: str, metric_type: str) -> BoundQuery:
     Returns the read model of the trait, which is inserted in one message with being read. Raises Invalid for the
     name of a column that says whose row it is.
     """
-    if normalized_name(name) in {normalized_name(column.name) for column in STUDENT_COLUMNS}:
+    if words_of(name) in {words_of(column.name) for column in STUDENT_COLUMNS}:
         raise Invalid.field("name", "is the name of another column of metric sheets")
     # This locks the counter: nobody else can add the same name meanwhile.
     (position,) = next_numbers(TRAITS[metric_type])
@@ -79,38 +79,74 @@ def list_traits() -> Sequence[Any]:
     return db.session.execute(query.order_by(MetricDefinition.position)).all()
 
 
-def enter_sheet(
-    *, students: Iterable[tuple[Any, Scores]], trait_ids: Mapping[str, UUID], common: CommonColumns
-) -> RowCounts:
-    """Enter the scores of students on a class list, each once, in a fixed number of statements.
+@dataclass(frozen=True, slots=True)
+class ComparedScores:
+    """The scores of students on a class list, compared with what is stored.
 
-    `trait_ids` are by name. The cohort must be locked, and the scores must be whole numbers from 1 to 5.
+    `changed` has those that differ or are new, by the student's id as text; a student without any has no entry.
+    """
+
+    students: Sequence[tuple[Any, Scores]]
+    changed: Mapping[str, Scores]
+
+    @property
+    def counts(self) -> RowCounts:
+        """Count the students: who has no record yet, whose changes, and whose stays as it is."""
+        created = sum(
+            student.metric_id is None for student, _ in self.students if student.student_id in self.changed
+        )
+        filled_in = sum(bool(of_sheet) for _, of_sheet in self.students)
+        return RowCounts(created, len(self.changed) - created, filled_in - len(self.changed))
+
+
+def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedScores:
+    """Compare the scores of students on a class list, each once, with those that the list has. Sends no statement."""
+    changed = {}
+    for student, of_sheet in students:
+        stored = student.scores or {}
+        if differing := {name: score for name, score in of_sheet.items() if stored.get(name) != score}:
+            changed[student.student_id] = differing
+    return ComparedScores(students, changed)
+
+
+def enter_sheet(
+    *,
+    scores: ComparedScores,
+    trait_ids: Mapping[str, UUID],
+    common: CommonColumns,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> RowCounts:
+    """Enter the scores of students on a class list, in a fixed number of statements.
+
+    `trait_ids` are by name. The cohort must be locked since the list was read, and the scores must be whole numbers
+    from 1 to 5. `downloaded` and `forced`, the students whose scores are replaced by force, are for the audit log.
     """
     created: dict[UUID, str] = {}
     updated: list[UUID] = []
     moved: list[UUID] = []
-    unchanged = 0
-    scores: list[tuple[UUID, UUID, int]] = []
+    rows: list[tuple[UUID, UUID, int]] = []
     changes = []
-    for student, of_sheet in students:
-        stored = student.scores or {}
-        changed = {name: score for name, score in of_sheet.items() if stored.get(name) != score}
-        if not changed:
-            unchanged += bool(of_sheet)
+    for student, of_sheet in scores.students:
+        changed = scores.changed.get(student.student_id)
+        if changed is None:
             if of_sheet and student.batch_id != common.batch_id:
                 moved.append(UUID(student.metric_id))
             continue
+        stored = student.scores or {}
         if student.metric_id is None:
             created[metric_id := uuid4()] = student.student_id
             old = None
         else:
             updated.append(metric_id := UUID(student.metric_id))
             old = score_values(stored, student.sheet)
-        scores.extend((metric_id, trait_ids[name], score) for name, score in changed.items())
-        changes.append(Change(metric_id, old, score_values(stored | changed, common.sheet)))
-    _store(created, [*updated, *moved], scores, common, now())
+        rows.extend((metric_id, trait_ids[name], score) for name, score in changed.items())
+        is_forced = student.student_id in forced
+        new = score_values({**stored, **changed}, common.sheet, downloaded=downloaded, forced=is_forced)
+        changes.append(Change(metric_id, old, new))
+    _store(created, [*updated, *moved], rows, common, now())
     audit_changes(ENTITY, changes)
-    return RowCounts(len(created), len(updated), unchanged)
+    return scores.counts
 
 
 def _store(

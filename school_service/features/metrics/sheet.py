@@ -9,7 +9,7 @@ from functools import partial
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, cast, or_, select
+from sqlalchemy import Text, and_, cast, func, or_, select
 
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
@@ -19,11 +19,28 @@ from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.metrics.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.metrics.reads import class_list
-from school_service.features.metrics.service import CommonColumns, enter_sheet, list_traits
+from school_service.features.metrics.service import (
+    ENTITY,
+    CommonColumns,
+    Scores,
+    compare_scores,
+    enter_sheet,
+    list_traits,
+)
 from school_service.features.sessions.models import AcademicSession, Term
-from school_service.features.students.sheet_rows import STUDENT_COLUMNS, match_students
+from school_service.features.students.changed_since import Replaced, refuse_changed
+from school_service.features.students.sheet_rows import (
+    ADMISSION_NUMBER,
+    STUDENT_COLUMNS,
+    change_of,
+    match_students,
+    not_in_sheet,
+    shown,
+)
 from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
+from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import (
     DETAILS,
     Row,
@@ -34,9 +51,9 @@ from school_service.sheets.sheet_reader import (
 )
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts, SheetUpload
-from school_service.sheets.xlsx_reader import Workbook
 
 SHEET = "Metrics"
+NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
 BATCH, TERM, METRIC_TYPE = "Batch", "Term", "Metric type"
 
 _MatchedRows = list[tuple[Any, Row]]
@@ -53,26 +70,45 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     batch = _find_batch(batch_id)
     found = _find_term(term, batch, partial(Invalid.field, "term"))
     names = [trait.name for trait in list_traits() if trait.metric_type == metric_type]
-    rows = [
-        {column.name: row[column.name] for column in STUDENT_COLUMNS} | (row["scores"] or {})
-        for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings()
-    ]
+    rows = []
+    for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings():
+        scores = row["scores"] or {}
+        rows.append(({column.name: row[column.name] for column in STUDENT_COLUMNS} | scores, scores))
     audit_change(
         EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
     )
-    table = Table(SHEET, _columns(names), rows)
-    about = f"{batch.classroom} {batch.name} {batch.session} {found.display_name} {metric_type.lower()}"
-    return f"{about}.xlsx", write_workbook([table], _details(batch, found, metric_type))
+    table = Table(SHEET, _columns(names), [columns for columns, _ in rows])
+    about = f"{_class(batch)} {batch.session} {found.display_name} {metric_type.lower()}"
+    stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
+    downloaded, hidden = download_details(batch.moment, stored)
+    details = [*_details(batch, found, metric_type), downloaded]
+    page_header = (
+        f"{current_school().name}\n{_class(batch)} {batch.session}",
+        f"{metric_type}, {found.display_name}\n{BEST} (excellent) to {POOREST} (poor)",
+    )
+    return f"{about}.xlsx", write_workbook([table], details, hidden=hidden, page_header=page_header)
 
 
-def upload(*, batch: UUID | int, file: IO[bytes], file_name: str) -> dict[str, int]:
+def upload(
+    *,
+    batch: UUID | int,
+    file: IO[bytes],
+    file_name: str,
+    term: str | None = None,
+    metric_type: str | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
     """Enter the scores of a metric sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    `batch` is an id, or a number in the school. A student who is not in the sheet, and a score that is blank
-    there, stay as they are. Uploads for a cohort follow one another. Raises Invalid for an unknown batch and
-    what is no sheet of this batch, InvalidRows naming every bad row.
+    `batch` is an id, or a number in the school. `term` and `metric_type` are those of a sheet that does not name them
+    itself. A student who is not in the sheet, and a score that is blank there, stay as they are. Uploads for a cohort
+    follow one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
+    Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, and
+    RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them.
     """
-    return _MetricUpload(_find_batch(batch), file_name).run(file)
+    named = {TERM: term, METRIC_TYPE: metric_type}
+    return _MetricUpload(_find_batch(batch), file_name, named, dry_run, force).run(file)
 
 
 @dataclass
@@ -81,14 +117,21 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
 
     batch: Any
     file_name: str
+    named: Mapping[str, str | None]
+    dry_run: bool
+    force: bool
     term: Term = field(init=False)
     metric_type: str = field(init=False)
     trait_ids: dict[str, UUID] = field(init=False)
+    download: Download | None = field(init=False)
+    letters: Mapping[str, str] = field(init=False)
 
-    def read_details(self, workbook: Workbook) -> None:
-        self.term, self.metric_type = _read_details(workbook, self.batch)
+    def read_details(self, workbook: SheetFile) -> None:
+        details = read_details(workbook)
+        self.term, self.metric_type = _judge_details(details, self.batch, self.named)
+        self.download = read_download(details or {})
 
-    def read_rows(self, workbook: Workbook) -> SheetContent:
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
         traits = list_traits()
         self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.metric_type}
         return read_sheet(
@@ -99,13 +142,18 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
         get(Cohort, self.batch.cohort_id, for_update=True)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type))
-        return match_students(
+        listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type)).all()
+        matched = match_students(
             content,
             {student.admission_number: student for student in listed},
-            not_in_class="This student is not in the batch.",
+            not_in_class="is a student who is not in the batch",
             validate=partial(_score_errors, names=self.trait_ids),
+            own_names=self.download is not None,
         )
+        self.letters = content.letters
+        if self.dry_run:
+            self.answer["not_in_sheet"] = not_in_sheet(listed, matched)
+        return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         common = CommonColumns(
@@ -120,7 +168,53 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
             (student, {name: int(row.values[name]) for name in self.trait_ids if name in row.values})
             for student, row in matched
         ]
-        return enter_sheet(students=students, trait_ids=self.trait_ids, common=common)
+        compared = compare_scores(students)
+        forced = self._refuse_changed(matched, compared.changed)
+        if self.dry_run:
+            self.answer["changes"] = [
+                change_of(row, student, name, (student.scores or {}).get(name), score)
+                for student, row in matched
+                for name, score in compared.changed.get(student.student_id, {}).items()
+            ]
+            return compared.counts
+        return enter_sheet(
+            scores=compared,
+            trait_ids=self.trait_ids,
+            common=common,
+            downloaded=self.download.moment if self.download else None,
+            forced=forced,
+        )
+
+    def _refuse_changed(self, matched: _MatchedRows, changed: Mapping[str, Scores]) -> frozenset[str]:
+        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+        if self.download is None:
+            return frozenset()
+        replaced = []
+        for student, row in matched:
+            then = self.download.stored.get(student.admission_number) or {}
+            if not isinstance(then, dict):
+                raise Invalid(CHANGED_DETAILS)
+            stored = student.scores or {}
+            replaced += [
+                Replaced(row.number, name, shown(student), UUID(student.metric_id), stored[name], score)
+                for name, score in changed.get(student.student_id, {}).items()
+                if name in stored and stored[name] != then.get(name)
+            ]
+        rows = refuse_changed(
+            replaced,
+            entity=ENTITY,
+            score_of=lambda scores, trait: scores and scores.get(trait),
+            download=self.download,
+            letters=self.letters,
+            force=self.force,
+            newest=NEWEST_CHANGES,
+        )
+        return frozenset(student.student_id for student, row in matched if row.number in rows)
+
+
+def _class(batch: Any) -> str:
+    """Name a batch in full, such as JSS 1 A."""
+    return f"{batch.classroom} {batch.name}"
 
 
 def _find_batch(batch: UUID | int) -> Any:
@@ -135,6 +229,7 @@ def _find_batch(batch: UUID | int) -> Any:
             Cohort.session_id,
             AcademicSession.name.label("session"),
             Classroom.name.label("classroom"),
+            func.statement_timestamp().label("moment"),
         )
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
@@ -166,7 +261,7 @@ def _columns(names: Iterable[str]) -> list[Column]:
 def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
     return [
         ("School", current_school().name),
-        ("Class", batch.classroom),
+        ("Class", _class(batch)),
         (BATCH, batch.name),
         ("Session", batch.session),
         (TERM, term.term),
@@ -178,22 +273,33 @@ def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
     ]
 
 
-def _read_details(workbook: Workbook, batch: Any) -> tuple[Term, str]:
+def _judge_details(
+    details: Mapping[str, str] | None, batch: Any, named: Mapping[str, str | None]
+) -> tuple[Term, str]:
     """Find the term and the metric type that a sheet is of. Raises Invalid, for that of another batch too.
 
     A sheet that was not downloaded may name batch and term without their ids: the batch by its number, the
-    term as FIRST, SECOND or THIRD.
+    term as FIRST, SECOND or THIRD. What it has no sheet Details for, as in a .csv file, is `named` by the request.
     """
-    details = read_details(workbook) or {}
+    if details is None:
+        given = {normalized_name(label): value for label, value in named.items() if value}
+        details = {normalized_name(BATCH): str(batch.id), **given} if given else {}
     named_batch = _detail(details, f"{BATCH} ID", BATCH)
     named_term = _detail(details, f"{TERM} ID", TERM)
     metric_type = _detail(details, METRIC_TYPE)
     if named_batch.casefold() not in {str(batch.id), str(batch.number)}:
-        raise sheet_of_another(details, BATCH, named_batch)
+        raise _sheet_of_another(details, named_batch)
     if metric_type.upper() not in METRIC_TYPES:
         raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
     term = _find_term(named_term, batch, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
     return term, metric_type.upper()
+
+
+def _sheet_of_another(details: Mapping[str, str], named_batch: str) -> Invalid:
+    """Name the other batch with its class, where Details have it in full as they do once the sheet was downloaded."""
+    in_full = details.get(normalized_name("Class"))
+    about = {normalized_name(BATCH): in_full} if in_full else details
+    return sheet_of_another(about, BATCH, named_batch)
 
 
 def _detail(details: Mapping[str, str], *labels: str) -> str:
@@ -207,11 +313,12 @@ def _detail(details: Mapping[str, str], *labels: str) -> str:
 def _unknown_trait(name: str, traits: Iterable[Any]) -> str:
     """Say why a column is not one of the sheet's traits."""
     others = [trait.metric_type for trait in traits if normalized_name(trait.name) == normalized_name(name)]
-    return f"This trait is {others[0]}." if others else "There is no such trait."
+    return f"{name} is {others[0]}, and has a sheet of that type" if others else f"there is no trait {name}"
 
 
 def _score_errors(row: Row, names: Iterable[str]) -> Iterator[RowError]:
     for name in names:
         score = row.values.get(name)
         if score is not None and not (POOREST <= score <= BEST and score == int(score)):
-            yield RowError(row.number, name, INVALID, f"Is not a whole number from {POOREST} to {BEST}.")
+            remedy = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"
+            yield RowError(row.number, name, INVALID, "is no score", f"{score.normalize():f}", remedy)

@@ -56,13 +56,16 @@ class FilledInSheet(MethodView):
     @blp.requires(Permission.METRICS_WRITE)
     @blp.takes_file("metric_sheet")
     @blp.arguments(MetricUploadSchema, location="query")
+    @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
         """Enter the scores of a filled-in metric sheet, all or none; a blank cell leaves the score alone.
 
-        Term and metric type are those that the sheet itself names.
+        Term and metric type are those that the sheet itself names, where it has a sheet Details. Scores that were
+        changed since it was downloaded are 409: `errors.rows` names each, and who changed it.
         """
-        return sheet.upload(batch=options["batch_id"], file=file.stream, file_name=file.filename or "")
+        batch = options.pop("batch_id")
+        return sheet.upload(batch=batch, file=file.stream, file_name=file.filename or "", **options)
 
 
 @blp.route("/metric-definitions")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any
@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
 from school_service.core.database import current_school, db
+from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
 from school_service.features.assessments.models import NOT_DELETED, Assessment
@@ -24,22 +25,38 @@ from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Cohort, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.gradebooks.service import Score, enter_sheet
+from school_service.features.gradebooks.service import (
+    ENTITY,
+    ComparedScores,
+    Score,
+    compare_scores,
+    store_sheet,
+)
 from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.students.changed_since import Replaced, refuse_changed
 from school_service.features.students.models import Student
 from school_service.features.students.reads import BY_NAME
-from school_service.features.students.sheet_rows import ADMISSION_NUMBER, STUDENT_COLUMNS, match_students
+from school_service.features.students.sheet_rows import (
+    ADMISSION_NUMBER,
+    STUDENT_COLUMNS,
+    change_of,
+    match_students,
+    not_in_sheet,
+    shown,
+)
 from school_service.features.subjects.models import Subject
 from school_service.features.users.models import User
 from school_service.sheets.columns import CellType, Column, NumberRange
+from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts, SheetUpload
-from school_service.sheets.xlsx_reader import Workbook
 
 SHEET = "Scores"
 SCORE = "score"
+_ENTRY = "entry"
 ASSESSMENT = "Assessment"
 
 _MatchedRows = list[tuple[Any, Row]]
@@ -61,17 +78,27 @@ def download(*, assessment_id: UUID) -> tuple[str, bytes]:
     name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"
-    return name, write_workbook([table], _details(found))
+    stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
+    downloaded, hidden = download_details(found["moment"], stored)
+    details = _details(found)
+    page_header = (
+        f"{current_school().name}\n{found['classroom']} {found['session']}",
+        f"{found['subject']}, {found['name']}\n{found['term']}, {_plain(found['total_points'])} points",
+    )
+    return name, write_workbook([table], [*details, downloaded], hidden=hidden, page_header=page_header)
 
 
-def upload(*, assessment_id: UUID, file: IO[bytes], file_name: str) -> dict[str, int]:
+def upload(
+    *, assessment_id: UUID, file: IO[bytes], file_name: str, dry_run: bool = False, force: bool = False
+) -> dict[str, Any]:
     """Enter the scores of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
     A student who is not in the sheet, or has no score there, keeps theirs. Uploads for an assessment follow
-    one another. Raises NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every
-    bad row.
+    one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet. Raises
+    NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad row, and RowsChanged where
+    scores were changed since the sheet was downloaded, unless `force` replaces them.
     """
-    return _ScoreUpload(_get(assessment_id), file_name).run(file)
+    return _ScoreUpload(_get(assessment_id), file_name, dry_run, force).run(file)
 
 
 @dataclass
@@ -80,11 +107,17 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
 
     assessment: Assessment
     file_name: str
+    dry_run: bool
+    force: bool
+    download: Download | None = field(init=False)
+    letters: Mapping[str, str] = field(init=False)
 
-    def read_details(self, workbook: Workbook) -> None:
-        check_details(read_details(workbook) or {}, ASSESSMENT, self.assessment.id)
+    def read_details(self, workbook: SheetFile) -> None:
+        details = read_details(workbook) or {}
+        check_details(details, ASSESSMENT, self.assessment.id)
+        self.download = read_download(details)
 
-    def read_rows(self, workbook: Workbook) -> SheetContent:
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
         return read_sheet(workbook, SHEET, _columns(self.assessment.total_points))
 
     def lock(self) -> None:
@@ -92,12 +125,18 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         self.assessment = _get(self.assessment.id, for_update=True)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        return match_students(
+        takers = {taker.admission_number: taker for taker in db.session.execute(_takers(self.assessment))}
+        matched = match_students(
             content,
-            {taker.admission_number: taker for taker in db.session.execute(_takers(self.assessment))},
-            not_in_class="This student does not take the subject.",
+            takers,
+            not_in_class="is a student who does not take the subject",
             validate=partial(_score_errors, total_points=self.assessment.total_points),
+            own_names=self.download is not None,
         )
+        self.letters = content.letters
+        if self.dry_run:
+            self.answer["not_in_sheet"] = not_in_sheet(takers.values(), matched)
+        return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         scores = [
@@ -105,7 +144,69 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
             for taker, row in matched
             if SCORE in row.values
         ]
-        return enter_sheet(assessment=self.assessment, scores=scores, sheet=self.file_name)
+        compared = compare_scores(assessment=self.assessment, scores=scores)
+        forced = self._refuse_changed(matched, compared)
+        if self.dry_run:
+            self.answer["changes"] = _changes(matched, compared)
+            return RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
+        return store_sheet(
+            assessment=self.assessment,
+            scores=compared,
+            sheet=self.file_name,
+            downloaded=self.download.moment if self.download else None,
+            forced=forced,
+        )
+
+    def _refuse_changed(self, matched: _MatchedRows, compared: ComparedScores) -> frozenset[str]:
+        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+        if self.download is None:
+            return frozenset()
+        stored = {score.student_id: entry for score, entry in compared.changed}
+        missing = {score.student_id for score in compared.new} if self.download.stored else ()
+        replaced = []
+        for taker, row in matched:
+            entry = stored.get(taker.id)
+            if entry is None and taker.id not in missing:
+                continue
+            then, entry_id = _stored_then(self.download, taker.admission_number)
+            if then == (entry.score if entry else None):
+                continue
+            record_id, stored_now = (UUID(entry.id), _plain(entry.score)) if entry else (entry_id, None)
+            new = _plain(row.values[SCORE])
+            replaced.append(Replaced(row.number, SCORE, shown(taker), record_id, stored_now, new))
+        rows = refuse_changed(
+            replaced,
+            entity=ENTITY,
+            score_of=lambda score, _column: score,
+            download=self.download,
+            letters=self.letters,
+            force=self.force,
+            newest=1,  # each is of the score: a record has no other value
+        )
+        return frozenset(taker.id for taker, row in matched if row.number in rows)
+
+
+def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, UUID | None]:
+    """Read the score of a student at the download, and the id of its entry. Raises Invalid."""
+    found = download.stored.get(admission_number)
+    if found is None:
+        return None, None
+    try:
+        score, entry_id = found
+        return Decimal(str(score)), UUID(entry_id)
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
+        raise Invalid(CHANGED_DETAILS) from None
+
+
+def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
+    """List what an upload would change, by row."""
+    stored = {score.student_id: entry.score for score, entry in compared.changed}
+    new = {score.student_id for score in compared.new}
+    return [
+        change_of(row, taker, SCORE, stored.get(taker.id), row.values[SCORE])
+        for taker, row in matched
+        if taker.id in stored or taker.id in new
+    ]
 
 
 def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
@@ -130,6 +231,8 @@ def _score_sheet(assessment_id: UUID) -> Query:
         User.last_name,
         SCORE,
         GradebookEntry.score,
+        _ENTRY,
+        GradebookEntry.id,
     )
     rows = (
         select(
@@ -155,6 +258,7 @@ def _score_sheet(assessment_id: UUID) -> Query:
             Classroom.name.label("classroom"),
             AcademicSession.name.label("session"),
             Term.display_name.label("term"),
+            func.statement_timestamp().label("moment"),
             rows.label("rows"),
         )
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
@@ -169,7 +273,8 @@ def _score_sheet(assessment_id: UUID) -> Query:
 
 def _columns(total_points: Decimal) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
-    return [*STUDENT_COLUMNS, Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12)]
+    score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
+    return [*STUDENT_COLUMNS, score]
 
 
 def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -189,11 +294,15 @@ def _takers(assessment: Assessment) -> Query:
     return (
         select(
             Student.admission_number,
+            User.first_name,
+            Student.middle_name,
+            User.last_name,
             cast(Student.id, Text).label("id"),
             cast(Enrollment.batch_id, Text).label("batch_id"),
         )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
         .where(
             SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id,
@@ -206,10 +315,13 @@ def _takers(assessment: Assessment) -> Query:
 def _score_errors(row: Row, total_points: Decimal) -> Iterator[RowError]:
     score = row.values.get(SCORE)
     fault = None if score is None else score_fault(score, total_points)
+    if score is None or fault is None:
+        return
     if fault is ScoreFault.OUT_OF_RANGE:
-        yield RowError(row.number, SCORE, INVALID, f"Is not from 0 to {_plain(total_points)}.")
-    elif fault is ScoreFault.MORE_THAN_TWO_PLACES:
-        yield RowError(row.number, SCORE, INVALID, "Has more than two decimal places.")
+        problem, remedy = "is no score", f"write a number from 0 to {_plain(total_points)}"
+    else:
+        problem, remedy = "has more than two decimal places", "round it to two"
+    yield RowError(row.number, SCORE, INVALID, problem, _plain(score), remedy)
 
 
 def _plain(points: Decimal) -> str:

@@ -12,7 +12,7 @@ from school_service.core.permissions import Permission
 from school_service.features.scoresheets import reads, service, sheet
 from school_service.features.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import UploadedRowsSchema
+from school_service.web.schemas import UploadedRowsSchema, UploadOptionsSchema
 
 blp = Blueprint(
     "scoresheets", __name__, description="The scores of a cohort subject, and sheets to enter them with."
@@ -47,8 +47,14 @@ class FilledInSheet(MethodView):
     """The score sheet of an assessment, filled in."""
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
+    @blp.arguments(UploadOptionsSchema, location="query")
     @blp.takes_file("scoresheet")
+    @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
-    def post(self, file: FileStorage, id: UUID) -> Any:
-        """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone."""
-        return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "")
+    def post(self, options: dict[str, Any], file: FileStorage, id: UUID) -> Any:
+        """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone.
+
+        The sheet is an Excel workbook (.xlsx) or a .csv file. Scores that were changed since it was downloaded are
+        409: `errors.rows` names each, and who changed it.
+        """
+        return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "", **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import marshmallow as ma
@@ -10,8 +11,11 @@ from marshmallow import fields, validate
 from school_service.core.errors import Invalid
 from school_service.features.students.models import ACTIVE, STATUSES, WITHDRAWN
 from school_service.features.users.schemas import password_text
-from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, QueryBoolean, Text, sought_text
-from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema
+from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
+from school_service.web.schemas import RecordSchema, Schema
+from tenants.clock import now
+
+EARLIEST_DOB = date(1900, 1, 1)
 
 
 class GuardianSchema(RecordSchema):
@@ -58,6 +62,13 @@ class NewGuardianSchema(Schema):
     email_address = Email(required=False, allow_none=True)
 
 
+def _validate_dob(day: date) -> None:
+    if not day >= EARLIEST_DOB:
+        raise ma.ValidationError("Is before 1900.")
+    if day > now().date():
+        raise ma.ValidationError("Is in the future.")
+
+
 class PersonSchema(Schema):
     """What is written of a student."""
 
@@ -66,7 +77,12 @@ class PersonSchema(Schema):
     last_name = Text()
     admission_number = Text(metadata={"description": "Unique in the school."})
     gender = Text(required=False, allow_none=True)
-    dob = IsoDate(required=False, allow_none=True, metadata={"description": "Date of birth."})
+    dob = IsoDate(
+        required=False,
+        allow_none=True,
+        validate=_validate_dob,
+        metadata={"description": "Date of birth: from 1900 on, and not in the future."},
+    )
     guardian = WholeRecord(NewGuardianSchema, required=False, allow_none=True)
 
 
@@ -103,25 +119,6 @@ class StudentFilterSchema(Schema):
     cohort = Id(
         required=False,
         metadata={"description": "Students who are in this cohort now, in any of its batches."},
-    )
-
-
-class ImportFilterSchema(Schema):
-    """How to import."""
-
-    dry_run = QueryBoolean(
-        load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
-    )
-
-
-class ImportedSchema(RecordSchema):
-    """What an import did."""
-
-    rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
-    created = fields.Integer(metadata={"description": "Students made of them."})
-    errors = fields.List(
-        fields.Nested(RowErrorSchema),
-        metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
     )
 
 

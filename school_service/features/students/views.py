@@ -6,22 +6,18 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
-from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.features.students import reads, service, sheet
+from school_service.features.students import reads, service
 from school_service.features.students.schemas import (
-    ImportedSchema,
-    ImportFilterSchema,
     NewStudentSchema,
     StudentChangesSchema,
     StudentFilterSchema,
     StudentSchema,
-    validate_student,
 )
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("students", __name__, description="Students, each with a user account, and their import.")
+blp = Blueprint("students", __name__, description="Students, each with a user account.")
 
 
 @blp.route("/students")
@@ -59,32 +55,3 @@ class OneStudent(MethodView):
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a student; the status of a graduate stays."""
         return reads.student(service.change_student(student_id=id, **changes))
-
-
-@blp.route("/students/import-template")
-class ImportTemplate(MethodView):
-    """The workbook to fill in for an import."""
-
-    @blp.requires(Permission.STUDENTS_READ)
-    @blp.returns_file()
-    def get(self) -> Any:
-        """Download the workbook to fill in; its sheet Help explains each column."""
-        return sheet.template()
-
-
-@blp.route("/students/import-sheet")
-class ImportSheet(MethodView):
-    """The import of students."""
-
-    @blp.requires(Permission.STUDENTS_WRITE)
-    @blp.arguments(ImportFilterSchema, location="query")
-    @blp.takes_file("sheet")
-    @blp.returns(ImportedSchema)
-    def post(self, options: dict[str, Any], file: FileStorage) -> Any:
-        """Create the students of a workbook (.xlsx) like the template: all of its rows, or none.
-
-        Bad rows are 422: `errors.rows` names row, column, code (`required`, `invalid`, `duplicate` in the
-        sheet, `taken` in the school) and message, of at most 200 rows. A sheet has at most 20,000 rows.
-        Passwords make an import slower: each costs some 40 ms of computing.
-        """
-        return sheet.upload(file=file.stream, validate=validate_student, **options)

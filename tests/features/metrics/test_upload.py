@@ -11,6 +11,7 @@ import pytest
 from openpyxl import Workbook
 
 from school_service.app import create_app
+from school_service.sheets.uploads import NO_ROWS
 from tests.client import ApiClient, Document
 from tests.features.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, STUDENT, TRAITS, Observed, by_sheet, fill
 from tests.features.scoresheets.sheets import bad_rows, counts, sheet_of
@@ -23,6 +24,9 @@ MOMENT = datetime(1900, 1, 20, 12)
 @pytest.fixture
 def seen(make):
     return Observed(make)
+
+
+NOT_THERE = ((5, "C/1"), (6, "B/1"), (7, "A/3"))
 
 
 def wrong(answer):
@@ -117,8 +121,8 @@ def test_empty_rows_do_not_count(seen):
     assert counts(seen.upload(content)) == (2, 2, 0, 0, 0)
 
 
-def test_a_sheet_without_rows_does_nothing(seen):
-    assert counts(seen.send({})) == (0, 0, 0, 0, 0)
+def test_a_sheet_without_rows_is_refused(seen):
+    assert wrong(seen.send({})) == NO_ROWS
 
 
 def test_admission_numbers_that_look_like_numbers_are_texts(make, seen):
@@ -173,7 +177,9 @@ def test_the_sheet_of_another_batch_is_refused(make, seen):
     make.enrolled(seen.cohort, make.student(admission_number="B/1"), batch=arm["id"])
     content = fill(seen.workbook(batchId=arm["id"]), {"B/1": {"painting": 4}})
 
-    assert wrong(seen.upload(content)) == "The sheet is that of another batch: Gold."
+    assert (
+        wrong(seen.upload(content)) == f"The sheet is that of another batch: {seen.cohort['classroom']} Gold."
+    )
     assert counts(seen.upload(content, batch=arm["id"])) == (1, 1, 0, 0, 0)
 
 
@@ -277,7 +283,10 @@ def test_a_trait_of_the_other_type_is_distinguished_from_none_at_all(seen):
     answer = seen.upload(seen.sheet_of(header=(*STUDENT, *TRAITS, "punctuality", "remarks")))
 
     messages = [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
-    assert messages == ["This trait is AFFECTIVE.", "There is no such trait."]
+    assert messages == [
+        "L1: punctuality is AFFECTIVE, and has a sheet of that type",
+        "M1: there is no trait remarks",
+    ]
 
 
 def test_a_sheet_downloaded_before_a_trait_was_added_lacks_its_column(api, seen):
@@ -355,11 +364,11 @@ def test_every_bad_row_is_reported_and_nothing_is_stored(api, make, seen):
     ]
     messages = [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
     assert messages[:7] == [
-        "Is on row 2 already.",
-        "No student has this admission number.",
-        *["This student is not in the batch."] * 3,
-        "Is missing.",
-        "Is not a whole number from 1 to 5.",
+        'A3: "A/1" is in row 2 already',
+        'A4: "X/9" is no student\'s admission number',
+        *(f'A{row}: "{number}" is a student who is not in the batch' for row, number in NOT_THERE),
+        "A9: the admission number is missing",
+        'D10: "0" is no score for Chidinma Bàlógun (A/2): write a whole number from 1, poor, to 5, excellent',
     ]
     assert (seen.records(), seen.log()) == ([], [])
 

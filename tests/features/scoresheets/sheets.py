@@ -13,6 +13,8 @@ from tests.client import ApiClient
 from tests.sheets.workbooks import saved
 
 HEADER = ("admission_number", "first_name", "last_name", "score")
+DOWNLOADED = [("Downloaded", "a moment"), ("Stored then 1", "a document")]
+"""The last rows of Details, as `without_times` shows them."""
 
 
 def download(api: ApiClient, assessment: dict[str, Any]) -> Workbook:
@@ -24,6 +26,13 @@ def opened(answer: TestResponse) -> Workbook:
     """Open the workbook that was answered."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return load_workbook(BytesIO(answer.data))
+
+
+def without_times(details: Any) -> list[tuple[Any, ...]]:
+    """Give the rows of Details, with words for the moment of the download, and for what was stored then."""
+    rows = [tuple(cell.value for cell in row) for row in details.iter_rows()]
+    words = {"Downloaded": "a moment", "Stored then 1": "a document"}
+    return [(label, words.get(label, value)) for label, value in rows]
 
 
 def fill(workbook: Workbook, scores: dict[str, Any]) -> bytes:

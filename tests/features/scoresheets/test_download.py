@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from uuid import uuid4
 
 import pytest
+from openpyxl import load_workbook
 
 from school_service.sheets.columns import MAX_ROWS
-from tests.features.scoresheets.sheets import HEADER, download
+from tests.features.scoresheets.sheets import DOWNLOADED, HEADER, download, without_times
+from tests.sheets.workbooks import parts_of
 
 NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "\t=cmd", "_x0041_", "1e5", "007")
 
@@ -74,7 +77,7 @@ def test_its_details_say_what_it_is(api, make, exam, place):
     cohort = api.ok(api.get(f"/cohorts/{subject['cohort']}"))
     session = api.ok(api.get(f"/sessions/{term['sessionId']}"))
 
-    assert rows(download(api, exam)["Details"]) == [
+    assert without_times(download(api, exam)["Details"]) == [
         ("School", place.name),
         ("Assessment", "Exam"),
         ("Subject", subject["subject"]),
@@ -82,6 +85,7 @@ def test_its_details_say_what_it_is(api, make, exam, place):
         ("Term", term["displayName"]),
         ("Total points", "60"),
         ("Assessment ID", exam["id"]),
+        *DOWNLOADED,
     ]
 
 
@@ -170,3 +174,48 @@ def test_the_other_school_has_its_own(api, other_api, exam):
     assert other_api.get(path).status_code == 404
     assert other_api.using(school=api.school).get(path).status_code == 403
     assert api.using(school=None).get(path).status_code == 200
+
+
+def test_its_header_shows_words_and_its_cells_have_the_names(api, exam):
+    sheet = download(api, exam)["Scores"]
+
+    assert [cell.value for cell in sheet[1]] == list(HEADER)
+    assert [cell.number_format for cell in sheet[1]] == [
+        f';;;"{words}"' for words in ("Admission number", "First name", "Last name", "Score")
+    ]
+    assert {cell.protection.locked for cell in sheet[1]} == {True}
+
+
+def test_its_rows_can_be_sorted_although_it_is_protected(api, exam):
+    """Spreadsheet programs sort locked cells in a range that may be edited all the same."""
+    content = api.get(f"/assessments/{exam['id']}/download-sheet").data
+    xml = parts_of(content)["xl/worksheets/sheet1.xml"].decode()
+
+    sheet = load_workbook(BytesIO(content))["Scores"]
+    assert (sheet.protection.sort, sheet.protection.autoFilter) == (False, False)
+    assert sheet.auto_filter.ref == "A1:D4"
+    assert '<protectedRange sqref="A2:D4" name="rows"/>' in xml
+
+
+def test_its_pages_say_what_it_is(api, make, place):
+    session = make.session(name="2045/2046")
+    cohort = make.cohort(make.classroom(name="JSS 1 & 2"), session)
+    subject = make.cohort_subject(cohort)
+    term = make.term({"id": session["id"]})
+    assessment = make.assessment(subject, term, name="Ìdánwò <1>", total_points=60)
+
+    sheet = download(api, assessment)["Scores"]
+
+    name = api.ok(api.get(f"/cohort-subjects/{subject['id']}"))["subject"]
+    assert sheet.oddHeader.left.text == f"{place.name}\nJSS 1 && 2 2045/2046"
+    assert sheet.oddHeader.right.text == f"{name}, Ìdánwò <1>\nFirst term, 60 points"
+    assert sheet.oddFooter.right.text == "Page &P of &N"
+
+
+def test_the_header_of_a_page_is_as_long_as_excel_takes_it(api, make):
+    taught = make.taught(0)
+    assessment = make.assessment(taught.subject, taught.term, name="😀&" * 60)
+
+    header = download(api, assessment)["Scores"].oddHeader
+
+    assert len(f"&L{header.left.text}&R{header.right.text}".encode("utf-16-le")) // 2 <= 255

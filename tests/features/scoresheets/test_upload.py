@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from openpyxl import Workbook
 
+from school_service.sheets.uploads import NO_ROWS
 from tests.features.scoresheets.sheets import bad_rows, counts, download, fill, scores, sheet_of, upload
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, handmade, row_xml, saved, sheet_xml
 from tests.threads import run_concurrently
@@ -146,8 +147,10 @@ def test_empty_rows_do_not_count(exam):
     assert counts(exam.send(*empty, row("A/1", 1), *empty, row("A/2", 2))) == (2, 2, 0, 0, 0)
 
 
-def test_a_sheet_without_rows_does_nothing(exam):
-    assert counts(exam.send()) == (0, 0, 0, 0, 0)
+def test_a_sheet_without_rows_is_refused(exam):
+    answer = exam.send()
+
+    assert (answer.status_code, answer.get_json()["message"]) == (422, NO_ROWS)
 
 
 def test_admission_numbers_that_look_like_numbers_are_texts(make, exam):
@@ -193,12 +196,18 @@ def test_anything_else_is_not(exam, cell):
         ('<c r="B2"><f>6*7</f><v>42</v></c>', 42),
         ('<c r="B2" t="str"><f>"4"&amp;"2"</f><v>42</v></c>', 42),
         ('<c r="B2" t="str"><f>""</f><v></v></c>', None),
-        ('<c r="B2"><f>6*7</f></c>', "Holds a formula without a result"),
-        ('<c r="B2"><f>6*7</f><v/></c>', "Holds a formula without a result"),
-        ('<c r="B2" t="e"><f>1/0</f><v>#DIV/0!</v></c>', "Holds the error #DIV/0!."),
+        (
+            '<c r="B2"><f>6*7</f></c>',
+            "B2: has a formula without a result for Chidinma Bàlógun (A/1): open the sheet",
+        ),
+        (
+            '<c r="B2"><f>6*7</f><v/></c>',
+            "B2: has a formula without a result for Chidinma Bàlógun (A/1): open the sheet",
+        ),
+        ('<c r="B2" t="e"><f>1/0</f><v>#DIV/0!</v></c>', 'B2: "#DIV/0!" is the error of a formula'),
         ('<c r="B2"><v>1E+1</v></c>', 10),
         ('<c r="B2"><v>0.30000000000000004</v></c>', 0.3),
-        ('<c r="B2"><v>1E+999</v></c>', "Is not a number."),
+        ('<c r="B2"><v>1E+999</v></c>', 'B2: "inf" is no number'),
     ],
 )
 def test_a_formula_counts_by_its_stored_value(exam, cell, outcome):
@@ -247,11 +256,11 @@ def test_every_bad_row_is_reported_and_nothing_is_stored(make, exam):
     ]
     messages = [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
     assert messages[:5] == [
-        "Is on row 2 already.",
-        "No student has this admission number.",
-        "This student does not take the subject.",
-        "Is missing.",
-        "Is not from 0 to 60.",
+        'A3: "A/1" is in row 2 already',
+        'A4: "X/9" is no student\'s admission number',
+        'A5: "C/1" is a student who does not take the subject',
+        "A7: the admission number is missing",
+        'D8: "61" is no score for Chidinma Bàlógun (A/2): write a number from 0 to 60',
     ]
     assert exam.scores() == dict.fromkeys(exam.students)
     assert exam.log() == []

@@ -15,6 +15,9 @@ from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place
+from tests.factories import Factory
+from tests.features.students.test_import import LEAST, people, upload
+from tests.features.students.test_import import sheet as students_sheet
 from tests.threads import run_concurrently
 
 NEW = {
@@ -40,6 +43,13 @@ class WatchedHasher(argon2.PasswordHasher):
     def verify(self, *arguments, **options):
         self.during()
         return super().verify(*arguments, **options)
+
+
+PASSWORDS = [*LEAST, "password"]
+
+
+def two_with_passwords():
+    return [[*person, "a password"] for person in people(2)]
 
 
 @pytest.fixture
@@ -76,10 +86,11 @@ def test_no_connection_is_taken_while_a_password_is_hashed(school, app, during):
     api.ok(api.put(f"/users/{user}/password", {"password": "another password"}))
     student = {"first_name": "A", "last_name": "B", "admission_number": "QC/1", "password": "x"}
     api.ok(api.post("/students", student))
+    api.ok(upload(api, students_sheet(*two_with_passwords(), columns=PASSWORDS)))
     own = {"password": "the newest", "current_password": PASSWORD}
     api.ok(api.put(f"/users/{place.admin_id}/password", own))
 
-    assert len(taken) >= 8
+    assert len(taken) >= 10
     assert set(taken) == {0}
 
 
@@ -122,6 +133,28 @@ def test_who_loses_the_permission_meanwhile_sets_no_password(school, during):
 
     during(lambda: None)
     api.ok(api.post("/users/login", {"username": "ada", "password": "by the clerk"}))
+
+
+def test_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, during):
+    _, api = school
+    make = Factory(api)
+    make.cohort(make.classroom(name="JSS 1"), make.session(current=True))
+    clerk = make.caller("write:students")
+    role = make.role("write:cohorts")["id"]
+    api.ok(api.put(f"/users/{clerk.user['id']}/roles", {"role": role}))
+    other = api.using()
+
+    def withdraw():
+        in_a_thread(lambda: other.ok(other.delete(f"/users/{clerk.user['id']}/roles/{role}")))
+
+    first, second = ([*one, "JSS 1"] for one in two_with_passwords())
+    columns = [*PASSWORDS, "class"]
+    assert clerk.ok(upload(clerk, students_sheet(first, columns=columns)))["enrolled"] == 1
+    during(withdraw)
+    refused = upload(clerk, students_sheet(second, columns=columns))
+
+    assert (refused.status_code, "write:cohorts" in refused.get_json()["message"]) == (403, True)
+    assert [one["admission_number"] for one in api.ok(api.get("/students"))["data"]] == [first[2]]
 
 
 def test_no_more_than_the_turns_are_hashed_at_once(school, during, monkeypatch):

@@ -1,0 +1,55 @@
+"""The import of students as the interface shows it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from marshmallow import fields
+
+from school_service.web.fields import QueryBoolean
+from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema
+
+
+class ImportFilterSchema(Schema):
+    """How to import."""
+
+    dry_run = QueryBoolean(
+        load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
+    )
+
+
+class ReplacedValueSchema(RecordSchema):
+    """A value of the sheet in place of which another is stored."""
+
+    column = fields.String(metadata={"description": "The name of the column."})
+    value = fields.String(metadata={"description": "As the sheet has it."})
+    stored = fields.String(metadata={"description": "What is stored in its place."})
+    rows = fields.Integer(metadata={"description": "In how many rows."})
+
+
+class ImportedSchema(RecordSchema):
+    """What an import did."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"enrolled", "replaced_values", "ignored_columns"})
+
+    rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
+    created = fields.Integer(metadata={"description": "Students made of them."})
+    errors = fields.List(
+        fields.Nested(RowErrorSchema),
+        metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
+    )
+    enrolled = fields.Integer(
+        metadata={"description": "Where the sheet names classes: how many students were enrolled."}
+    )
+    replaced_values = fields.List(
+        fields.Nested(ReplacedValueSchema),
+        metadata={
+            "description": "Where there are any: values that are stored as another, such as F as FEMALE."
+        },
+    )
+    ignored_columns = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where there are any: columns that are not known, of which nothing was read."
+        },
+    )

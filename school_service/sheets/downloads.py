@@ -1,0 +1,76 @@
+"""What a downloaded sheet says of its download: the moment, and the values that were stored then.
+
+A moment alone would not do: a change that began before the download and was committed after it bears an earlier moment.
+So an upload compares the values themselves. They are in hidden rows of Details, where sorting does not reach them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from school_service.core.errors import Invalid
+from school_service.sheets.columns import normalized_name
+
+DOWNLOADED = "Downloaded"
+STORED = "Stored then"
+CHANGED_DETAILS = (
+    "The sheet Details has been changed, so that nobody can tell what was stored when the sheet was downloaded: "
+    "download it again, and fill that one in."
+)
+
+_PART_LENGTH = 30_000  # characters of a cell, of which Excel takes 32,767
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """The moment of a download, as text to the microsecond, and what was stored then, by admission number."""
+
+    moment: str
+    stored: Mapping[str, Any]
+
+
+def download_details(
+    moment: datetime, stored: Mapping[str, Any]
+) -> tuple[tuple[str, str], list[tuple[str, str]]]:
+    """Give the pairs for Details: the moment in UTC, to be shown, and what was stored, to be hidden."""
+    written = json.dumps({"moment": moment.isoformat(), "stored": stored}, separators=(",", ":"))
+    # ASCII without a space: a part loses none of its ends to the trimming of cells, and no half of a pair.
+    text = written.replace(" ", "\\u0020")
+    parts = [text[start : start + _PART_LENGTH] for start in range(0, len(text), _PART_LENGTH)]
+    hidden = [(_label(number), part) for number, part in enumerate(parts, 1)]
+    return (DOWNLOADED, f"{moment:%Y-%m-%d %H:%M:%S} UTC"), hidden
+
+
+def read_download(details: Mapping[str, str]) -> Download | None:
+    """Find the download in what `read_details` gives; None where the sheet was not downloaded. Raises Invalid."""
+    text = "".join(_parts(details))
+    if not text:
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise Invalid(CHANGED_DETAILS) from None
+    if not (
+        isinstance(found, dict)
+        and isinstance(found.get("moment"), str)
+        and isinstance(found.get("stored"), dict)
+    ):
+        raise Invalid(CHANGED_DETAILS)
+    return Download(found["moment"], found["stored"])
+
+
+def _parts(details: Mapping[str, str]) -> Iterator[str]:
+    number = 1
+    while part := details.get(normalized_name(_label(number))):
+        yield part
+        number += 1
+
+
+def _label(number: int) -> str:
+    return f"{STORED} {number}"

@@ -1,0 +1,128 @@
+"""Answers that `serve` gives without the application: pages of CORS_ORIGINS may read them as any other."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+import waitress
+from waitress import wasyncore
+
+from school_service import server
+from school_service.config import Settings
+
+SETTINGS = {"DATABASE_URL": "postgresql://school@localhost/school"}
+OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
+
+
+class FullQueue:
+    """A dispatcher that refuses all that is not quick; the rest is worked on by the test."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def add_task(self, task):
+        if not task.is_quick():
+            task.refuse()
+        self.tasks.append(task)
+
+
+def application(_environ, start_response):
+    start_response("200 OK", [("Content-Length", "0")])
+    return [b""]
+
+
+def read_head(received):
+    """Read status and header fields."""
+    status, *fields = received.partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    return int(status.split()[1]), {
+        name.lower(): value for name, value in (line.split(": ", 1) for line in fields)
+    }
+
+
+@pytest.fixture
+def answer():
+    """Send a request to a service of these origins, whose queue is full; give the status and the header fields."""
+
+    def send(request, *origins):
+        channels, queue = {}, FullQueue()
+        listener = server.listen("127.0.0.1", 0)
+        serving = waitress.create_server(
+            application, map=channels, sockets=[listener], _dispatcher=queue,
+            max_request_header_size=server.HEADER_LIMIT, ident=None,
+        )  # fmt: skip
+        settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins)})
+        serving.channel_class = server.Admission(lambda *_: None, settings)
+        with socket.create_connection(listener.getsockname(), timeout=30) as client:
+            client.sendall(request)
+            deadline = time.monotonic() + 30
+            while not queue.tasks:
+                assert time.monotonic() < deadline
+                wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
+            queue.tasks.pop().service()
+            received = client.recv(2**16)
+        wasyncore.close_all(channels)
+        return read_head(received)
+
+    return send
+
+
+def request(first="GET /users HTTP/1.1", **fields):
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    return "\r\n".join([first, "Host: school", *lines, "", ""]).encode()
+
+
+def refused(origin):
+    """Give a request for each way to be refused, with the status."""
+    large = {"Content_Type": "multipart/form-data; boundary=x", "Content_Length": 2**21}
+    return {
+        503: request(Origin=origin),
+        413: request("POST /users HTTP/1.1", Content_Length=2**21, Origin=origin),
+        401: request("POST /users HTTP/1.1", **large, Origin=origin),
+        431: request(Origin=origin, Cookie="x" * server.HEADER_LIMIT),
+        501: request("POST /users HTTP/1.1", Origin=origin, Transfer_Encoding="gzip"),
+        400: request("POST /users HTTP/1.1", Origin=origin, Content_Length="many"),
+    }
+
+
+@pytest.mark.parametrize("status", refused(OURS))
+def test_a_page_of_ours_may_read_why_it_was_refused(answer, status):
+    found, fields = answer(refused(OURS)[status], OURS)
+
+    assert (found, fields["access-control-allow-origin"], fields["vary"]) == (status, OURS, "Origin")
+    assert "X-Request-ID" in fields["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize("status", refused(OURS))
+def test_no_other_page_may(answer, status):
+    found, fields = answer(refused(THEIRS)[status], OURS)
+    assert (found, fields["vary"]) == (status, "Origin")
+    assert "access-control-allow-origin" not in fields
+
+    found, fields = answer(refused(OURS)[status])
+    assert (found, fields.keys() & {"vary", "access-control-allow-origin"}) == (status, set())
+
+
+@pytest.mark.parametrize("status", refused(OURS))
+def test_where_all_pages_may_it_is_said_to_all(answer, status):
+    found, fields = answer(refused(THEIRS)[status], "*")
+
+    assert (found, fields["access-control-allow-origin"], "vary" in fields) == (status, "*", False)
+
+
+def test_two_origins_are_none(answer):
+    double = request(Origin=OURS, origin=OURS, Cookie="x" * server.HEADER_LIMIT)
+
+    found, fields = answer(double, OURS)
+
+    assert (found, "access-control-allow-origin" in fields) == (431, False)
+
+
+def test_a_preflight_is_answered_though_the_queue_is_full(answer):
+    preflight = request("OPTIONS /users HTTP/1.1", Origin=OURS, Access_Control_Request_Method="GET")
+    mere = request("OPTIONS /users HTTP/1.1", Origin=OURS)
+
+    assert answer(preflight, OURS)[0] == 200
+    assert answer(mere, OURS)[0] == 503
+    assert answer(preflight)[0] == 503
