@@ -27,6 +27,7 @@ PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 ALL_ORIGINS = "*"
+JSON_LIMIT = 2**20  # bytes of a JSON body
 # A host is a name in ASCII (an international one as xn--…), or an address of IPv4 or, in brackets, of IPv6. Apps have
 # schemes of their own (capacitor://localhost).
 _ORIGIN = re.compile(

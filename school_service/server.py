@@ -31,10 +31,9 @@ from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarg
 from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.auth.tokens import own_issuer
-from school_service.config import STRICT_PASSWORDS, Settings
+from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.dispatcher import Dispatcher
-from school_service.web.body_parser import JSON_LIMIT
 from school_service.web.client_address import is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_scope import AppState

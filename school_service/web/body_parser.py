@@ -11,7 +11,8 @@ from flask import Request, request
 from flask_smorest import abort
 from webargs.flaskparser import FlaskParser
 
-JSON_LIMIT = 2**20  # bytes of a JSON body
+from school_service.config import JSON_LIMIT
+
 LONGEST_WHOLE = 20  # characters
 NESTING_LIMIT = 32  # arrays and objects within each other
 SHOWN_NAME = 120  # characters of a member's name that an error repeats
