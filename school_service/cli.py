@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from copy import copy
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -15,7 +16,6 @@ from uuid import UUID
 
 import click
 from flask.cli import FlaskGroup, routes_command, shell_command
-from flask_smorest.spec import openapi_cli
 
 from school_service import __version__
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
@@ -43,11 +43,13 @@ class Program(FlaskGroup):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Find a command by its name."""
+        if name == "openapi":
+            return _openapi()
         return click.Group.get_command(self, ctx, name)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """List the names of the commands, the most used first."""
-        return list(self.commands)
+        return [*self.commands, "openapi"]
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run the command line; what stops it is said in one line, with exit status 1."""
@@ -80,6 +82,14 @@ def _with_folder_option(command: click.Command) -> click.Command:
         changed.commands = {name: _with_folder_option(verb) for name, verb in changed.commands.items()}
         return changed
     return folder_option(changed)
+
+
+@cache
+def _openapi() -> click.Command:
+    # Imported here: flask_smorest takes long, and the operator's verbs do without.
+    from flask_smorest.spec import openapi_cli
+
+    return _with_folder_option(openapi_cli)
 
 
 def _settings(environment: Mapping[str, str], *, create: bool) -> tuple[Settings, bool]:
@@ -218,7 +228,7 @@ def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     show({"id": str(school_id), "entries": erase_audit(tenancy, school_id)}, as_json)
 
 
-for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command, openapi_cli):
+for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command):
     program.add_command(_with_folder_option(_command))
 
 

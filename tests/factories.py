@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from school_service.core.permissions import Permission
+from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, POSITIONS
 from tests.client import ApiClient
 
 _numbers = count(1)
+
+# Ids of what a school has from the start, by school and path, or by school and permission: looked up once, as every
+# test of a school begins with them.
+_seeded: dict[tuple[Any, str], str] = {}
 
 # Somewhere in Nigeria, with the ids that it has in every installation: Surulere in Lagos.
 ORIGIN = {
@@ -60,9 +66,22 @@ class Factory:
         role = self._post("/roles", {"name": f"Role {next(_numbers)}", "avatar": 1, **fields})
         if not permissions:
             return role
-        known = {f"{p['access']}:{p['section']}": p["id"] for p in self.api.ok(self.api.get("/permissions"))}
-        ids = [known[permission] for permission in permissions]
+        ids = [self._permission(permission) for permission in permissions]
         return self.api.ok(self.api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": ids}))
+
+    def _permission(self, name: str) -> str:
+        if (self.api.school, name) in _seeded:
+            return _seeded[self.api.school, name]
+        known = {f"{p['access']}:{p['section']}": p["id"] for p in self.api.ok(self.api.get("/permissions"))}
+        # Those that a test adds are gone after it.
+        _seeded.update({(self.api.school, each): known[each] for each in Permission if each in known})
+        return known[name]
+
+    def _seeded_record(self, path: str, name: str) -> str:
+        if (self.api.school, path) not in _seeded:
+            (found,) = (record for record in self.api.ok(self.api.get(path)) if record["name"] == name)
+            _seeded[self.api.school, path] = found["id"]
+        return _seeded[self.api.school, path]
 
     def caller(self, *permissions: str) -> ApiClient:
         """Make a user with exactly these permissions, who signs in; answers a client with their token."""
@@ -131,8 +150,12 @@ class Factory:
         return self._post("/positions", {"name": f"Position {next(_numbers)}", **fields})
 
     def employee_body(self, **fields: Any) -> dict[str, Any]:
-        """Write an employee to create, whose department, category and position are the school's first."""
-        paths = {"department": "/departments", "category": "/employee-categories", "position": "/positions"}
+        """Write an employee to create, whose department, category and position a new school has."""
+        seeded = {
+            "department": ("/departments", DEPARTMENTS[0]),
+            "category": ("/employee-categories", EMPLOYEE_CATEGORIES[0]),
+            "position": ("/positions", POSITIONS[0]),
+        }
         number = next(_numbers)
         return {
             "first_name": "Adaeze",
@@ -147,7 +170,9 @@ class Factory:
             "dob": "1985-04-12",
             "join_date": "2020-01-06",
             **ORIGIN,
-            **{name: self.api.ok(self.api.get(path))[0]["id"] for name, path in paths.items()},
+            **{
+                field: self._seeded_record(*record) for field, record in seeded.items() if field not in fields
+            },
             "bank_details": {
                 "bank_name": "First Bank",
                 "account_name": "Adaeze Òkáfọr",

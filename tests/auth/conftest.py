@@ -150,6 +150,7 @@ def outside(
         state.user_state,
         state.audit_insertion,
         state.binding_options,
+        state.shares,
     )
     with app.app_context():
         limiter.limiter.storage.reset()

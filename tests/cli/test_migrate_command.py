@@ -14,8 +14,8 @@ from tenants.migrations.migrate import migrate_schools
 from tenants.migrations.migration_sql import head
 from tests.cli.program import DEADLINE, PROGRAM, environment, run, running
 from tests.factories import UNKNOWN_ID
-from tests.tenants.installations import installation
-from tests.tenants.migrations.histories import later_history, path_of_program
+from tests.tenants.installations import emptied, installation
+from tests.tenants.migrations.histories import later_history, path_of_program, small_history
 from tests.tenants.migrations.upgrades import (
     CHANGE,
     await_lock,
@@ -31,15 +31,28 @@ pytestmark = pytest.mark.program
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory):
-    """The program's history, one revision on."""
-    return later_history(tmp_path_factory.mktemp("history") / "later", CHANGE)
+def origin(tmp_path_factory):
+    """The history of a program that knows few tables."""
+    return small_history(tmp_path_factory.mktemp("history") / "origin")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory, origin):
+    """The same history, one revision on."""
+    return later_history(tmp_path_factory.mktemp("history") / "later", CHANGE, origin=origin)
+
+
+@pytest.fixture(scope="module")
+def installed(server, origin):
+    """The module's installation."""
+    with installation(server, history=origin) as tenancy:
+        yield tenancy
 
 
 @pytest.fixture
-def here(server):
-    """An installation of the test's own."""
-    with installation(server) as tenancy:
+def here(installed):
+    """The installation without schools."""
+    with emptied(installed) as tenancy:
         yield tenancy
 
 
@@ -147,7 +160,7 @@ def test_one_school_and_only_what_failed(here, migrate):
     report = json.loads(migrate("--retry-failed", "--json").stdout)
 
     assert names(report, "migrated") == [broken.name]
-    assert revision(here, other) == head()
+    assert revision(here, other) == head(here.history)
 
 
 @pytest.mark.parametrize(
@@ -177,14 +190,14 @@ def test_without_a_registry_the_operator_is_told_what_to_do(server, tmp_path):
     assert "Run: school-service tenants init" in done.stderr
 
 
-def test_a_newer_school_is_named_and_left_alone(here, history, settings, tmp_path):
+def test_a_newer_school_is_named_and_left_alone(here, origin, history, settings, tmp_path):
     (school,) = make_schools(here, 1)
     later = replace(here, history=history)
     assert migrate_schools(later).complete
     later.admin.dispose()
 
-    # The program as it is, which knows nothing of that revision.
-    del settings["PYTHONPATH"]
+    # A program that knows nothing of that revision.
+    settings["PYTHONPATH"] = path_of_program(origin)
     done = run("tenants", "migrate", cwd=tmp_path, settings=settings)
 
     assert done.returncode == 0
@@ -207,7 +220,7 @@ def test_killed_half_way_a_second_run_does_the_rest_and_nothing_twice(here, hist
     with locked(here, locks), migrating() as runner:
         await_lock(here, 2)
         assert [revision(here, school) for school in done] == [head(history)] * 4
-        assert [revision(here, school) for school in (*stuck, *rest)] == [head()] * 8
+        assert [revision(here, school) for school in (*stuck, *rest)] == [head(here.history)] * 8
         assert runner.end(signal.SIGKILL) == -signal.SIGKILL
 
     report = json.loads(migrate("--json").stdout)

@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -104,13 +105,23 @@ def has_stopped_listening(service):
 
 
 def is_accepted(service, connection):
-    """Tell whether a process of the service has a connection."""
+    """Tell whether a process of the service has a connection, and has read what was sent on it."""
     processes = psutil.Process(service.process.pid).children(recursive=True)
-    return any(
+    accepted = any(
         each.raddr == connection.getsockname()
         for process in processes
         for each in process.net_connections("tcp")
     )
+    return accepted and unread(connection.getpeername()[1], connection.getsockname()[1]) == 0
+
+
+def unread(port, other_port):
+    """Count the bytes of a connection that its process has not read, as the kernel tells (proc_net_tcp(5))."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if (int(local.split(":")[1], 16), int(remote.split(":")[1], 16)) == (port, other_port):
+            return int(queues.split(":")[1], 16)
+    raise LookupError(port)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -33,8 +35,12 @@ def installation(
     superuser: bool = True,
     installed: bool = True,
     logins: int = 1,
+    history: Path | None = None,
 ) -> Iterator[Tenancy]:
-    """Make a database with a registry; `superuser`: whether the login that provisions is one."""
+    """Make a database with a registry; `superuser`: whether the login that provisions is one.
+
+    With a `history` of a test's own, its schools are made with that one's tables, and nothing in them.
+    """
     with creator(server) as login, test_database(server) as (admin, serving):
         if not superuser:
             execute(admin, f'GRANT CREATE ON DATABASE "{admin.database}" TO "{login}"')
@@ -49,12 +55,33 @@ def installation(
                 }
             )
         )
+        if history is not None:
+            tenancy = replace(tenancy, history=history, seed=lambda administrator: ())
         if installed:
             install(tenancy)
         try:
             yield tenancy
         finally:
             tenancy.admin.dispose()
+
+
+@contextmanager
+def emptied(shared: Tenancy) -> Iterator[Tenancy]:
+    """Lend an installation to a test: with an engine of its own, and without schools and clients afterwards."""
+    tenancy = replace(shared)
+    try:
+        yield tenancy
+    finally:
+        tenancy.admin.dispose()
+        # Roles belong to the server: this database's schools are told by their schemas.
+        schemas = execute(
+            shared.admin_url, r"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'school\_%'"
+        )
+        removed = [f'DROP SCHEMA "{schema}" CASCADE; DROP ROLE IF EXISTS "{schema}"' for (schema,) in schemas]
+        execute(
+            shared.admin_url,
+            "; ".join(["DELETE FROM registry.clients", "DELETE FROM registry.schools", *removed]),
+        )
 
 
 @contextmanager

@@ -16,16 +16,6 @@ down_revision = "t0005"
 branch_labels = None
 depends_on = None
 
-# The characters of Unicode 3.2 whose folding is one other: a set that never changes (Unicode, "Case Folding
-# Stability"), whichever Unicode Python knows. Of the others only ß becomes two, once all are decomposed.
-_LETTERS = [
-    letter
-    for letter in map(chr, range(0x80, 0x1_0000))
-    if unicodedata.ucd_3_2_0.category(letter) != "Cn"
-    and unicodedata.normalize("NFKD", letter) == letter
-    and len(letter.casefold()) == 1
-    and letter.casefold() != letter
-]
 # Those that are not shown (Default_Ignorable_Code_Point).
 _NOT_SHOWN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u3164\ufeff\uffa0" + "".join(
     chr(code)
@@ -38,8 +28,6 @@ _NOT_SHOWN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u3164\ufeff\uffa0" + ""
     )
     for code in range(first, last + 1)
 )
-_CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(_LETTERS)
-_FOLDED = "".join(letter.casefold() for letter in _CAPITALS)
 
 
 def _literal(text: str) -> str:
@@ -47,10 +35,29 @@ def _literal(text: str) -> str:
     return "E'" + "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in text) + "'"
 
 
-_TRANSLATED = (
-    f"translate(normalize(username, NFKD), {_literal(_CAPITALS + _NOT_SHOWN)},\n{_literal(_FOLDED)})"
-)
-_KEY = f"normalize(replace({_TRANSLATED}, {_literal('ß')}, 'ss'), NFKC)"
+def _key() -> str:
+    """Write the SQL that folds a username.
+
+    In here, as each look at the history imports this file, and few go through all characters.
+    """
+    # The characters of Unicode 3.2 whose folding is one other: a set that never changes (Unicode, "Case Folding
+    # Stability"), whichever Unicode Python knows. Of the others only ß becomes two, once all are decomposed.
+    letters = [
+        letter
+        for letter in map(chr, range(0x80, 0x1_0000))
+        if (folded := letter.casefold()) != letter
+        and len(folded) == 1
+        and unicodedata.ucd_3_2_0.category(letter) != "Cn"
+        and unicodedata.normalize("NFKD", letter) == letter
+    ]
+    capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(letters)
+    small = "".join(letter.casefold() for letter in capitals)
+    translated = (
+        f"translate(normalize(username, NFKD), {_literal(capitals + _NOT_SHOWN)},\n{_literal(small)})"
+    )
+    return f"normalize(replace({translated}, {_literal('ß')}, 'ss'), NFKC)"
+
+
 _SET_KEYS = """\
 UPDATE users SET username_key = keyed.key || CASE WHEN keyed.place = 1 THEN '' ELSE '#' || users.id END
 FROM (
@@ -79,6 +86,6 @@ def upgrade() -> None:
     )
     op.add_column("users", sa.Column("password_given_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("users", sa.Column("username_key", sa.Text(), server_default="", nullable=False))
-    op.execute(_SET_KEYS.replace("KEY", _KEY))
+    op.execute(_SET_KEYS.replace("KEY", _key()))
     op.alter_column("users", "username_key", server_default=None)
     op.create_unique_constraint(op.f("uq_users_username_key"), "users", ["username_key"])

@@ -10,6 +10,17 @@ from pathlib import Path
 from tenants.migrations.migration_sql import TENANT, revisions, update_baseline
 from tenants.migrations.new_revision import revision_after
 
+# Tables like those of the program's first revision, as far as tests of migrating look at them.
+_FEW_TABLES = [
+    """CREATE TABLE classrooms (
+        id uuid NOT NULL, name varchar(120) NOT NULL, level varchar(60) NOT NULL,
+        CONSTRAINT pk_classrooms PRIMARY KEY (id), CONSTRAINT uq_classrooms_name UNIQUE (name)
+    )""",
+    "CREATE TABLE subjects (id uuid NOT NULL, name varchar(120) NOT NULL, CONSTRAINT pk_subjects PRIMARY KEY (id))",
+    "CREATE TABLE users (id uuid NOT NULL, username varchar(120) NOT NULL, CONSTRAINT pk_users PRIMARY KEY (id))",
+    "CREATE TABLE audit_entries (id uuid NOT NULL, CONSTRAINT pk_audit_entries PRIMARY KEY (id))",
+]
+
 _HEADER = '''"""A change for tests."""
 
 revision = "{revision}"
@@ -39,6 +50,19 @@ def later_history(folder: Path, *changes: str | list[str], origin: Path = TENANT
     return history
 
 
+def small_history(folder: Path) -> Path:
+    """Copy the package `migrations` with two revisions and four tables for schools: they are made and migrated fast.
+
+    For tests of how schools are migrated, whatever the migrations are. No rows can be seeded.
+    """
+    history = _copied(folder, TENANT)
+    for revision in (history / "versions").glob("t*.py"):
+        revision.unlink()
+    _add(history, [_executing(_FEW_TABLES), _executing(["CREATE INDEX ix_subjects_name ON subjects (name)"])])
+    update_baseline(history)
+    return history
+
+
 def history_with_script(folder: Path, script: str) -> Path:
     """Copy the package `migrations` into a folder, and add a revision of this Python text, imports and `upgrade`."""
     history = _copied(folder, TENANT)
@@ -60,17 +84,18 @@ def path_of_program(history: Path) -> str:
 
 def add_revisions(folder: Path, changes: Iterable[str | list[str]]) -> list[str]:
     """Add a revision to a history for each change, without its baseline; answers their names."""
-    templates = [
-        _EXECUTING.format(statements=[change] if isinstance(change, str) else change) for change in changes
-    ]
-    return _add(folder, templates)
+    return _add(folder, [_executing([change] if isinstance(change, str) else change) for change in changes])
+
+
+def _executing(statements: list[str]) -> str:
+    return _EXECUTING.format(statements=statements)
 
 
 def _add(folder: Path, scripts: Iterable[str]) -> list[str]:
-    before = revisions(folder)[-1]
+    before = next(reversed(revisions(folder)), None)
     added = []
     for script in scripts:
-        revision = revision_after(before)
+        revision = revision_after(before) if before else "t0001"
         text = _HEADER.format(revision=revision, before=before) + script
         (folder / "versions" / f"{revision}_change.py").write_text(text, encoding="utf-8")
         added.append(revision)

@@ -18,8 +18,8 @@ from tenants.provisioning.create import create_school
 from tenants.registry import schools as registry
 from tests.cli.program import wait_for
 from tests.tenants.catalogue import drift, read_catalogue
-from tests.tenants.installations import ADMINISTRATOR, execute, installation
-from tests.tenants.migrations.histories import later_history
+from tests.tenants.installations import ADMINISTRATOR, emptied, execute, installation
+from tests.tenants.migrations.histories import later_history, small_history
 from tests.tenants.migrations.upgrades import (
     CHANGE,
     await_lock,
@@ -41,15 +41,28 @@ PATIENT = LockRetry(lock_timeout=0.05, pauses=(0.05,) * 500)
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory):
-    """The program's history, one revision on."""
-    return later_history(tmp_path_factory.mktemp("history") / "later", CHANGE)
+def origin(tmp_path_factory):
+    """The history of a program that knows few tables."""
+    return small_history(tmp_path_factory.mktemp("history") / "origin")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory, origin):
+    """The same history, one revision on."""
+    return later_history(tmp_path_factory.mktemp("history") / "later", CHANGE, origin=origin)
+
+
+@pytest.fixture(scope="module")
+def installed(server, origin):
+    """The module's installation."""
+    with installation(server, history=origin) as tenancy:
+        yield tenancy
 
 
 @pytest.fixture
-def here(server, history):
-    """An installation, whose schools are created at the program's newest revision."""
-    with installation(server) as tenancy:
+def here(installed):
+    """The installation without schools, which are created at the newest revision of the few tables."""
+    with emptied(installed) as tenancy:
         yield tenancy
 
 
@@ -106,7 +119,7 @@ def test_a_migrated_school_is_like_one_that_was_created_afterwards(here, later):
 
 def test_several_revisions_are_gone_through_in_one_transaction(here, tmp_path):
     first, second, third = make_schools(here, 3)
-    one = later_history(tmp_path / "one", CHANGE)
+    one = later_history(tmp_path / "one", CHANGE, origin=here.history)
     two = later_history(
         tmp_path / "two", "ALTER TABLE classrooms DROP COLUMN motto", "SELECT 1/0", origin=one
     )
@@ -122,7 +135,7 @@ def test_several_revisions_are_gone_through_in_one_transaction(here, tmp_path):
 
 def test_schools_at_different_revisions_arrive_together(here, tmp_path):
     first, second = make_schools(here, 2)
-    one = later_history(tmp_path / "one", CHANGE)
+    one = later_history(tmp_path / "one", CHANGE, origin=here.history)
     two = later_history(tmp_path / "two", "UPDATE classrooms SET level = level || '!'", origin=one)
     migrate_schools(replace(here, history=one), school_id=first.id)
 
@@ -177,7 +190,7 @@ def test_a_broken_school_does_not_hold_up_the_others(here, later):
         '42701: column "motto" of relation "classrooms" already exists',
     )
     assert ids(report.migrated) == ids(schools) - {broken.id}
-    assert (revision(here, broken), level(here, broken)) == (head(), "0")
+    assert (revision(here, broken), level(here, broken)) == (head(here.history), "0")
 
 
 def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
@@ -189,7 +202,10 @@ def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
     assert (found[whole.id].state, found[whole.id].error) == ("current", None)
     assert found[broken.id].state == "failed"
     assert found[broken.id].error.startswith("42701: ")
-    assert (found[broken.id].revision, found[broken.id].failed_revision) == (head(), head(later.history))
+    assert (found[broken.id].revision, found[broken.id].failed_revision) == (
+        head(here.history),
+        head(later.history),
+    )
     assert execute(here.admin_url, "SELECT sqlstate FROM registry.failed_migrations") == [("42701",)]
 
     first = found[broken.id].failed_at
@@ -212,7 +228,7 @@ def test_only_what_failed_is_tried_again_on_demand(here, later):
     report = migrate_schools(later, retry_failed=True)
 
     assert (ids(report.migrated), report.skipped) == ({broken.id}, 1)
-    assert revision(here, untried) == head()
+    assert revision(here, untried) == head(here.history)
 
 
 def test_a_constraint_that_fails_at_the_commit_is_a_failure_too(here, tmp_path):
@@ -225,12 +241,13 @@ def test_a_constraint_that_fails_at_the_commit_is_a_failure_too(here, tmp_path):
             "REFERENCES users (id) DEFERRABLE INITIALLY DEFERRED)",
             "INSERT INTO notes SELECT id, id FROM classrooms",
         ],
+        origin=here.history,
     )
 
     ((_, error),) = migrate_schools(replace(here, history=deferred)).failed
 
     assert error.startswith("23503: ")
-    assert revision(here, school) == head()
+    assert revision(here, school) == head(here.history)
 
 
 def test_a_failure_goes_with_its_school(here, later):
@@ -252,7 +269,7 @@ def test_one_school_can_be_migrated_alone(here, later):
     report = migrate_schools(later, school_id=chosen.id)
 
     assert (ids(report.migrated), report.skipped) == ({chosen.id}, 0)
-    assert revision(here, other) == head()
+    assert revision(here, other) == head(here.history)
 
 
 def test_a_school_that_is_not_there_is_refused(later):
@@ -540,11 +557,13 @@ def test_a_connection_is_replaced_after_many_schools(here, later, monkeypatch):
 @pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
-def test_new_tables_are_open_to_whoever_serves(server, tmp_path, roles, one_login, superuser):
+def test_new_tables_are_open_to_whoever_serves(server, origin, tmp_path, roles, one_login, superuser):
     folder = later_history(
-        tmp_path / "later", "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id))"
+        tmp_path / "later",
+        "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id))",
+        origin=origin,
     )
-    with installation(server, roles=roles, one_login=one_login, superuser=superuser) as here:
+    with installation(server, roles=roles, one_login=one_login, superuser=superuser, history=origin) as here:
         school = create_school(here, name="A school", administrator=ADMINISTRATOR)
         later = replace(here, history=folder)
         assert migrate_schools(later).complete
@@ -563,5 +582,7 @@ def test_literals_arrive_as_they_were_written(here, tmp_path):
     written = "100% %s ;\n\n -- two  \n \\ ''it'' $1 Ẹ̀kọ́"
     change = [f"UPDATE classrooms SET level = '{written}' -- it's done", "UPDATE subjects SET name = name"]
 
-    assert migrate_schools(replace(here, history=later_history(tmp_path / "later", change))).complete
+    history = later_history(tmp_path / "later", change, origin=here.history)
+
+    assert migrate_schools(replace(here, history=history)).complete
     assert level(here, school) == written.replace("''", "'")

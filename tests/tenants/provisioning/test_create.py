@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import psycopg2
@@ -94,12 +95,12 @@ def test_any_name_is_kept_as_it_is(tenancy, name):
     assert users_seen(tenancy, school) == [(name, school.schema)]
 
 
-def test_creating_is_one_message_and_a_look_at_the_result(tenancy, server):
-    with installation(server) as measured:
-        create(measured)
-        sent = []
-        event.listen(measured.admin, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
-        create(measured)
+def test_creating_is_one_message_and_a_look_at_the_result(tenancy):
+    measured = replace(tenancy)  # with an engine of its own
+    sent = []
+    event.listen(measured.admin, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
+    create(measured)
+    measured.admin.dispose()
 
     assert [statement.split()[0] for statement in sent] == ["INSERT", "SELECT"]
 
@@ -194,20 +195,14 @@ def test_a_role_of_another_database_is_named_as_what_stands_in_the_way(tenancy, 
         assert ("row",) not in traces(tenancy, school.id)
 
 
-def test_rows_that_collide_are_not_taken_for_a_school_that_exists(server):
-    with installation(server) as tenancy:
-        rows = list(tenancy.seed(ADMINISTRATOR))
-        doubled = tenancy.__class__(
-            tenancy.admin_url,
-            tenancy.serving_url,
-            tenancy.roles,
-            lambda _: [*rows, rows[0]],
-            tenancy.reference,
-            tenancy.password_faults,
-        )
-        with pytest.raises(DBAPIError, match="pk_permissions"):
-            create(doubled)
-        doubled.admin.dispose()
+def test_rows_that_collide_are_not_taken_for_a_school_that_exists(tenancy):
+    rows = list(tenancy.seed(ADMINISTRATOR))
+    doubled = replace(tenancy, seed=lambda _: [*rows, rows[0]])
+
+    with pytest.raises(DBAPIError, match="pk_permissions"):
+        create(doubled)
+
+    doubled.admin.dispose()
 
 
 @pytest.mark.parametrize("name", ["x" * 121, "NUL \0"])
