@@ -65,7 +65,9 @@ class Workers:
             elif most is not None and len(tasks) >= most:
                 return False
             tasks.append(task)
-            self._changed.notify()
+            # Of a group that has its share, the thread that ends a task of it takes the next one.
+            if self._running[group] < self._share:
+                self._changed.notify()
         return True
 
     def stop(self) -> list[Task]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import re
 import sys
 import time
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import orjson
 from flask import Flask, Response, g, has_request_context, request
@@ -19,6 +19,8 @@ from school_service.web.client_address import client_address
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _OF_ONE_REQUEST = ("request_id", "principal", "token", "username_hash", "client_address")
 _access = logging.getLogger("school_service.access")
+# Of the process: an id is no secret, and the system's source of randomness would hand the interpreter to another thread.
+_random = random.Random()  # noqa: S311
 # What every LogRecord has; the rest of its members came with `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -65,8 +67,12 @@ def request_id() -> str:
     found: str | None = known.get("request_id")
     if found is None:
         sent = request.environ.get("HTTP_X_REQUEST_ID", "")
-        found = known["request_id"] = sent if _ID.fullmatch(sent) else uuid4().hex
+        found = known["request_id"] = sent if _ID.fullmatch(sent) else _new_id()
     return found
+
+
+def _new_id() -> str:
+    return f"{_random.getrandbits(128):032x}"
 
 
 def log_requests(app: Flask) -> None:
