@@ -53,7 +53,7 @@ WITH {STATE}
 SELECT a.file_name, json_build_array(
     a.name, sub.name, c.name || ' ' || ses.name, t.display_name, trim_scale(a.total_points)::text, a.id
 )::text, (
-    SELECT json_agg(json_build_array(s.admission_number, u.first_name, u.last_name, e.score)
+    SELECT json_agg(json_build_array(s.admission_number, u.first_name, u.last_name, e.score, e.id)
                     ORDER BY u.last_name, u.first_name, s.admission_number, s.id)::text
     FROM subject_enrollments se
     JOIN students s ON s.id = se.student_id
@@ -99,7 +99,8 @@ WITH {STATE}, given AS MATERIALIZED (
     INSERT INTO audit_entries
         (id, at, actor, actor_name, action, entity, entity_id, "old", "new", request_id)
     SELECT gen_random_uuid(), %(moment)s, %(user)s, state.name, change.action, 'gradebook', change.id, change.old,
-        jsonb_build_object('score', change.score, 'source', 'sheet', 'file_name', %(sheet)s), 'floor'
+        jsonb_build_object('score', change.score, 'source', 'sheet', 'file_name', %(sheet)s,
+            'downloaded', %(downloaded)s::text), 'floor'
     FROM state, (
         SELECT 'create' AS action, id, NULL::jsonb AS old, score FROM created
         UNION ALL
@@ -192,14 +193,21 @@ def requests_of(assessments: list[UUID], download: Callable[[str], bytes]) -> Sh
 
 
 def cells(content: bytes) -> dict[str, list[tuple[Any, ...]]]:
-    """The values of all cells of a workbook, and whether they are locked."""
+    """The values of all cells of a workbook but the moment of its download, and whether they are locked."""
     return {
         sheet.title: [
-            tuple((cell.value, cell.protection.locked, cell.number_format) for cell in row)
+            tuple((_without_moment(cell.value), cell.protection.locked, cell.number_format) for cell in row)
             for row in sheet.iter_rows()
         ]
         for sheet in load_workbook(BytesIO(content))
     }
+
+
+def _without_moment(value: Any) -> Any:
+    return _MOMENT.sub("", value) if isinstance(value, str) else value
+
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T][\d:.]+( UTC|\+00:00)")
 
 
 class SheetFloor:
@@ -217,7 +225,9 @@ class SheetFloor:
         header = scores.index("</row>") + len("</row>")
         self._before, self._after = scores[:header], scores[scores.index("</sheetData>") :]
         self._text, self._number = re.findall(r'<c r="[CD]2" s="(\d+)"', scores)
-        self._labels = re.findall(r'<c r="A\d" s="(\d+)" t="inlineStr"><is><t>([^<]+)', details)
+        *self._labels, self._stored = re.findall(
+            r'<c r="A\d" s="(\d+)" t="inlineStr"><is><t>([^<]+)', details
+        )
         self._detail = re.findall(r'<c r="B1" s="(\d+)"', details)[0]
         data = details.index("<sheetData>") + len("<sheetData>")
         self._before_details, self._after_details = details[:data], details[details.index("</sheetData>") :]
@@ -232,7 +242,8 @@ class SheetFloor:
         name, details, rows = found
         text, number = self._text, self._number
         xml = [self._before]
-        for at, (admission, first, last, score) in enumerate(orjson.loads(rows), 2):
+        shown = orjson.loads(rows)
+        for at, (admission, first, last, score, _) in enumerate(shown, 2):
             value = "/>" if score is None else f"><v>{score:g}</v></c>"
             xml.append(
                 f'<row r="{at}"><c r="A{at}" s="{text}" t="inlineStr"><is><t>{escape(admission, False)}</t></is></c>'
@@ -242,10 +253,15 @@ class SheetFloor:
             )
         xml.append(self._after)
         about = [self._before_details]
-        values = zip(self._labels, [SCHOOL, *orjson.loads(details)], strict=True)
+        moment = datetime.now(UTC)
+        stored = {admission: [score, entry] for admission, _, _, score, entry in shown if entry}
+        hidden = orjson.dumps({"moment": moment.isoformat(), "stored": stored}).decode()
+        about_it = [SCHOOL, *orjson.loads(details), f"{moment:%Y-%m-%d %H:%M:%S} UTC", hidden]
+        values = zip([*self._labels, self._stored], about_it, strict=True)
         for at, ((style, label), value) in enumerate(values, 1):
+            hides = ' hidden="1"' if value is hidden else ""
             about.append(
-                f'<row r="{at}"><c r="A{at}" s="{style}" t="inlineStr"><is><t>{label}</t></is></c>'
+                f'<row r="{at}"{hides}><c r="A{at}" s="{style}" t="inlineStr"><is><t>{label}</t></is></c>'
                 f'<c r="B{at}" s="{self._detail}" t="inlineStr"><is><t>{escape(value, False)}</t></is></c></row>'
             )
         about.append(self._after_details)
@@ -284,6 +300,7 @@ class SheetFloor:
                 "rows": json.dumps(rows),
                 "sheet": name[1].decode(),
                 "moment": datetime.now(UTC),
+                "downloaded": orjson.loads(details[-1][1])["moment"],
             },
         )
         matched, created, updated = counts

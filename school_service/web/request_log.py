@@ -19,7 +19,7 @@ from school_service.web.client_address import client_address
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _OF_ONE_REQUEST = ("request_id", "principal", "token", "username_hash", "client_address")
 _access = logging.getLogger("school_service.access")
-# Of the process: an id is no secret, and the system's source of randomness would hand the interpreter to another thread.
+# An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
 _random = random.Random()  # noqa: S311
 # What every LogRecord has; the rest of its members came with `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
