@@ -67,7 +67,7 @@ class Settings:
     `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
     `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools after which a connection is replaced, 1 to 100,000;
-                        default: 150
+                        default: 200
     `statement_timeout` STATEMENT_TIMEOUT: seconds that PostgreSQL may work on a statement of a request, 1 to 3600;
                         default: 15
     `school_requests`   SCHOOL_REQUESTS: requests of one school that are worked on at once, 1 to 500; default: half of

@@ -59,7 +59,7 @@ def test_the_defaults():
     assert (settings.auth_audience, settings.auth_school_claim) == ("school-service", "school_id")
     assert (settings.signing_key, settings.tenant_roles, settings.docs) == (None, True, True)
     assert (settings.pool_size, settings.max_upload_bytes) == (10, 10 * 2**20)
-    assert (settings.serving_logins, settings.schools_per_connection) == (1, 150)
+    assert (settings.serving_logins, settings.schools_per_connection) == (1, 200)
     assert settings.tenant_distributed is False
     assert (settings.rate_limit_storage, settings.log_level) == ("memory://", "INFO")
 

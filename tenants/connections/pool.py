@@ -1,7 +1,7 @@
 """Pooled connections and the schools they have been in.
 
 A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
-school on a connection faster than the first, and it fills memory: with all kinds of requests some 0.65 MB for each
+school on a connection faster than the first, and it fills memory: with all kinds of requests some 0.75 MB for each
 school. So a request is given an idle connection that has been in its school, where there is one; and a connection that
 has been in too many schools is closed when it is returned, never within a transaction.
 """
@@ -20,7 +20,7 @@ from sqlalchemy.util.queue import Queue
 
 from tenants.connections.deadline import NoAnswer
 
-SCHOOLS_PER_CONNECTION = 150  # some 100 MB for a backend
+SCHOOLS_PER_CONNECTION = 200  # 150 MB at most for a backend
 
 _connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
 
