@@ -233,6 +233,10 @@ def test_the_pause_counts_from_the_end_of_a_fetch(key_set, provider, clock):
             key_set.find("ES256")
     assert len(provider.requests) == 1
 
+    # Nobody waited for its end, which the pause counts from.
+    for thread in threading.enumerate():
+        if thread.name == "provider's keys":
+            thread.join(10)
     clock.now += FIRST_COOL_DOWN
     provider.answer = provider.key_set
     assert key_set.find("ES256")
