@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 import urllib3
 
-from tests.cli.program import ROOT, run, running, serving, serving_with_gunicorn, wait_for
+from tests.cli.program import ROOT, run, running, serving, wait_for
 
 pytestmark = pytest.mark.program
 
@@ -79,13 +79,13 @@ def begun():
     """Begin a request, whose body is still missing when it is half sent."""
     connections = []
 
-    def begin(service, *, fields=b""):
+    def begin(service):
         host, port = service.base_url.removeprefix("http://").split(":")
         connection = socket.create_connection((host, int(port)), timeout=30)
         connections.append(connection)
         connection.sendall(
             b"POST /auth/oauth/token HTTP/1.1\r\nHost: school\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 2\r\n" + fields + b"\r\n{"
+            b"Content-Length: 2\r\n\r\n{"
         )
         return connection
 
@@ -123,25 +123,6 @@ def test_a_request_that_has_begun_is_answered_and_idle_connections_do_not_hold_t
     head, _, body = answer.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 422 ")
     assert "\r\nConnection: close" in head
-    assert json.loads(body)["code"] == 422
-
-
-def test_gunicorn_answers_a_request_that_has_begun_before_it_ends(installed, folder, begun):
-    with serving_with_gunicorn(cwd=folder, settings=installed) as service:
-        assert service.ok("GET", "/health")["status"] == "ok"
-        # What gunicorn has not begun to work on when it is to end, it drops: it says when it has.
-        connection = begun(service, fields=b"Expect: 100-continue\r\n")
-        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-
-        service.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: has_stopped_listening(service), "the end of listening")
-        assert service.process.poll() is None
-        connection.sendall(b"}")
-        answer = connection.makefile("rb").read().decode()
-
-        assert service.process.wait(30) == 0
-    head, _, body = answer.partition("\r\n\r\n")
-    assert head.startswith("HTTP/1.1 422 ")
     assert json.loads(body)["code"] == 422
 
 
