@@ -162,13 +162,14 @@ def test_no_descriptor_is_left_of_connections_that_are_closed_or_forgotten(setti
         return psycopg2.connect(**parts, **deadline_arguments(1))
 
     connect().close()
+    gc.collect()  # what earlier tests forgot is closed now, and not while this one counts
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         connect().close()
         connect()
     gc.collect()
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_child_process_watches_with_a_thread_of_its_own(settings):
