@@ -31,7 +31,7 @@ class VerifiedToken:
     `schools`: the schools that the token names; None where it names none and the grant of the client decides.
     `granted`: the client's grant in the registry must cover the school.
     `permissions`: those that the token carries; None where roles or the grant decide.
-    `session_number`: that of the user when the service issued the token; a user's other tokens have ended.
+    `session_number`: that of the user or client when the service issued the token; their other tokens have ended.
     """
 
     user_id: UUID | None
@@ -103,7 +103,7 @@ class VerifiedToken:
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that `begin_in_school` returned.
 
-        Raises NotAuthenticated where the user is deleted, or has ended the session that the token is of.
+        Raises NotAuthenticated where the user is deleted, or the session that the token is of has ended.
         """
         if self.user_id is not None:
             if state is None:
@@ -118,6 +118,8 @@ class VerifiedToken:
                 # An outside provider's token was not given for the password.
                 must_change_password=self.own and state["must_change_password"],
             )
+        if self.own and state is not None and state["session_number"] != self.session_number:
+            raise NotAuthenticated("The token is of an earlier grant of its client, or was ended.")
         if self.permissions is not None:
             return Principal(self, self.permissions, all_permissions=False)
         if state is None:

@@ -263,7 +263,14 @@ def _own_token(claims: dict[str, Any]) -> VerifiedToken:
     if "client_id" in claims:
         # A client's grant is read in every request, so that a revocation works at once.
         return VerifiedToken(
-            None, claims["client_id"], own=True, schools=schools, granted=True, permissions=None
+            None,
+            claims["client_id"],
+            own=True,
+            schools=schools,
+            granted=True,
+            permissions=None,
+            # Tokens of versions before have none, and clients of then have 0.
+            session_number=claims.get("session", 0),
         )
     return VerifiedToken(
         UUID(claims["sub"]),
@@ -284,9 +291,14 @@ def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID, session_nu
     return _issue(key, str(user_id), {"school_id": str(school_id), "session": session_number})
 
 
-def issue_client_token(key: SigningKey, client_id: str, schools: list[UUID]) -> dict[str, Any]:
-    """Issue a token for a machine client; `schools` are those its grant names, none where it has them all."""
-    claims: dict[str, Any] = {"client_id": client_id}
+def issue_client_token(
+    key: SigningKey, client_id: str, schools: list[UUID], *, session_number: int = 0
+) -> dict[str, Any]:
+    """Issue a token for a machine client; `schools` are those its grant names, none where it has them all.
+
+    It is valid as long as the client's session number is this one; that of a new client is 0.
+    """
+    claims: dict[str, Any] = {"client_id": client_id, "session": session_number}
     if schools:
         claims["school_id"] = [str(school) for school in schools]
     return _issue(key, client_id, claims)
