@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from flask import Flask
-from prometheus_client import CollectorRegistry, Counter, Histogram, make_wsgi_app
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, make_wsgi_app
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 from sqlalchemy import func, select
@@ -50,6 +50,9 @@ _SIGN_INS = {200: "succeeded", 401: "wrong", 429: "too_many", 503: "unavailable"
 _TOKEN_ENDPOINT = "/auth/oauth/token"  # noqa: S105
 
 _log = logging.getLogger(__name__)
+
+# When each counter was made would be as many time series again.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Queue(Protocol):
