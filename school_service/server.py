@@ -169,10 +169,12 @@ class RefusalTask(ErrorTask):
     def execute(self) -> None:
         """Write the answer, and the request's line in the log."""
         self.response_headers.extend(self.channel.cors_fields.items())
-        super().execute()
-        # waitress writes their names in a way of its own.
-        fields = {name.lower(): value for name, value in self.response_headers}
-        self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
+        try:
+            super().execute()
+        finally:
+            # Also where the client has gone. waitress writes the names of fields in a way of its own.
+            fields = {name.lower(): value for name, value in self.response_headers}
+            self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
 
 
 class RequestTask(WSGITask):
