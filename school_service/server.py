@@ -36,7 +36,7 @@ from school_service.core.database import db
 from school_service.dispatcher import Dispatcher
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
-from school_service.web.request_log import ACCESS_LOG, WAITED, write_access_line
+from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
 from school_service.web.request_scope import AppState
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
@@ -60,7 +60,6 @@ SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
-QUEUE_FULL = "queue_full"  # the cause of a 503, beside those of web.error_responses
 
 if TYPE_CHECKING:
     from school_service.monitoring import Metrics

@@ -22,7 +22,7 @@ from school_service.auth.principal import InvalidSchoolHeader
 from school_service.core import errors
 from school_service.web.integrity_errors import violated_state, violation
 from school_service.web.rendering import object_response
-from school_service.web.request_log import log_of_request, request_id
+from school_service.web.request_log import QUEUE_FULL, log_of_request, request_id
 from tenants import exceptions as tenancy
 from tenants.driver_errors import first_line
 
@@ -78,6 +78,9 @@ _CAUSES_BY_STATE = (
     (re.compile("55P03"), "lock_timeout"),
     (re.compile("40001|40P01"), "deadlock"),
     (re.compile("53..."), "database_full"),
+)
+ALL_CAUSES = frozenset(
+    {QUEUE_FULL, DATABASE_AWAY, *CAUSES.values(), *(cause for _, cause in _CAUSES_BY_STATE)}
 )
 
 # SQLSTATEs of what may succeed a moment later: too many connections, shutting down, cancelled, deadlock, lock timeout.

@@ -31,6 +31,9 @@ _OF_ONE_REQUEST = (
 WAITED = "school_service.waited"
 """Where the server says in a request's environment for how many seconds it has waited for a thread."""
 
+QUEUE_FULL = "queue_full"
+"""The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
+
 ACCESS_LOG = logging.getLogger("school_service.access")
 # An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
 _random = random.Random()  # noqa: S311
