@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -281,10 +281,9 @@ class Metrics:
         yield _gauge("database_up", "Whether the database answers.", (), [((), int(answers))])
         if counts is None:
             return
-        older = set(revisions()) - {head()}
         states = {
             "current": counts.get(head(), 0),
-            "behind": sum(count for revision, count in counts.items() if revision in older),
+            "behind": sum(count for revision, count in counts.items() if revision in self._older),
         }
         states["newer"] = sum(counts.values()) - sum(states.values())
         yield _gauge(
@@ -293,6 +292,11 @@ class Metrics:
             ("state",),
             [((state,), count) for state, count in states.items()],
         )
+
+    @cached_property
+    def _older(self) -> frozenset[str]:
+        """The revisions before that of this version; to list them imports every migration."""
+        return frozenset(revisions()) - {head()}
 
     def _count_schools(self) -> dict[str, int]:
         query = (
