@@ -467,6 +467,20 @@ def _graduate(page: Page, year: dict[str, Any]) -> None:
 def _errors(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
+        ## Send again safely
+
+        Where an answer was lost on the way, nobody knows whether the request was carried out. A POST with the header
+        `Idempotency-Key`, of 1 to 255 printable ASCII characters, such as a new uuid, can be sent again: for 24 hours
+        the same request with the same key does nothing and is answered as it was, with
+        `Idempotency-Replayed: true`.
+
+        - A key is that of the user or client who sent it, in one school. With another address or another body it is
+          422; a body is the same if its bytes are, that of an upload if its files are.
+        - While the first request is under way, the second is 409: try again shortly.
+        - What ended in an error is not stored: it can be tried again with the same key.
+        - Where an answer has a token, nothing is stored and the header is ignored: `POST /users/login`,
+          `/auth/oauth/token`, and `POST /users`, which is 409 where the username is there already.
+
         ## When something is wrong
 
         Every error has this one shape; `request_id` is also in the header `X-Request-ID` and in the service's

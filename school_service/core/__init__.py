@@ -5,6 +5,7 @@
 `records`      records: get, find, lock, insert, delete
 `read_models`  SELECTs that are built and compiled once
 `counters`     numbers within a school, without gaps
+`idempotency`  answers stored by the Idempotency-Key of their request
 `permissions`  the one list of permissions
 `errors`       what a service refuses
 `wording`      what records are called in messages

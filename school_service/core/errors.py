@@ -66,6 +66,10 @@ class Busy(DomainError):
         super().__init__("The service is overloaded. Try again shortly.")
 
 
+class InvalidHeader(DomainError):
+    """A header of the request is not what it has to be."""
+
+
 class TooLarge(DomainError):
     """What was sent exceeds a limit of the service."""
 

@@ -59,6 +59,7 @@ class Blueprint(flask_smorest.Blueprint):
         own: str | None = None,
         audited: bool = False,
         with_given_password: bool = False,
+        answers_token: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -66,6 +67,7 @@ class Blueprint(flask_smorest.Blueprint):
         names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
         log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let
         in though they must change their password first, which every other operation refuses.
+        `answers_token`: a POST whose answer has a token, which is stored nowhere: so it takes no Idempotency-Key.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -81,9 +83,15 @@ class Blueprint(flask_smorest.Blueprint):
                     access=access,
                     own=parameters[own] if own else None,
                     audited=audited,
+                    answers_token=answers_token,
                 )
 
-            note(scoped, access={"permissions": needed, "school_required": header_required})
+            noted = {
+                "permissions": needed,
+                "school_required": header_required,
+                "answers_token": answers_token,
+            }
+            note(scoped, access=noted)
             return scoped  # type: ignore[return-value]
 
         return decorate

@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 STATUS: dict[type[Exception], int] = {
     InvalidSchoolHeader: 400,
+    errors.InvalidHeader: 400,
     errors.NotAuthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,

@@ -344,6 +344,18 @@ _SCHOOL_HEADER = {
     # openapi-python-client makes an object that its HTTP library refuses.
     "schema": {"type": "string", "allOf": [{"format": "uuid"}]},
 }
+_IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "description": "Sent again within 24 hours, the request is answered as it was the first time, and does nothing.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+_REPLAYED = {
+    "Idempotency-Replayed": {
+        "description": "`true` where the answer is that of an earlier request with the same Idempotency-Key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    }
+}
 _SCHOOL_REQUIRED = "The school to work in."
 _SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
 _NOTES = "conventions"
@@ -369,6 +381,7 @@ def document_operation(
     noted = doc_info.get(_NOTES, {})
     access, locations = noted.get("access"), noted.get("locations", set())
     statuses = {500, 503, *noted.get("statuses", ())}
+    headers: dict[str, Any] = {}
     if access is None:
         doc["security"] = []
     else:
@@ -379,6 +392,9 @@ def document_operation(
         doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
         # Several are written as in the scope of a token (RFC 6749, section 3.3).
         doc["x-permission"] = " ".join(map(str, access["permissions"])) or None
+        if method == "post" and not access["answers_token"]:
+            doc["parameters"].append(_IDEMPOTENCY_KEY)
+            headers |= _REPLAYED
         if method in {"post", "put", "patch", "delete"}:
             statuses.add(409)
     if locations:
@@ -390,5 +406,7 @@ def document_operation(
         # A mere name is flask-smorest's own for an error; what a view describes stands.
         if isinstance(described, Mapping):
             responses[int(status)] = described
+    if headers:
+        responses[200] = {**responses[200], "headers": headers}
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

@@ -50,7 +50,7 @@ class Users(MethodView):
         """List the users, or those whose name or username holds a text."""
         return reads.users(filters.get("search") or None)
 
-    @blp.requires(Permission.USERS_WRITE)
+    @blp.requires(Permission.USERS_WRITE, answers_token=True)
     @blp.arguments(NewUserSchema)
     @blp.returns(AuthUserSchema)
     def post(self, user: dict[str, Any]) -> Any:
@@ -62,7 +62,7 @@ class Users(MethodView):
 class Login(MethodView):
     """Signing in."""
 
-    @blp.requires(None)
+    @blp.requires(None, answers_token=True)
     @blp.answers(429)
     @blp.arguments(LoginSchema)
     @blp.returns(AuthUserSchema)
