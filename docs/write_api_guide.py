@@ -481,6 +481,13 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         - Where an answer has a token, nothing is stored and the header is ignored: `POST /users/login`,
           `/auth/oauth/token`, and `POST /users`, which is 409 where the username is there already.
 
+        ## Change only what you have seen
+
+        The answer of a GET of one record has an `ETag`. Sent as `If-Match` with a PATCH or DELETE of that record, it is
+        refused with 412 where somebody has changed the record since; the answer of the PATCH has the next `ETag`.
+        Nothing demands the header. Sent as `If-None-Match` with the GET, it is answered 304 without a body while the
+        record is the same.
+
         ## When something is wrong
 
         Every error has this one shape; `request_id` is also in the header `X-Request-ID` and in the service's
@@ -493,6 +500,7 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         | 403 | the token does not cover the school, or the permission is missing, which the message names |
         | 404 | no such record in this school |
         | 409 | a duplicate, or a delete of something in use |
+        | 412 | the record is not what `If-Match` names |
         | 413, 415 | too large; a media type that is not accepted |
         | 422 | input that is not valid, by field |
         | 429, 503 | try again after `Retry-After` seconds |

@@ -70,6 +70,10 @@ class InvalidHeader(DomainError):
     """A header of the request is not what it has to be."""
 
 
+class PreconditionFailed(DomainError):
+    """The record is not as the caller says that it is."""
+
+
 class TooLarge(DomainError):
     """What was sent exceeds a limit of the service."""
 

@@ -12,11 +12,14 @@ from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, g
+from flask import Response, g, request
 
 from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
+from school_service.core.read_models import BoundQuery
+from school_service.core.statements import Lock
 from school_service.web.body_parser import BodyParser
+from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.fields import File, plain_file_name
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
@@ -151,29 +154,64 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def returns(
-        self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None, max_age: int | None = None
+        self,
+        schema: type[ma.Schema],
+        *,
+        if_empty: CheckFilters | None = None,
+        max_age: int | None = None,
+        tagged: bool | None = None,
     ) -> Callable[[View], View]:
         """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
 
         `if_empty` as in `returns_list`, called before the 404. `max_age`: seconds for which any cache may store an
-        object that is public; all else is stored by none.
+        object that is public; all else is stored by none. `tagged`: whether a row has an ETag; by itself that of a GET
+        has one, and of what takes If-Match.
         """
 
-        def render(result: Any, check: Callable[[], None]) -> Response:
-            if not isinstance(result, QUERY_TYPES):
-                response = object_response(dumper.dump(result))
-                if max_age is not None:
-                    response.cache_control.public = True
-                    response.cache_control.max_age = max_age
-                return response
-            body = render_one(result)
-            if body is None:
-                check()
-                raise NotFound(f"No such {_record_name(schema)}.")
-            return json_response(body)
-
         dumper = schema()
-        return self._responds(schema, render, if_empty)
+
+        def decorate(view: View) -> View:
+            by_itself = max_age is None and (view.__name__ == "get" or "if_match" in notes(view))
+            tag = by_itself if tagged is None else tagged
+
+            def render(result: Any, check: Callable[[], None]) -> Response:
+                if not isinstance(result, QUERY_TYPES):
+                    response = object_response(dumper.dump(result))
+                    if max_age is not None:
+                        response.cache_control.public = True
+                        response.cache_control.max_age = max_age
+                    return response
+                body = render_one(result)
+                if body is None:
+                    check()
+                    raise NotFound(f"No such {_record_name(schema)}.")
+                return tagged_response(body) if tag else json_response(body)
+
+            if tag:
+                note(view, tagged=True)
+            return self._responds(schema, render, if_empty)(view)
+
+        return decorate
+
+    def if_match(self, read: Callable[..., BoundQuery], *locks: Lock) -> Callable[[View], View]:
+        """Refuse a change of a record that is not as the request's If-Match says, innermost of a view's decorators.
+
+        `read` is the read model that GET answers the record with; the `locks` are those that the view's service
+        takes, in its order. Each gets the ids of the path. Without the header nothing is read.
+        """
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def matching(*arguments: Any, **parameters: Any) -> Any:
+                if IF_MATCH in request.environ:
+                    ids = tuple(parameters.values())
+                    check_if_match(read(*ids), *(lock(*ids) for lock in locks))
+                return view(*arguments, **parameters)
+
+            note(matching, if_match=True)
+            return matching  # type: ignore[return-value]
+
+        return decorate
 
     def returns_list(
         self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None

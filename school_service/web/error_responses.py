@@ -34,6 +34,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.TooLarge: 413,
     errors.Invalid: 422,
     errors.InvalidRows: 422,

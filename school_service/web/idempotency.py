@@ -62,7 +62,7 @@ def _operation() -> str:
 
 
 def _fingerprints(keys: SigningKeys) -> tuple[str, ...]:
-    """Make the keyed hash of the body with each key, that which signs first: an older one made those that are stored."""
+    """Make keyed hashes of the body, one with each key, the first with that which signs."""
     body = _digest_of_body()
     return tuple(hmac.digest(key.derive(_PURPOSE), body, "sha256").hex() for key in keys.keys)
 

@@ -100,6 +100,10 @@ ERRORS = {
         "A classroom with this name exists already.",
         errors={"json": {"name": ["already taken"]}},
     ),
+    412: DocumentedError(
+        "The record is not what If-Match names: it was changed meanwhile.",
+        "The record is not what If-Match names: it was changed. Read it again.",
+    ),
     413: DocumentedError("The body is too large.", "The request is too large."),
     415: DocumentedError(
         "The body is of a media type that is not accepted.", "The body must be application/json."
@@ -356,6 +360,20 @@ _REPLAYED = {
         "schema": {"type": "string", "enum": ["true"]},
     }
 }
+_IF_NONE_MATCH = {
+    "in": "header",
+    "name": "If-None-Match",
+    "description": "The ETag of an earlier answer: 304 without a body where the record is still the same.",
+    "schema": {"type": "string"},
+}
+_IF_MATCH = {
+    "in": "header",
+    "name": "If-Match",
+    "description": "The ETag of the record as it was read: 412 where it was changed since.",
+    "schema": {"type": "string"},
+}
+_TAG = {"ETag": {"description": "Names the record as it is now.", "schema": {"type": "string"}}}
+_NOT_MODIFIED = {"description": "The record is as If-None-Match names it.", "headers": _TAG}
 _SCHOOL_REQUIRED = "The school to work in."
 _SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
 _NOTES = "conventions"
@@ -382,6 +400,8 @@ def document_operation(
     access, locations = noted.get("access"), noted.get("locations", set())
     statuses = {500, 503, *noted.get("statuses", ())}
     headers: dict[str, Any] = {}
+    # What needs no token answers objects, which have no tag.
+    tagged = noted.get("tagged", False) and access is not None
     if access is None:
         doc["security"] = []
     else:
@@ -395,6 +415,13 @@ def document_operation(
         if method == "post" and not access["answers_token"]:
             doc["parameters"].append(_IDEMPOTENCY_KEY)
             headers |= _REPLAYED
+        if noted.get("if_match"):
+            doc["parameters"].append(_IF_MATCH)
+            statuses.add(412)
+        if tagged:
+            headers |= _TAG
+        if tagged and method == "get":
+            doc["parameters"].append(_IF_NONE_MATCH)
         if method in {"post", "put", "patch", "delete"}:
             statuses.add(409)
     if locations:
@@ -408,5 +435,7 @@ def document_operation(
             responses[int(status)] = described
     if headers:
         responses[200] = {**responses[200], "headers": headers}
+    if tagged and method == "get":
+        responses[304] = _NOT_MODIFIED
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

@@ -178,7 +178,11 @@ def run_in_request_scope(
             if read_only:
                 return _Reading(token, binding, access, state.binding_options).run(view)
             with in_transaction(binding, partial(_admit, token, access)):
-                if idempotency.ENVIRON in environ and environ["REQUEST_METHOD"] == "POST" and not answers_token:
+                if (
+                    idempotency.ENVIRON in environ
+                    and environ["REQUEST_METHOD"] == "POST"
+                    and not answers_token
+                ):
                     actor, keys = current_principal().actor, state.verifier.keys
                     return idempotency.answered_once(view, actor=actor, keys=keys)
                 return view()

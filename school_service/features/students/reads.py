@@ -97,5 +97,16 @@ def student(student_id: UUID) -> Query:
     return students.query().where(Student.id == student_id)
 
 
+@read_model
+def account_lock(student_id: UUID) -> Query:
+    """Select the id of a student's user account, locked FOR NO KEY UPDATE; the student's row is locked before it."""
+    return (
+        select(User.id)
+        .join(Student, Student.user_id == User.id)
+        .where(Student.id == student_id)
+        .with_for_update(key_share=True, of=User)
+    )
+
+
 def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return Student.id.in_(select(Enrollment.student_id).where(condition, CURRENT))
