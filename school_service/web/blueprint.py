@@ -23,6 +23,7 @@ from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_resp
 from school_service.web.fields import File, plain_file_name
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
+from school_service.web.query_names import check_query_names
 from school_service.web.rendering import (
     QUERY_TYPES,
     json_response,
@@ -77,11 +78,18 @@ class Blueprint(flask_smorest.Blueprint):
         access = Access(needed, with_given_password)
 
         def decorate(view: View) -> View:
+            known = frozenset(notes(view).get("query", ()))
+
+            def worked(*arguments: Any, **parameters: Any) -> Any:
+                if request.query_string:
+                    check_query_names(known)
+                return view(*arguments, **parameters)
+
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
                 g.arguments = dict(parameters)
                 return run_in_request_scope(
-                    lambda: view(*arguments, **parameters),
+                    lambda: worked(*arguments, **parameters),
                     school_required=header_required,
                     access=access,
                     own=parameters[own] if own else None,
@@ -115,6 +123,8 @@ class Blueprint(flask_smorest.Blueprint):
 
             validated = documented(noted)
             note(validated, locations={location, *notes(validated).get("locations", ())})
+            if location == "query":
+                note(validated, query=_names(instance) | notes(validated).get("query", set()))
             return validated  # type: ignore[no-any-return]
 
         return decorate
@@ -261,6 +271,7 @@ class Blueprint(flask_smorest.Blueprint):
 
             _document_like(paged, flask_smorest.Blueprint.arguments(self, page_schema, location="query"))
             note(paged, locations={"query", *notes(paged).get("locations", ())})
+            note(paged, query=_names(page_schema) | notes(view).get("query", set()))
             return _document_like(paged, flask_smorest.Blueprint.response(self, 200, answered))  # type: ignore[no-any-return]
 
         return decorate
@@ -368,6 +379,11 @@ def _document_like(view: Any, decorator: Callable[[Any], Any]) -> Any:
     """Document a view as a decorator of flask-smorest does, without its wrapper: the view answers a Response."""
     view._apidoc = decorator(view)._apidoc
     return view
+
+
+def _names(schema: ma.Schema) -> set[str]:
+    """The names that a schema's fields have in a query."""
+    return {field.data_key or name for name, field in schema.fields.items()}
 
 
 def _record_name(schema: type[ma.Schema]) -> str:

@@ -25,6 +25,7 @@ from school_service.core.enumeration import Enumeration
 from school_service.core.wording import singular
 from school_service.web.docs_page import docs_blueprint
 from school_service.web.error_responses import http_response
+from school_service.web.query_names import is_extension
 from school_service.web.schemas import ErrorSchema, Schema
 
 DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
@@ -247,6 +248,10 @@ class Conventions(BasePlugin):
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", operation_id(method, path or ""))
             _show_example(operation, documentation("examples").get(f"{method.upper()} {path}", {}))
+            if operation.get("security", True) and is_extension(method.upper(), path or ""):
+                # Parameters of a query that it does not know.
+                described = {"422": response_component(422), **operation["responses"]}
+                operation["responses"] = dict(sorted(described.items()))
             if not operation.get("security", True):
                 need = "Needs no token."
             elif not operation.get("x-permission"):
