@@ -499,10 +499,10 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         | 401 | no token, or one that is not valid |
         | 403 | the token does not cover the school, or the permission is missing, which the message names |
         | 404 | no such record in this school |
-        | 409 | a duplicate, or a delete of something in use |
+        | 409 | a duplicate; a delete of something in use; a second request with a key that is under way |
         | 412 | the record is not what `If-Match` names |
         | 413, 415 | too large; a media type that is not accepted |
-        | 422 | input that is not valid, by field |
+        | 422 | input that is not valid, by field; parameters that an extension of the interface does not know |
         | 429, 503 | try again after `Retry-After` seconds |
         """
     )
