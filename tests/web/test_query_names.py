@@ -80,3 +80,11 @@ def test_token_school_and_permission_come_first(api, other_api, make):
     assert api.using(token=None).get(path).status_code == 401
     assert other_api.using(school=api.school).get(path).status_code == 403
     assert make.caller().get(path).status_code == 403
+
+
+def test_the_document_says_where_they_are_refused(document):
+    operations = document.operations()
+
+    assert "422" in operations["GET", "/settings"]["responses"]
+    assert "422" not in operations["GET", "/classrooms"]["responses"]
+    assert "422" not in operations["GET", "/health/live"]["responses"]
