@@ -17,7 +17,14 @@ from flask import Flask, Response, g, has_request_context, request
 from school_service.web.client_address import client_address
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_OF_ONE_REQUEST = ("request_id", "principal", "token", "username_hash", "client_address")
+_OF_ONE_REQUEST = (
+    "request_id",
+    "principal",
+    "token",
+    "username_hash",
+    "client_address",
+    "unknown_parameters",
+)
 _access = logging.getLogger("school_service.access")
 # An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
 _random = random.Random()  # noqa: S311
@@ -104,6 +111,8 @@ def log_requests(app: Flask) -> None:
                 school=environ.get("HTTP_X_SCHOOL_ID"),
                 actor=actor.actor if actor else None,
             )
+            if "unknown_parameters" in known:
+                record.unknown_parameters = known["unknown_parameters"]
             if "username_hash" in known:
                 record.username_hash = known["username_hash"]
             _access.handle(record)
