@@ -30,10 +30,12 @@ _log = logging.getLogger(__name__)
 
 STATUS: dict[type[Exception], int] = {
     InvalidSchoolHeader: 400,
+    errors.InvalidHeader: 400,
     errors.NotAuthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.TooLarge: 413,
     errors.Invalid: 422,
     errors.InvalidRows: 422,

@@ -27,6 +27,7 @@ _OF_ONE_REQUEST = (
     "client_address",
     "waited_for_share",
     "log_members",
+    "unknown_parameters",
 )
 WAITED = "school_service.waited"
 """Where the server says in a request's environment for how many seconds it has waited for a thread."""
@@ -134,6 +135,8 @@ def log_requests(app: Flask, observe: Observe | None = None) -> None:
                 "school": environ.get("HTTP_X_SCHOOL_ID"),
                 "actor": actor.actor if actor else None,
             }
+            if "unknown_parameters" in known:
+                members["unknown_parameters"] = known["unknown_parameters"]
             if "username_hash" in known:
                 members["username_hash"] = known["username_hash"]
             if "log_members" in known:
