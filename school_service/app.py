@@ -35,6 +35,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
@@ -69,6 +70,7 @@ FEATURES = (
     gradebooks,
     scoresheets,
     metrics,
+    results,
     teachers,
     employees,
     school_settings,
