@@ -43,6 +43,7 @@ from school_service.features.settings.views import blp as school_settings
 from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
+from school_service.features.submissions.views import blp as submissions
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -71,6 +72,7 @@ FEATURES = (
     scoresheets,
     metrics,
     results,
+    submissions,
     teachers,
     employees,
     school_settings,

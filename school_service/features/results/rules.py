@@ -5,6 +5,8 @@ uses them,
 
 `rules`     one row: the school's result settings or their defaults, the weights of the class's level, the grade bands
 `roster`    who is in the cohort now and not withdrawn
+`takers`    which of them takes which subject
+`counting`  the assessments that count in the term
 `marks`     each of them in each assessment that counts: a score, an absence, or neither
 `subjects`  subject results: percent, band, position and class figures in the batch and in the cohort
 `terms`     term results of everyone on the roster
@@ -79,7 +81,7 @@ _ZERO: Column = literal_column("0", Numeric())
 
 def scope_of_batch(batch_id: Any, term: Any) -> Query:
     """Select the cohort of a batch and a term of its session, by id or as FIRST, SECOND or THIRD."""
-    return _scope().where(Batch.id == batch_id, _is_term(term))
+    return _scope().where(Batch.id == batch_id, is_term(term))
 
 
 def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
@@ -87,7 +89,7 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
     return (
         _scope()
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
-        .where(CohortSubject.id == cohort_subject_id, Batch.id == Cohort.id, _is_term(term))
+        .where(CohortSubject.id == cohort_subject_id, Batch.id == Cohort.id, is_term(term))
     )
 
 
@@ -131,7 +133,8 @@ def _scope() -> Query:
     )
 
 
-def _is_term(term: Any) -> Column:
+def is_term(term: Any) -> Column:
+    """Tell whether a row of Term is the one of this id or name."""
     return or_(_is_term_id(term), Term.term == term)
 
 
@@ -149,6 +152,8 @@ class Computed:
     scope: CTE
     rules: CTE
     roster: CTE
+    takers: CTE
+    counting: CTE
     marks: CTE
     subjects: CTE
     terms: CTE
@@ -162,12 +167,14 @@ def compute(scope: Query, *, cohort_subject_id: Any = None) -> Computed:
     rules = _rules(of)
     roster = _roster(of)
     takers = _takers(of, roster, cohort_subject_id)
-    marks = _marks(takers, _counting(of, rules))
+    counting = _counting(of, rules)
+    marks = _marks(takers, counting)
     subjects = _subjects(marks, rules)
     terms = _terms(roster, subjects, rules)
     session_subjects = _session_subjects(of, roster, takers, subjects, rules)
+    sessions = _sessions(terms, session_subjects, rules)
     return Computed(
-        of, rules, roster, marks, subjects, terms, session_subjects, _sessions(terms, session_subjects, rules)
+        of, rules, roster, takers, counting, marks, subjects, terms, session_subjects, sessions
     )
 
 
@@ -340,6 +347,11 @@ def _marks(takers: CTE, counting: CTE) -> CTE:
     )
 
 
+def is_blank_mark(marks: CTE) -> Column:
+    """Tell whether a mark is blank: neither a score nor an absence."""
+    return and_(marks.c.counted.is_(None), marks.c.absence.is_(None))
+
+
 def _subjects(marks: CTE, rules: CTE) -> CTE:
     """Subject results, without what is NOT_GRADED; `percent` is null where one is INCOMPLETE."""
     is_counted = marks.c.counted.is_not(None)
@@ -351,7 +363,7 @@ def _subjects(marks: CTE, rules: CTE) -> CTE:
             func.sum(marks.c.counted).filter(of_category).label(f"{category}_score"),
             func.sum(marks.c.total_points).filter(of_category, is_counted).label(f"{category}_points"),
         ]
-    is_blank = and_(marks.c.counted.is_(None), marks.c.absence.is_(None))
+    is_blank = is_blank_mark(marks)
     sums = (
         select(
             *whose,

@@ -19,7 +19,7 @@ from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment
+from school_service.features.assessments.service import find_assessment, lock_assessment
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
@@ -96,7 +96,8 @@ def upload(
     A student who is not in the sheet, or has no score there, keeps theirs. Uploads for an assessment follow
     one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet. Raises
     NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad row, and RowsChanged where
-    scores were changed since the sheet was downloaded, unless `force` replaces them.
+    scores were changed since the sheet was downloaded, unless `force` replaces them; Conflict where the results are
+    submitted.
     """
     return _ScoreUpload(_get(assessment_id), file_name, dry_run, force).run(file)
 
@@ -122,7 +123,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
 
     def lock(self) -> None:
         # Read again: it may have been changed or deleted since.
-        self.assessment = _get(self.assessment.id, for_update=True)
+        self.assessment = lock_assessment(self.assessment.id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
         takers = {taker.admission_number: taker for taker in db.session.execute(_takers(self.assessment))}
@@ -209,8 +210,8 @@ def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, 
     ]
 
 
-def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
-    found = find_assessment(assessment_id, for_update=for_update)
+def _get(assessment_id: UUID) -> Assessment:
+    found = find_assessment(assessment_id)
     if found is None:
         raise not_found(Assessment)
     return found
