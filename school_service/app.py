@@ -17,6 +17,7 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, db
 from school_service.core.shares import Shares
+from school_service.features.absences.views import blp as absences
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
@@ -69,6 +70,7 @@ FEATURES = (
     cohort_subjects,
     assessments,
     gradebooks,
+    absences,
     scoresheets,
     metrics,
     results,

@@ -86,9 +86,7 @@ def taught(cohort_subject_id: UUID, term_id: UUID) -> Query:
 @read_model
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock a cohort subject FOR SHARE: nobody submits its results meanwhile."""
-    return (
-        select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
-    )
+    return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
 
 
 @read_model

@@ -173,9 +173,7 @@ def compute(scope: Query, *, cohort_subject_id: Any = None) -> Computed:
     terms = _terms(roster, subjects, rules)
     session_subjects = _session_subjects(of, roster, takers, subjects, rules)
     sessions = _sessions(terms, session_subjects, rules)
-    return Computed(
-        of, rules, roster, takers, counting, marks, subjects, terms, session_subjects, sessions
-    )
+    return Computed(of, rules, roster, takers, counting, marks, subjects, terms, session_subjects, sessions)
 
 
 def _rules(scope: CTE) -> CTE:

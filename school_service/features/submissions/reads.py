@@ -66,9 +66,7 @@ def lock_cohort(cohort_subject_id: UUID) -> Query:
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock a cohort subject FOR NO KEY UPDATE: nobody adds an assessment meanwhile."""
     return (
-        select(CohortSubject.id)
-        .where(CohortSubject.id == cohort_subject_id)
-        .with_for_update(key_share=True)
+        select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(key_share=True)
     )
 
 
@@ -113,7 +111,9 @@ def submitting(cohort_subject_id: UUID, term: str) -> Query:
     blanks = select(
         cast(func.json_agg(aggregate_order_by(one, of_assessment.c.abbreviation, of_assessment.c.id)), Text)
     )
-    count = select(func.count()).select_from(counting).where(counting.c.cohort_subject_id == cohort_subject_id)
+    count = (
+        select(func.count()).select_from(counting).where(counting.c.cohort_subject_id == cohort_subject_id)
+    )
     takers = computed.takers
     return select(
         scope.c.cohort_id,

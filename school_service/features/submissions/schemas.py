@@ -19,7 +19,9 @@ class SubmissionSchema(RecordSchema):
     term = fields.Nested(ResultTermSchema)
     state = fields.String(
         validate=validate.OneOf(SUBMISSION_STATES),
-        metadata={"description": "SUBMITTED: scores, absences and assessments are held until it is reopened."},
+        metadata={
+            "description": "SUBMITTED: scores, absences and assessments are held until it is reopened."
+        },
     )
     takers = fields.Integer(metadata={"description": "How many of the cohort take it."})
     assessments = fields.Integer(metadata={"description": "How many assessments count."})

@@ -8,20 +8,19 @@ lock of their assessment, assessments are added under one of the cohort subject:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import ARRAY, Uuid, cast, column, delete, func, insert, literal_column, null, select, update
+from sqlalchemy import delete, literal_column, update
 
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import execute, in_one_message, new_row, statement
-from school_service.features.absences.models import Absence
+from school_service.features.absences.service import storing_blanks
 from school_service.features.assessments.models import NOT_DELETED, Assessment, Submission
-from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
+from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.service import check_subject_results
 from school_service.features.submissions import reads
 from school_service.features.submissions.models import OPEN, REFUSE, SUBMITTED
@@ -58,7 +57,9 @@ def submit(*, cohort_subject_id: UUID, term: str, blanks: str = REFUSE) -> Bound
         submitted_by=principal.actor if principal else OPERATOR,
         submitted_by_name=principal.actor_name if principal else OPERATOR,
     )
-    absences = [(UUID(one["assessment"]), UUID(student["id"])) for one in blank for student in one["students"]]
+    absences = [
+        (UUID(one["assessment"]), UUID(student["id"])) for one in blank for student in one["students"]
+    ]
     audit_change(
         reads.ENTITY,
         cohort_subject_id,
@@ -70,16 +71,10 @@ def submit(*, cohort_subject_id: UUID, term: str, blanks: str = REFUSE) -> Bound
             "absences": {"status": blanks, "number": len(absences)} if absences else None,
         },
     )
-    audit_changes(
-        "absence",
-        [
-            Change(assessment, None, {"student": student, "status": blanks, "source": "submission"})
-            for assessment, student in absences
-        ],
-    )
+    becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
     return in_one_message(
         submission,
-        *([_enter_absences(*map(list, zip(*absences, strict=True)), blanks, moment)] if absences else []),
+        *becoming,
         _hold(submission.id, cohort_subject_id, found["term_id"]),
         read=read,
     )
@@ -143,30 +138,11 @@ def _refused(blanks: Sequence[dict[str, Any]]) -> Conflict:
 
 
 @statement
-def _enter_absences(
-    assessment_ids: list[UUID], student_ids: list[UUID], status: str, moment: datetime
-) -> Any:
-    """Make absences of blanks in assessments that are locked."""
-    ids = ARRAY(Uuid)
-    rows = (
-        func.unnest(cast(assessment_ids, ids), cast(student_ids, ids))
-        .table_valued(column("assessment_id", Uuid), column("student_id", Uuid))
-        .render_derived()
-    )
-    values: Any = (*rows.c, status, null(), moment)
-    return insert(Absence).from_select(
-        ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
-    )
-
-
-@statement
 def _hold(submission_id: UUID, cohort_subject_id: UUID, term_id: UUID) -> Any:
     """Let the assessments of a submission, which are locked, name it."""
     return (
         update(Assessment)
-        .where(
-            Assessment.cohort_subject_id == cohort_subject_id, Assessment.term_id == term_id, NOT_DELETED
-        )
+        .where(Assessment.cohort_subject_id == cohort_subject_id, Assessment.term_id == term_id, NOT_DELETED)
         .values(submission_id=submission_id)
     )
 

@@ -232,9 +232,7 @@ def test_what_was_never_submitted_cant_be_reopened(api, make, taught):
 
 def test_what_counts_no_more_since_it_was_submitted_can_be_reopened(api, taught):
     api.ok(taught.submit())
-    settings(
-        api, weighting="CATEGORIES", weights=[{"level": None, "category": "EXAM", "weight": 100}]
-    )
+    settings(api, weighting="CATEGORIES", weights=[{"level": None, "category": "EXAM", "weight": 100}])
 
     (listed,) = api.ok(taught.listed())
 
