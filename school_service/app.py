@@ -36,6 +36,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.publications.views import blp as publications
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
@@ -75,6 +76,7 @@ FEATURES = (
     metrics,
     results,
     submissions,
+    publications,
     teachers,
     employees,
     school_settings,
