@@ -71,6 +71,7 @@ BROUGHT_IN = {f"{term}_TERM": term for term in TERMS}
 AVERAGE_PLACES = 2
 
 _ZERO: Column = literal_column("0", Numeric())
+_NO_POINTS: Column = literal_column("0.00", Numeric())
 
 
 # Scopes: SELECTs of one row, or none: `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`,
@@ -324,7 +325,7 @@ def _marks(takers: CTE, counting: CTE) -> CTE:
             counting.c.due_date,
             entries.c.score,
             absences.c.status.label("absence"),
-            func.coalesce(entries.c.score, case((absences.c.status == ABSENT, _ZERO))).label("counted"),
+            func.coalesce(entries.c.score, case((absences.c.status == ABSENT, _NO_POINTS))).label("counted"),
         )
         .select_from(takers)
         .join(counting, counting.c.cohort_subject_id == takers.c.cohort_subject_id)
