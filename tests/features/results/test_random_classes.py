@@ -22,7 +22,7 @@ CLASSES = 300
 MOST_STUDENTS = 45
 # How often results are what the test is about: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
-    "COMPLETE": 1000, "INCOMPLETE": 200, "TOO_FEW": 50, "NONE": 20, "tied": 500, "brought in": 50,
+    "COMPLETE": 1000, "INCOMPLETE": 200, "TOO_FEW": 50, "NONE": 20, "tied": 300, "brought in": 50,
     "earlier terms": 500, "dropped": 20, "CATEGORIES": 50, "two batches": 100, "no grade": 50,
     "not ranked in session": 50,
 }  # fmt: skip
@@ -44,6 +44,8 @@ def test_the_figures_are_those_of_an_exact_second_computing(api, make):
 
 def _compare(drawn: RandomClass, store: Store, seen: Counter[str]) -> None:
     random = drawn.random
+    # The tables are full of rows of the classes before, which were undone: they are not to be read each time.
+    store.execute("SET LOCAL enable_seqscan TO off")
     store.class_(drawn)
     seen[drawn.sample.rules.weighting] += 1
     seen["two batches"] += len(drawn.batches) - 1
