@@ -438,9 +438,7 @@ def test_metric_sheets_are_held_while_it_is_published(api, make):
 
     answer = seen.upload(changed)
 
-    words = (
-        f"{seen.cohort['classroom']} A, First term, are published: reopen that publication first."
-    )
+    words = f"{seen.cohort['classroom']} A, First term, are published: reopen that publication first."
     assert (answer.status_code, message(answer)) == (409, f"The results of {words}")
     api.ok(api.post(f"/publications/{publication['id']}/reopening", {"reason": "Traits"}))
     api.ok(seen.upload(changed))
