@@ -36,6 +36,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
@@ -43,6 +44,7 @@ from school_service.features.settings.views import blp as school_settings
 from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
+from school_service.features.term_calendars.views import blp as term_calendars
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -59,6 +61,7 @@ FEATURES = (
     users,
     roles,
     sessions,
+    term_calendars,
     classrooms,
     subjects,
     students,
@@ -74,6 +77,7 @@ FEATURES = (
     teachers,
     employees,
     school_settings,
+    result_settings,
     graduates,
     contacts,
     personal_data,
