@@ -37,6 +37,7 @@ from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.publications.views import blp as publications
+from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
@@ -46,6 +47,7 @@ from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
 from school_service.features.submissions.views import blp as submissions
+from school_service.features.term_calendars.views import blp as term_calendars
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -62,6 +64,7 @@ FEATURES = (
     users,
     roles,
     sessions,
+    term_calendars,
     classrooms,
     subjects,
     students,
@@ -80,6 +83,7 @@ FEATURES = (
     teachers,
     employees,
     school_settings,
+    result_settings,
     graduates,
     contacts,
     personal_data,
