@@ -17,6 +17,7 @@ from sqlalchemy import (
     DateTime,
     FromClause,
     Integer,
+    Label,
     Text,
     and_,
     case,
@@ -118,9 +119,26 @@ def term_result(student_id: UUID, term: str) -> Query:
 @read_model
 def broadsheet(batch_id: UUID, term: str) -> Query:
     """Read model of BroadsheetSchema, of a term; `term` as in `term_results`."""
+    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=False)
+
+
+@read_model
+def printed_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Select what the workbook of a broadsheet says, as `broadsheet` and as `broadsheet_of` with `printed`.
+
+    Beside it, the name of the term, the decimal places of percents, and the moment of the figures.
+    """
     computed = compute(scope_of_batch(batch_id, term))
+    return _broadsheet(computed, printed=True).add_columns(
+        computed.scope.c.term_name,
+        one(computed.rules, "percent_places").label("places"),
+        func.statement_timestamp().label("moment"),
+    )
+
+
+def _broadsheet(computed: Computed, *, printed: bool) -> Query:
     scope, terms, subjects = computed.scope, computed.terms, computed.subjects
-    batch = one(scope, "batch_id")
+    batch, pass_mark = one(scope, "batch_id"), one(computed.rules, "pass_mark")
     students = (
         select(
             terms.c.student_id,
@@ -136,7 +154,7 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             terms.c.batch_average.label("class_average"),
             terms.c.batch_lowest.label("class_lowest"),
             terms.c.batch_highest.label("class_highest"),
-            (terms.c.average >= one(computed.rules, "pass_mark")).label("passed"),
+            (terms.c.average >= pass_mark).label("passed"),
             func.row_number().over(order_by=BY_NAME).label("by_name"),
         )
         .select_from(terms)
@@ -144,11 +162,6 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
         .join(User, User.id == Student.user_id)
         .where(terms.c.batch_id == batch)
         .cte("students")
-    )
-    submitted = (
-        select(Submission.id)
-        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id"))
-        .exists()
     )
     results = (
         select(
@@ -158,12 +171,16 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             subjects.c.grade,
             subjects.c.batch_position.label("position"),
             _status(subjects).label("status"),
+            (subjects.c.percent >= pass_mark).label("passed"),
             subjects.c.batch_average.label("class_average"),
             subjects.c.batch_lowest.label("class_lowest"),
             subjects.c.batch_highest.label("class_highest"),
         )
         .where(subjects.c.batch_id == batch)
         .cte("results")
+    )
+    of_term = and_(
+        Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id")
     )
     taught = (
         select(
@@ -172,24 +189,33 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             Subject.name,
             Subject.code,
             CohortSubject.elective,
-            submitted.label("submitted"),
+            Submission.id.is_not(None).label("submitted"),
+            Submission.submitted_by_name.label("submitted_by"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
+        .outerjoin(Submission, of_term)
         .where(CohortSubject.cohort_id == one(scope, "cohort_id"))
         .subquery("taught")
     )
-    return select(
-        *_head(scope), *_LIVE, *broadsheet_of(students=students, results=results, taught=taught)
-    ).select_from(scope)
+    columns = broadsheet_of(students=students, results=results, taught=taught, printed=printed)
+    if printed:
+        # As text: the driver would read numbers as floats.
+        columns = tuple(cast(column, Text).label(column.name) for column in columns)
+    return select(*_head(scope), *_LIVE, *columns).select_from(scope)
 
 
-def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[Column, ...]:
+def broadsheet_of(
+    *, students: CTE, results: CTE, taught: FromClause, printed: bool = False
+) -> tuple[Label[Any], ...]:
     """Columns `subjects`, `students` and `summary` of a broadsheet, whatever its figures were read from.
 
     `students` has a row for each student: `student_id`, `student`, `total`, `average`, `grade`, `position`, `tied`,
-    `cohort_position`, `graded`, `status`, `passed`, their order `by_name`, and the class figures of their averages;
-    `results` one for each subject of a student: `student_id`, `id`, `percent`, `grade`, `position`, `status`, and the
-    class figures of the subject; `taught` one for each subject: `id`, `base`, `name`, `code`, `elective`, `submitted`.
+    `cohort_position`, `graded`, `status`, `passed`, their order `by_name`, and the class figures of their averages
+    (`class_average`, `class_lowest`, `class_highest`); `results` one for each subject of a student: `student_id`, `id`,
+    `percent`, `grade`, `position`, `status`, `passed`, and the class figures of the subject; `taught` one for each
+    subject: `id`, `base`, `name`, `code`, `elective`, `submitted`, `submitted_by`.
+
+    `printed`: a result has `passed`, too, and a subject `passes` and `submitted_by`.
     """
     figures = (
         select(
@@ -199,6 +225,7 @@ def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[C
             func.max(results.c.class_average).label("average"),
             func.max(results.c.class_lowest).label("lowest"),
             func.max(results.c.class_highest).label("highest"),
+            func.count().filter(results.c.passed).label("passes"),
         )
         .group_by(results.c.id)
         .cte("figures")
@@ -207,13 +234,15 @@ def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[C
     subject = func.json_build_object(
         *_members(taught, "id", "base", "name", "code", "elective", "submitted"),
         *_members(figures, "takers", "graded", "average", "lowest", "highest"),
+        *((*_members(taught, "submitted_by"), *_members(figures, "passes")) if printed else ()),
     )
     subjects = (
         select(_listed(subject, taught.c.name, taught.c.id))
         .select_from(taught)
         .join(figures, figures.c.id == taught.c.id)
     )
-    result = func.json_build_object(*_members(results, "percent", "grade", "position", "status"))
+    shown = ("percent", "grade", "position", "status", *(("passed",) if printed else ()))
+    result = func.json_build_object(*_members(results, *shown))
     of_student = (
         select(results.c.student_id, func.json_object_agg(results.c.id, result, type_=JSON).label("results"))
         .group_by(results.c.student_id)

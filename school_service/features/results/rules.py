@@ -77,7 +77,7 @@ _NO_POINTS: Column = literal_column("0.00", Numeric())
 
 
 # Scopes: SELECTs of one row, or none: `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`,
-# `session_name`, `term_id`, `term`.
+# `session_name`, `term_id`, `term`, `term_name`.
 
 
 def scope_of_batch(batch_id: Any, term: Any) -> Query:
@@ -125,6 +125,7 @@ def _scope() -> Query:
             AcademicSession.name.label("session_name"),
             Term.id.label("term_id"),
             Term.term,
+            Term.display_name.label("term_name"),
         )
         .select_from(Batch)
         .join(Cohort, Cohort.id == Batch.cohort_id)
