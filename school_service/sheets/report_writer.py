@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from io import BytesIO
+from unicodedata import combining
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from openpyxl import Workbook
@@ -194,7 +195,7 @@ def _set_text(cell: Cell | MergedCell, text: str, style: str) -> None:
 def _width(column: ReportColumn, report: Report, position: int) -> float:
     """The width of a column in characters: of its longest text or figure, within its bounds."""
     values = [column.heading, *(row[position] for row in (*report.rows, *report.summary))]
-    longest = max(len(_shown(value, column)) for value in values)
+    longest = max(_letters(_shown(value, column)) for value in values)
     return min(max(longest * _SPARE + 1, column.least), column.most)
 
 
@@ -218,15 +219,20 @@ def _set_height(sheet: Worksheet, number: int, row: Sequence[Value], widths: Seq
 
 def _lines(text: str, width: float) -> int:
     """How many lines a text takes that is wrapped between words, or within one that is longer than the line."""
-    room = max(1, int((width - 1) / _SPARE))
+    room = max(1, round((width - 1) / _SPARE))
     lines, used = 1, 0
-    for word in text.split():
-        if used and used + 1 + len(word) > room:
+    for length in map(_letters, text.split()):
+        if used and used + 1 + length > room:
             lines, used = lines + 1, 0
-        more, rest = divmod(len(word), room)
-        used = used + bool(used) + rest if not more else rest
-        lines += more - (rest == 0 and more > 0)
+        more = (length - 1) // room
+        lines += more
+        used += bool(used) + length - more * room
     return lines
+
+
+def _letters(text: str) -> int:
+    """How many letters a text has: marks stand above and below them."""
+    return len(text) if text.isascii() else sum(not combining(letter) for letter in text)
 
 
 def _set_up_page(sheet: Worksheet, report: Report, header: int) -> None:

@@ -72,7 +72,7 @@ def _broadsheet(sheet: Mapping[str, Any], about: str) -> Report:
         [*_summary(sheet)],
         frozen=len(_PERSON),
         large=len(subjects) > ON_A4,
-        page_header=(f"{current_school().name}\n{about} {sheet['session']['name']}", _page_note(sheet)),
+        page_header=(f"{current_school().name}, {about}, {sheet['session']['name']}", _page_note(sheet)),
     )
 
 
@@ -87,7 +87,7 @@ def _lines(sheet: Mapping[str, Any], about: str) -> Iterator[str]:
 
 def _page_note(sheet: Mapping[str, Any]) -> str:
     state = PROVISIONAL if sheet["state"] == PROVISIONAL else f"Version {sheet['version']}"
-    return f"{state}\n{sheet['term_name']}"
+    return f"{state}, {sheet['term_name']}"
 
 
 def _row(number: int, row: Mapping[str, Any], subjects: Sequence[Mapping[str, Any]]) -> list[Value]:
