@@ -17,6 +17,7 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, db
 from school_service.core.shares import Shares
+from school_service.features.absences.views import blp as absences
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
@@ -35,6 +36,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
@@ -43,6 +45,7 @@ from school_service.features.settings.views import blp as school_settings
 from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
+from school_service.features.term_calendars.views import blp as term_calendars
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -59,6 +62,7 @@ FEATURES = (
     users,
     roles,
     sessions,
+    term_calendars,
     classrooms,
     subjects,
     students,
@@ -68,12 +72,14 @@ FEATURES = (
     cohort_subjects,
     assessments,
     gradebooks,
+    absences,
     scoresheets,
     metrics,
     results,
     teachers,
     employees,
     school_settings,
+    result_settings,
     graduates,
     contacts,
     personal_data,
