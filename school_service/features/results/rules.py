@@ -82,7 +82,7 @@ _NO_POINTS: Column = literal_column("0.00", Numeric())
 
 def scope_of_batch(batch_id: Any, term: Any) -> Query:
     """Select the cohort of a batch and a term of its session, by id or as FIRST, SECOND or THIRD."""
-    return _scope().where(Batch.id == batch_id, _is_term(term))
+    return _scope().where(Batch.id == batch_id, is_term(term))
 
 
 def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
@@ -90,7 +90,7 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
     return (
         _scope()
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
-        .where(CohortSubject.id == cohort_subject_id, Batch.id == Cohort.id, _is_term(term))
+        .where(CohortSubject.id == cohort_subject_id, Batch.id == Cohort.id, is_term(term))
     )
 
 
@@ -135,7 +135,8 @@ def _scope() -> Query:
     )
 
 
-def _is_term(term: Any) -> Column:
+def is_term(term: Any) -> Column:
+    """Tell whether a row of Term is the one of this id or name."""
     return or_(_is_term_id(term), Term.term == term)
 
 
@@ -284,7 +285,7 @@ def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
             Assessment.term_id == one(scope, "term_id"),
             NOT_DELETED,
             Assessment.include_in_final,
-            _is_one_of(Assessment.category, OF_A_TERM),
+            is_one_of(Assessment.category, OF_A_TERM),
             or_(not_(rules.c.by_category), weight > 0),
         )
     )
@@ -433,7 +434,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
     averaged = (
         select(
             *sums.c,
-            _mean(sums.c.total, sums.c.graded).label("average"),
+            mean(sums.c.total, sums.c.graded).label("average"),
             status.label("status"),
             (rules.c.rank_by == TOTAL).label("by_total"),
         )
@@ -534,7 +535,7 @@ def _published(scope: CTE, roster: CTE) -> Query:
         .join(roster, roster.c.student_id == ReportCard.student_id)
         .where(
             Publication.session_id == one(scope, "session_id"),
-            _is_one_of(Publication.state, (PUBLISHED, REOPENED)),
+            is_one_of(Publication.state, (PUBLISHED, REOPENED)),
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
             Term.term < one(scope, "term"),
         )
@@ -587,7 +588,7 @@ def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
             Assessment.cohort_id == one(scope, "cohort_id"),
             NOT_DELETED,
             Assessment.include_in_final,
-            _is_one_of(Assessment.category, tuple(BROUGHT_IN)),
+            is_one_of(Assessment.category, tuple(BROUGHT_IN)),
             term <= one(scope, "term"),
         )
         .group_by(*whose, Assessment.category)
@@ -614,7 +615,7 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
     averaged = (
         select(
             *sums.c,
-            _mean(sums.c.total, sums.c.averaged).label("average"),
+            mean(sums.c.total, sums.c.averaged).label("average"),
             and_(sums.c.status == COMPLETE, sums.c.terms >= rules.c.minimum_terms).label("is_ranked"),
         )
         .select_from(sums)
@@ -638,7 +639,8 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
 # What all of them are made of
 
 
-def _is_one_of(text: Any, texts: tuple[str, ...]) -> Any:
+def is_one_of(text: Any, texts: tuple[str, ...]) -> Any:
+    """Tell whether a text is one of a few."""
     return text == any_(literal(list(texts), ARRAY(String)))
 
 
@@ -652,7 +654,7 @@ def _rounded(numerator: Any, denominator: Any, places: Any, shift: Any) -> Colum
     return func.round(whole / shift, places, type_=Numeric())
 
 
-def _mean(total: Any, number: Any) -> Column:
+def mean(total: Any, number: Any) -> Column:
     """The average of so many figures, with two places; null of none."""
     return _rounded(total, number, AVERAGE_PLACES, 10**AVERAGE_PLACES)
 
@@ -682,7 +684,7 @@ def _ranks(name: str, key: Any, figure: Any, *partition: Any) -> list[Label[Any]
             f"{name}_tied"
         ),
         case((is_ranked, number)).label(f"{name}_of"),
-        _mean(func.sum(figure).over(**whole), number).label(f"{name}_average"),
+        mean(func.sum(figure).over(**whole), number).label(f"{name}_average"),
         func.min(figure).over(**whole).label(f"{name}_lowest"),
         func.max(figure).over(**whole).label(f"{name}_highest"),
     ]

@@ -57,7 +57,7 @@ class Broadsheets(MethodView):
     @blp.returns(BroadsheetSchema, if_empty=service.check_broadsheet)
     def get(self, filters: dict[str, Any]) -> Any:
         """Show the broadsheet of a batch in a term, students by subjects; or in a session, as it was published."""
-        return reads.broadsheet(filters["batch"], filters["term"])
+        return reads.any_broadsheet(**filters)
 
 
 @blp.route("/broadsheets/download")
@@ -69,4 +69,4 @@ class BroadsheetWorkbook(MethodView):
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:
         """Download a broadsheet: an Excel workbook to be read and printed."""
-        return sheet.download(batch=filters["batch"], term=filters["term"])
+        return sheet.download(**filters)
