@@ -8,7 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
-from school_service.features.results import reads, service
+from school_service.features.results import reads, service, sheet
 from school_service.features.results.schemas import (
     BroadsheetFilterSchema,
     BroadsheetSchema,
@@ -66,4 +66,16 @@ class Broadsheets(MethodView):
     @blp.returns(BroadsheetSchema, if_empty=service.check_broadsheet)
     def get(self, filters: dict[str, Any]) -> Any:
         """Show the broadsheet of a batch in a term, students by subjects; or in a session, as it was published."""
-        return reads.broadsheet(filters["batch"], filters["term"])
+        return reads.any_broadsheet(**filters)
+
+
+@blp.route("/broadsheets/download")
+class BroadsheetWorkbook(MethodView):
+    """The workbook of a broadsheet."""
+
+    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.arguments(BroadsheetFilterSchema, location="query")
+    @blp.returns_file()
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Download a broadsheet: an Excel workbook to be read and printed."""
+        return sheet.download(**filters)
