@@ -25,6 +25,7 @@ from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
 from school_service.features.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.cohorts.views import blp as cohorts
+from school_service.features.comments.views import blp as comments
 from school_service.features.contacts.views import blp as contacts
 from school_service.features.employees.views import blp as employees
 from school_service.features.employees.views import teachers
@@ -74,6 +75,7 @@ FEATURES = (
     absences,
     scoresheets,
     metrics,
+    comments,
     teachers,
     employees,
     school_settings,

@@ -10,6 +10,7 @@ import pytest
 from school_service.features.audit import service
 from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
+from tests.features.comments.sheets import Said
 from tests.features.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
 from tests.features.scoresheets.sheets import sheet_of, upload
 from tests.features.students.test_import import people
@@ -33,6 +34,7 @@ MESSAGES = {
     # Sheets, with however many rows.
     ("POST", "/assessments/{id}/scoresheet"): 7,
     ("POST", "/metrics/upload-sheet"): 9,
+    ("POST", "/comments/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 9,
 }
 
@@ -311,6 +313,24 @@ def _(scene):
     seen = Observed(scene.make, 2)
     content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
     return lambda: seen.upload(content)
+
+
+@writes("PUT /comments", "comment")
+def _(scene):
+    said = Said(scene.make, 2)
+    return lambda: said.put(*({"student": one, "times_present": 3} for one in said.students.values()))
+
+
+@writes("POST /comments/upload-sheet", "comment")
+def _(scene):
+    said = Said(scene.make, 2)
+    content = said.sheet(*((number, 5, "Good") for number in said.students))
+    return lambda: said.upload(content)
+
+
+@writes("GET /comments/download-sheet", "export")
+def _(scene):
+    return Said(scene.make, 2).download
 
 
 @writes("PATCH /teachers/{id}/add_to_batch", "form-teacher")
