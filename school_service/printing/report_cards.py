@@ -93,7 +93,8 @@ def compose_card(card: Document, *, code_address: str | None, drafted_at: str | 
         "trait_key": in_line(f"{one['value']} {one['meaning']}" for one in card["trait_key"] or ()),
         "attendance": _attendance(card["attendance"]),
         "bands": [
-            words(f"{band['grade']} from {mark(band['lower_threshold'])} {band['remark']}") for band in card["bands"]
+            words(f"{band['grade']} from {mark(band['lower_threshold'])} {band['remark']}")
+            for band in card["bands"]
         ],
         "comments": _comments(card),
         "notes": _pairs(
@@ -310,7 +311,9 @@ def _traits(traits: Sequence[Document]) -> list[dict[str, Any]]:
         {
             "title": title,
             "rows": [
-                (words(sentence_case(one["name"])), str(one["value"])) for one in traits if one["type"] == kind
+                (words(sentence_case(one["name"])), str(one["value"]))
+                for one in traits
+                if one["type"] == kind
             ],
         }
         for kind, title in _TRAITS.items()

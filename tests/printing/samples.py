@@ -30,8 +30,6 @@ TERMS = ("FIRST", "SECOND", "THIRD")
 NAMES = {"FIRST": "First Term", "SECOND": "Second Term", "THIRD": "Third Term"}
 
 
-
-
 def identify(*parts: Any) -> str:
     """An id that is the same in each run."""
     return str(uuid5(NAMESPACE_URL, "/".join(map(str, parts))))
@@ -103,7 +101,9 @@ def score(category: str, points: Any, entered: Any, **members: Any) -> dict[str,
 
 def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
     """A card with everything on it; `members` replace its own. Figures are texts."""
-    results = [subject_result(number, name) for number, name in enumerate(sorted(SUBJECTS[:subjects]), start=1)]
+    results = [
+        subject_result(number, name) for number, name in enumerate(sorted(SUBJECTS[:subjects]), start=1)
+    ]
     total = sum(Decimal(result["percent"]) for result in results)
     average = hundredths(total / len(results)) if results else None
     grade, remark = band(average) if results else (None, None)
@@ -185,7 +185,9 @@ def cumulative(results: list[dict[str, Any]], term: str) -> dict[str, Any]:
                 "grade": band(percent)[0],
             }
         )
-    average = hundredths(sum(Decimal(one["percent"]) for one in subjects) / len(subjects)) if subjects else None
+    average = (
+        hundredths(sum(Decimal(one["percent"]) for one in subjects) / len(subjects)) if subjects else None
+    )
     grade, remark = band(average) if subjects else (None, None)
     return {
         "terms": len(terms),
