@@ -48,6 +48,7 @@ from school_service.features.subjects.views import blp as subjects
 from school_service.features.term_calendars.views import blp as term_calendars
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
+from school_service.printing import printers
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
 from school_service.web import cors, error_responses, openapi, request_log, response_headers
 from school_service.web.json_provider import OrjsonProvider
@@ -144,6 +145,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )
     app.extensions["health"] = Check(database_answers)
+    printers.init_app(app, settings.printers)
 
     request_log.log_requests(app)
     response_headers.register(app)
