@@ -35,6 +35,7 @@ from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.letterheads.views import blp as letterheads
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.result_settings.views import blp as result_settings
@@ -81,6 +82,7 @@ FEATURES = (
     employees,
     school_settings,
     result_settings,
+    letterheads,
     graduates,
     contacts,
     personal_data,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -26,6 +26,7 @@ SECTIONS = {
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "letterhead": "settings",
     "metric-definitions": "metrics",
     "permissions": "roles",
     "positions": "settings",

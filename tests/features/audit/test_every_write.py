@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.features.students.test_import import people
 from tests.features.students.test_import import sheet as students_sheet
 from tests.features.students.test_import import upload as import_students
 from tests.features.test_access_matrix import OPERATIONS
+from tests.printing.pictures import png
 
 WRITING = {"POST", "PUT", "PATCH", "DELETE"}
 # Its tokens are of no school: there is no log that could have an entry.
@@ -419,6 +421,31 @@ def _(scene):
 def _(scene):
     term = scene.make.term()["id"]
     return lambda: scene.api.put(f"/terms/{term}/calendar", {"times_opened": 120})
+
+
+@writes("PATCH /letterhead", "letterhead")
+def _(scene):
+    return lambda: scene.api.patch("/letterhead", {"motto": "Ẹ̀kọ́ ni ìmọ́lẹ̀"})
+
+
+def drawing(which):
+    """Note the PUT and the DELETE of a picture of the letterhead."""
+
+    def put(scene):
+        return scene.api.put(f"/letterhead/{which}", data={"image": (BytesIO(png()), "logo.png")})
+
+    @writes(f"PUT /letterhead/{which}", "letterhead")
+    def _(scene):
+        return lambda: put(scene)
+
+    @writes(f"DELETE /letterhead/{which}", "letterhead")
+    def _(scene):
+        scene.api.ok(put(scene))
+        return lambda: scene.api.delete(f"/letterhead/{which}")
+
+
+drawing("logo")
+drawing("signature")
 
 
 @writes("PATCH /users/{id}", "user")
