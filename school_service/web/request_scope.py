@@ -155,6 +155,16 @@ class Access(NamedTuple):
     own_student: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AfterTransaction:
+    """An answer of a view that takes long to make: it is made when the transaction has ended.
+
+    No connection is taken then. The request still counts among those of its school.
+    """
+
+    make: Callable[[], Any]
+
+
 def run_in_request_scope(
     view: Callable[[], Any],
     *,
@@ -187,9 +197,11 @@ def run_in_request_scope(
         # The share comes first, so that a request that waits holds no connection.
         with state.shares.of(school_id):
             if read_only:
-                return _Reading(token, binding, access, state.binding_options).run(view)
-            with in_transaction(binding, partial(_admit, token, access)):
-                return view()
+                answer = _Reading(token, binding, access, state.binding_options).run(view)
+            else:
+                with in_transaction(binding, partial(_admit, token, access)):
+                    answer = view()
+            return answer.make() if isinstance(answer, AfterTransaction) else answer
     except ClientUnknown:
         if token.own:
             raise NotAuthenticated("The token's client has no grant any more.") from None

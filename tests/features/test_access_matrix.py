@@ -26,6 +26,7 @@ SECTIONS = {
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "letterhead": "settings",
     "metric-definitions": "metrics",
     "permissions": "roles",
     "positions": "settings",
@@ -40,6 +41,10 @@ OF_ANOTHER_SECTION = {
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+    ("GET", "/comments"): "results",
+    ("PUT", "/comments"): "metrics",
+    ("GET", "/comments/download-sheet"): "results",
+    ("POST", "/comments/upload-sheet"): "metrics",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
