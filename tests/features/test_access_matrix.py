@@ -28,10 +28,13 @@ SECTIONS = {
     "grade-configs": "settings",
     "letterhead": "settings",
     "metric-definitions": "metrics",
+    "broadsheets": "results",
     "permissions": "roles",
     "positions": "settings",
+    "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
+    "submissions": "results",
     "templates": "subjects",
 }
 # Ending sessions changes a user: nothing is deleted.
@@ -45,6 +48,11 @@ OF_ANOTHER_SECTION = {
     ("PUT", "/comments"): "metrics",
     ("GET", "/comments/download-sheet"): "results",
     ("POST", "/comments/upload-sheet"): "metrics",
+    ("POST", "/cohort-subjects/{id}/submission"): "gradebooks",
+    ("POST", "/cohort-subjects/{id}/reopening"): "results",
+    ("GET", "/cohort-subjects/{id}/results"): "results",
+    ("GET", "/students/{id}/results"): "results",
+    ("GET", "/students/{id}/transcript"): "results",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {

@@ -120,7 +120,7 @@ def lock_class(place: Place) -> ClassList:
         reads.locking(place.batch_id),
         reads.class_list(place.batch_id, place.term_id),
     )
-    refuse_published(found and found["published"])
+    refuse_published(found["published"] if found else None)
     return _class_list(found)
 
 

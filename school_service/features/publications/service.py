@@ -190,7 +190,7 @@ def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
     Raises Conflict while the batch's results of that term are published.
     """
     found = execute(reads.lock_cohort_by_id(cohort_id), reads.is_open(batch_id, term_id))
-    refuse_published(found and found["published"])
+    refuse_published(found["published"] if found else None)
 
 
 def refuse_published(name: str | None) -> None:

@@ -13,10 +13,12 @@ from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
 from tests.features.comments.sheets import Said
 from tests.features.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.publications.arms import Arms
 from tests.features.scoresheets.sheets import sheet_of, upload
 from tests.features.students.test_import import people
 from tests.features.students.test_import import sheet as students_sheet
 from tests.features.students.test_import import upload as import_students
+from tests.features.submissions.classes import Class
 from tests.features.test_access_matrix import OPERATIONS
 from tests.printing.pictures import png
 
@@ -498,6 +500,34 @@ def _(scene):
     employee = scene.make.employee()["id"]
     scene.api.ok(scene.api.delete(f"/employees/{employee}"))
     return lambda: scene.api.delete(f"/employees/{employee}/data")
+
+
+@writes("POST /cohort-subjects/{id}/submission", "submission", "absence")
+def _(scene):
+    taught = Class(scene.make, marked=1)
+    return lambda: taught.submit(blanks="ABSENT")
+
+
+@writes("POST /cohort-subjects/{id}/reopening", "submission")
+def _(scene):
+    taught = Class(scene.make)
+    scene.api.ok(taught.submit())
+    return taught.reopen
+
+
+@writes("POST /publications", "publication")
+def _(scene):
+    arms = Arms(scene.make, 1, 1)
+    arms.mark()
+    arms.submit()
+    return arms.publish
+
+
+@writes("POST /publications/{id}/reopening", "publication")
+def _(scene):
+    arms = Arms(scene.make, 1, 1)
+    first, _ = arms.published()
+    return lambda: arms.reopen(first)
 
 
 # Exports read, and are on record too.
