@@ -23,6 +23,7 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
+    "broadsheets": "results",
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
@@ -40,6 +41,8 @@ OF_ANOTHER_SECTION = {
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+    ("GET", "/cohort-subjects/{id}/results"): "results",
+    ("GET", "/students/{id}/results"): "results",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
