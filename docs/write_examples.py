@@ -87,6 +87,7 @@ def _rest(page: Recorder) -> None:
     _teaching(page, cohort, students)
     _staff(page)
     _settings(page)
+    _results(page, cohort)
     send("PATCH", f"/cohorts/{cohort}/remove_students", {"student_ids": students[:1]})
     send("GET", f"/students/{students[0]}/data")
     send("DELETE", f"/students/{students[0]}/data")
@@ -198,6 +199,13 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
+
+
+def _results(page: Recorder, cohort: str) -> None:
+    send = page.quietly
+    (publication, *_) = send("GET", "/publications")["data"]
+    send("GET", f"/publications/{publication['id']}")
+    send("GET", f"/comments?batch={cohort}&term=FIRST")
 
 
 def _staff(page: Recorder) -> None:
