@@ -473,7 +473,7 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
     )
     page.show("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
     page.say("From here on nothing changes the scores of this subject and term, by hand or by sheet:")
-    (entry, *_) = page.quietly("GET", f"/gradebooks?batch={batch}")["data"]
+    (entry,) = page.quietly("GET", f"/gradebooks?batch={batch}&student={year['students'][1]}")["data"]
     page.show("PATCH", f"/gradebooks/{entry['id']}", {"score": 50}, status=409)
     page.say("What the cards say beside scores and traits:")
     comment = {"student": year["students"][0], "times_present": 61, "form_teacher_comment": "A curious mind."}
