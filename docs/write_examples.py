@@ -87,6 +87,7 @@ def _rest(page: Recorder) -> None:
     _teaching(page, cohort, students)
     _staff(page)
     _settings(page)
+    _results(page, cohort)
     send("PATCH", f"/cohorts/{cohort}/remove_students", {"student_ids": students[:1]})
     send("GET", f"/students/{students[0]}/data")
     send("DELETE", f"/students/{students[0]}/data")
@@ -191,10 +192,20 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", f"/gradebooks?batch={cohort}")
     send("GET", f"/gradebooks/{entry}")
     send("PATCH", f"/gradebooks/{entry}", {"score": 15})
+    send("GET", f"/cohort-subjects/{taught}/results?term={term}")
+    send("GET", f"/students/{students[0]}/results?term={term}")
+    send("GET", f"/broadsheets?batch={cohort}&term={term}")
     send("DELETE", f"/gradebooks/{entry}")
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
+
+
+def _results(page: Recorder, cohort: str) -> None:
+    send = page.quietly
+    (publication, *_) = send("GET", "/publications")["data"]
+    send("GET", f"/publications/{publication['id']}")
+    send("GET", f"/comments?batch={cohort}&term=FIRST")
 
 
 def _staff(page: Recorder) -> None:

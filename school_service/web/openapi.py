@@ -442,5 +442,8 @@ def document_operation(
         responses[200] = {**responses[200], "headers": headers}
     if tagged and method == "get":
         responses[304] = _NOT_MODIFIED
+    for media_type in noted.get("media_types", ()):
+        content = responses[200]["content"]
+        content.setdefault(media_type, next(iter(content.values())))
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

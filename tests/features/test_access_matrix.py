@@ -26,15 +26,34 @@ SECTIONS = {
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "letterhead": "settings",
     "metric-definitions": "metrics",
+    "broadsheets": "results",
     "permissions": "roles",
     "positions": "settings",
+    "publications": "results",
+    "result-settings": "settings",
     "sessions": "terms",
+    "submissions": "results",
     "templates": "subjects",
 }
 # Ending sessions changes a user: nothing is deleted.
 OF_ANOTHER_ACCESS = {("DELETE", "/users/{id}/sessions"): "write"}
-OF_ANOTHER_SECTION = {("POST", "/assessments/{id}/scoresheet"): "gradebooks"}
+OF_ANOTHER_SECTION = {
+    ("POST", "/assessments/{id}/scoresheet"): "gradebooks",
+    ("GET", "/assessments/{id}/absences"): "gradebooks",
+    ("PUT", "/assessments/{id}/absences"): "gradebooks",
+    ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+    ("GET", "/comments"): "results",
+    ("PUT", "/comments"): "metrics",
+    ("GET", "/comments/download-sheet"): "results",
+    ("POST", "/comments/upload-sheet"): "metrics",
+    ("POST", "/cohort-subjects/{id}/submission"): "gradebooks",
+    ("POST", "/cohort-subjects/{id}/reopening"): "results",
+    ("GET", "/cohort-subjects/{id}/results"): "results",
+    ("GET", "/students/{id}/results"): "results",
+    ("GET", "/students/{id}/transcript"): "results",
+}
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
     (method, f"/{section}/{{id}}/data"): (f"{access}:{section}", f"{access}:users")

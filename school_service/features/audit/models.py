@@ -16,6 +16,7 @@ from school_service.core.enumeration import Enumeration
 
 CREATE, UPDATE, DELETE = ACTIONS = Enumeration("AuditAction", "create", "update", "delete")
 ACTOR_LENGTH = 255
+ACTOR_NAME_LENGTH = 2 * NAME_LENGTH + 15
 ENTITY_LENGTH = 40
 ADDRESS_LENGTH = 64
 
@@ -39,7 +40,7 @@ class AuditEntry(db.Model):
     id: Mapped[UUID] = primary_key()
     at: Mapped[datetime] = created_at()
     actor: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
-    actor_name: Mapped[str] = mapped_column(String(2 * NAME_LENGTH + 15))
+    actor_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
     action: Mapped[str] = mapped_column(String(20))
     entity: Mapped[str] = mapped_column(String(ENTITY_LENGTH))
     entity_id: Mapped[UUID | None]

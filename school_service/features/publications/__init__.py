@@ -1,0 +1,1 @@
+"""Publications: the released results of a batch in a term, and the cards frozen in them."""
