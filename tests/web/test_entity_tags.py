@@ -29,6 +29,8 @@ MATCHED = {
     ("PATCH", "/employees/{id}/bank-account"): "/employees/{id}/bank-account",
     ("PATCH", "/employees/{id}/nextofkin"): "/employees/{id}/nextofkin",
     ("PATCH", "/settings"): "/settings",
+    ("PATCH", "/result-settings"): "/result-settings",
+    ("PATCH", "/letterhead"): "/letterhead",
     ("PATCH", "/contacts/{id}"): "/contacts",
 }
 # What is no single record, or is not as it is stored.
