@@ -34,6 +34,7 @@ from school_service.features.graduates.views import blp as graduates
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
+from school_service.features.oneroster.views import blp as exchange
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
@@ -75,6 +76,7 @@ FEATURES = (
     graduates,
     contacts,
     personal_data,
+    exchange,
     audit,
     geography,
     health,

@@ -6,13 +6,14 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from os import SEEK_END
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, g
+from flask import Response, g, request
+from werkzeug.wsgi import wrap_file
 
 from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
@@ -36,6 +37,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
+ZIP = "application/zip"
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -58,14 +60,16 @@ class Blueprint(flask_smorest.Blueprint):
         school_required: bool | None = None,
         own: str | None = None,
         audited: bool = False,
+        snapshot: bool = False,
         with_given_password: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
         names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
-        log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let
-        in though they must change their password first, which every other operation refuses.
+        log, such as an export; no other runs in a transaction that can write. `snapshot`: all its statements see what
+        was committed when its transaction began. `with_given_password`: that user is let in though they must change
+        their password first, which every other operation refuses.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -81,6 +85,7 @@ class Blueprint(flask_smorest.Blueprint):
                     access=access,
                     own=parameters[own] if own else None,
                     audited=audited,
+                    snapshot=snapshot,
                 )
 
             note(scoped, access={"permissions": needed, "school_required": header_required})
@@ -227,19 +232,22 @@ class Blueprint(flask_smorest.Blueprint):
 
         return self._responds(DeletedSchema, render)
 
-    def returns_file(self) -> Callable[[View], View]:
-        """Answer a file: the view returns its name, which may be any text, and its bytes."""
+    def returns_file(self, media_type: str = SPREADSHEET) -> Callable[[View], View]:
+        """Answer a file: the view returns its name, which may be any text, and its bytes, or a file of them to read.
+
+        A file is closed when it has been sent.
+        """
 
         def decorate(view: View) -> View:
             @wraps(view)
             def sent(*arguments: Any, **parameters: Any) -> Response:
                 name, content = view(*arguments, **parameters)
-                response = Response(content, mimetype=SPREADSHEET)
+                response = _response_of(content, media_type)
                 response.headers["Content-Disposition"] = _attachment(plain_file_name(name))
                 return response
 
             return self.response(  # type: ignore[no-any-return]
-                200, {"type": "string", "format": "binary"}, content_type=SPREADSHEET
+                200, {"type": "string", "format": "binary"}, content_type=media_type
             )(sent)
 
         return decorate
@@ -310,6 +318,16 @@ class Blueprint(flask_smorest.Blueprint):
             return _document_like(responding, flask_smorest.Blueprint.response(self, 200, schema))  # type: ignore[no-any-return]
 
         return decorate
+
+
+def _response_of(content: bytes | BinaryIO, media_type: str) -> Response:
+    if isinstance(content, bytes):
+        return Response(content, mimetype=media_type)
+    size = content.seek(0, SEEK_END)
+    content.seek(0)
+    response = Response(wrap_file(request.environ, content), mimetype=media_type, direct_passthrough=True)
+    response.content_length = size
+    return response
 
 
 def _check_filters(if_empty: CheckFilters | None) -> None:

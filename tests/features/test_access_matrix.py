@@ -27,6 +27,7 @@ SECTIONS = {
     "employee-categories": "settings",
     "grade-configs": "settings",
     "metric-definitions": "metrics",
+    "oneroster": "users",
     "permissions": "roles",
     "positions": "settings",
     "sessions": "terms",
