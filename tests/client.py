@@ -126,6 +126,8 @@ class ApiClient:
                 response.get_data(),
             )
         check_error(response)
+        response.get_data()
+        response.close()  # as a server does when it has sent the answer
         return response
 
     def get(self, path: str, **options: Any) -> TestResponse:
