@@ -37,6 +37,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.letterheads.views import blp as letterheads
 from school_service.features.metrics.views import blp as metrics
+from school_service.features.oneroster.views import blp as exchange
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.publications.views import blp as publications
 from school_service.features.result_settings.views import blp as result_settings
@@ -95,6 +96,7 @@ FEATURES = (
     graduates,
     contacts,
     personal_data,
+    exchange,
     audit,
     geography,
     health,

@@ -228,6 +228,28 @@ def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     show({"id": str(school_id), "entries": erase_audit(tenancy, school_id)}, as_json)
 
 
+@tenants_group.command("export-oneroster", short_help="Write a school's records as a OneRoster zip.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--session", help="The academic session's id or name.  [default: the current one]")
+@as_json
+@with_tenancy
+def export_oneroster(
+    tenancy: Tenancy, school_id: UUID, file: Path, session: str | None, as_json: bool
+) -> None:
+    """Write an academic session of a school into FILE, as a zip of OneRoster 1.2 CSV files (bulk).
+
+    Everything is in it that the school has of the session: people, classes, scores and published results. FILE can be
+    read by its owner alone, and replaces one of that name; the school's audit log says that it was made.
+    """
+    from school_service.features.oneroster.operator_export import export_to_file
+
+    try:
+        show(export_to_file(tenancy, school_id, file, session), as_json)
+    except OSError as error:
+        raise click.ClickException(f"{file} can't be written: {error.strerror}") from None
+
+
 for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command):
     program.add_command(_with_folder_option(_command))
 

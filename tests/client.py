@@ -139,6 +139,8 @@ class ApiClient:
             )
             self.document.check_tag(method, response)
         check_error(response)
+        response.get_data()
+        response.close()  # as a server does when it has sent the answer
         return response
 
     def get(self, path: str, **options: Any) -> TestResponse:

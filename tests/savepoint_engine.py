@@ -26,6 +26,11 @@ class CountingCursor(psycopg2.extensions.cursor):
         self.messages.append(query if isinstance(query, str) else str(query))
         super().execute(query, vars)
 
+    def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
+        """Count, then copy."""
+        self.messages.append(sql.decode())
+        super().copy_expert(sql, file, size)
+
 
 class SavepointDialect(SchoolDialect):
     """Begins with a savepoint and ends with its release, on one connection whose transaction is never committed."""
@@ -40,9 +45,9 @@ class SavepointDialect(SchoolDialect):
         self._open = self._read_only = self._alone = True
         return f"SAVEPOINT request; {super().read_statement()}"
 
-    def begin_statement(self, read_only: bool) -> str:
+    def begin_statement(self, read_only: bool, *, snapshot: bool = False) -> str:
         self._open, self._read_only, self._alone = True, read_only, False
-        begin = "SAVEPOINT request"
+        begin = "SAVEPOINT request"  # in a transaction that is under way: its isolation level is fixed
         return f"{begin}; SET LOCAL transaction_read_only TO on" if read_only else begin
 
     def commit_statement(self) -> str:

@@ -17,11 +17,9 @@ from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermis
 from school_service.features.users.models import CREATED, User, UserRole
 from school_service.features.users.service import named
 from tenants.clock import now
-from tenants.connections.engines import execute_script
-from tenants.exceptions import SchoolDeleting, SchoolUpgrading, UnknownAccount
-from tenants.migrations.migration_sql import head
+from tenants.exceptions import UnknownAccount
+from tenants.operator_connection import connected_to_school
 from tenants.operator_log import operator_name
-from tenants.registry.schools import lock_school
 from tenants.tenancy import Administrator, Tenancy
 
 
@@ -93,20 +91,9 @@ def _complete_role(session: Session) -> Role:
 @contextmanager
 def _session(tenancy: Tenancy, school_id: UUID) -> Iterator[Session]:
     """Yield a session within a school, in a transaction that commits when the block has ended well."""
-    with tenancy.admin.begin() as connection:
-        school = lock_school(connection, school_id, shared=True)
-        if school.deletion == "begun":
-            raise SchoolDeleting(f"The school {school_id} is being deleted: parts of it are gone.")
-        if school.revision != head(tenancy.history):
-            raise SchoolUpgrading(
-                f"The school {school_id} is at revision {school.revision}. Run: school-service tenants migrate"
-            )
-        execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
-        if tenancy.roles:
-            execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
-        with Session(connection) as session:
-            yield session
-            session.flush()
+    with connected_to_school(tenancy, school_id) as (connection, _), Session(connection) as session:
+        yield session
+        session.flush()
 
 
 def _entry(user_id: UUID, action: str, old: dict[str, Any] | None, new: dict[str, Any]) -> AuditEntry:

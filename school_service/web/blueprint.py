@@ -7,13 +7,14 @@ from collections.abc import Callable
 from functools import cache, partial, wraps
 from mimetypes import guess_type
 from os import SEEK_END
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
 from flask import Response, g, request
+from werkzeug.wsgi import wrap_file
 
 from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
@@ -41,6 +42,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
+ZIP = "application/zip"
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -64,6 +66,7 @@ class Blueprint(flask_smorest.Blueprint):
         own: str | None = None,
         own_student: str | None = None,
         audited: bool = False,
+        snapshot: bool = False,
         with_given_password: bool = False,
         answers_token: bool = False,
     ) -> Callable[[View], View]:
@@ -72,9 +75,10 @@ class Blueprint(flask_smorest.Blueprint):
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
         names a path parameter: the user whose id it is needs no permission; `own_student` one, too: the student whose
         account it is needs none. `audited`: a GET that writes to the audit log, such as an export; no other runs in a
-        transaction that can write. `with_given_password`: that user is let in though they must change their password
-        first, which every other operation refuses. `answers_token`: a POST whose answer has a token, which is stored
-        nowhere: so it takes no Idempotency-Key.
+        transaction that can write. `snapshot`: all its statements see what was committed when its transaction began.
+        `with_given_password`: that user is let in though they must change their password first, which every other
+        operation refuses. `answers_token`: a POST whose answer has a token, which is stored nowhere: so it takes no
+        Idempotency-Key.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -99,6 +103,7 @@ class Blueprint(flask_smorest.Blueprint):
                     own_student=parameters[own_student] if own_student else None,
                     audited=audited,
                     answers_token=answers_token,
+                    snapshot=snapshot,
                 )
 
             noted = {
@@ -292,18 +297,21 @@ class Blueprint(flask_smorest.Blueprint):
         return self._responds(DeletedSchema, render)
 
     def returns_file(self, *media_types: str) -> Callable[[View], View]:
-        """Answer a file: the view returns its name, which may be any text, and its bytes, or a function that makes them.
+        """Answer a file: the view returns its name, which may be any text, and its content.
 
+        That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes either.
         Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
-        a workbook, to be saved. With them the ending of its name says which it has, and a browser shows it.
+        a workbook, to be saved, as a zip is. With others the ending of its name says which it has, and a browser shows
+        it.
         """
         types = media_types or (SPREADSHEET,)
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
 
-        def answer(name: str, content: bytes) -> Response:
+        def answer(name: str, content: bytes | BinaryIO) -> Response:
             found = guess_type(name)[0]
-            response = Response(content, mimetype=found if found in types else types[0])
-            disposition = "inline" if media_types else "attachment"
+            media_type = found if found in types else types[0]
+            response = _response_of(content, media_type)
+            disposition = "attachment" if media_type in (SPREADSHEET, ZIP) else "inline"
             response.headers["Content-Disposition"] = _disposition(disposition, plain_file_name(name))
             return response
 
@@ -387,6 +395,16 @@ class Blueprint(flask_smorest.Blueprint):
             return _document_like(responding, flask_smorest.Blueprint.response(self, 200, schema))  # type: ignore[no-any-return]
 
         return decorate
+
+
+def _response_of(content: bytes | BinaryIO, media_type: str) -> Response:
+    if isinstance(content, bytes):
+        return Response(content, mimetype=media_type)
+    size = content.seek(0, SEEK_END)
+    content.seek(0)
+    response = Response(wrap_file(request.environ, content), mimetype=media_type, direct_passthrough=True)
+    response.content_length = size
+    return response
 
 
 def _check_filters(if_empty: CheckFilters | None) -> None:

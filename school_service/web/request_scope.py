@@ -175,19 +175,23 @@ def run_in_request_scope(
     own_student: UUID | None = None,
     audited: bool = False,
     answers_token: bool = False,
+    snapshot: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
     The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
     it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key is
     done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read model;
-    unless it is `audited`: then it writes to the audit log. Raises Busy where the school has its share of requests.
+    unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of the
+    database. Raises Busy where the school has its share of requests.
     """
     state, environ = app_state(), request.environ
     g.token = token = authenticate()
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
     binding = token.bind_to(school_id, state.user_state, read_only=read_only)
+    if snapshot:
+        binding = replace(binding, snapshot=True)
     if own is not None and own == token.user_id:
         access = Access((), access.with_given_password)
     elif access.with_given_password:

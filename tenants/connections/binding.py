@@ -85,7 +85,8 @@ class SchoolBinding:
     `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school. `state` is
     a SELECT run inside the school, with `state_parameters`; its row is the user's state. Without it the state is the
     client's: its permissions and session number, of the registry (none where there is no such client).
-    With `reading` the binding is of that statement alone, and not of a transaction to come.
+    With `reading` the binding is of that statement alone, and not of a transaction to come. `snapshot`: all statements
+    of the transaction see what was committed when it began (REPEATABLE READ).
     """
 
     school_id: UUID
@@ -95,6 +96,7 @@ class SchoolBinding:
     state: str | None = None
     state_parameters: tuple[Any, ...] = ()
     reading: Reading | None = None
+    snapshot: bool = False
 
 
 @dataclass(frozen=True, slots=True)

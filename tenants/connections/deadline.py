@@ -121,11 +121,15 @@ class DeadlineCursor(psycopg2.extensions.cursor):
         """Execute a statement for each row; the deadline is that of all of them together. Raises NoAnswer."""
         self._within_deadline(super().executemany, query, vars_list)
 
-    def _within_deadline(self, execute: Callable[[Any, Any], None], query: Any, parameters: Any) -> None:
+    def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
+        """Copy rows to or from a file; the deadline is that of all of them together. Raises NoAnswer."""
+        self._within_deadline(super().copy_expert, sql, file, size)
+
+    def _within_deadline(self, execute: Callable[..., None], *arguments: Any) -> None:
         statement = id(self)
         _watch.begin(statement, self.connection)
         try:
-            execute(query, parameters)
+            execute(*arguments)
         finally:
             if not _watch.end(statement):
                 # The statement may have ended at that very moment; the connection is lost either way.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 import psycopg2
@@ -51,9 +51,10 @@ class SchoolDialect(PGDialect_psycopg2):
         super().initialize(connection)
         self._initialized = True
 
-    def begin_statement(self, read_only: bool) -> str:
-        """Write the statement that begins a transaction."""
-        return "BEGIN READ ONLY" if read_only else "BEGIN READ WRITE"
+    def begin_statement(self, read_only: bool, *, snapshot: bool = False) -> str:
+        """Write the statement that begins a transaction; with `snapshot` it sees one moment of the database."""
+        isolation = "ISOLATION LEVEL REPEATABLE READ " if snapshot else ""
+        return f"BEGIN {isolation}{'READ ONLY' if read_only else 'READ WRITE'}"
 
     def commit_statement(self) -> str:
         """Write the statement that commits a transaction, for the end of its last statement batch."""
@@ -70,7 +71,11 @@ class SchoolDialect(PGDialect_psycopg2):
     def binding_batch(self, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
         """Write the statement batch that begins a transaction in a school, or is one, and its parameters."""
         alone = binding.reading is not None
-        begin = self.read_statement() if alone else self.begin_statement(binding.read_only)
+        begin = (
+            self.read_statement()
+            if alone
+            else self.begin_statement(binding.read_only, snapshot=binding.snapshot)
+        )
         return binding_batch(begin, binding, options)
 
     def do_begin(self, dbapi_connection: Any) -> None:
@@ -267,6 +272,13 @@ def fetch_row_apart(
         return _first_row(cursor)
 
 
+class SupportsWrite(Protocol):
+    """A file that bytes are written to."""
+
+    def write(self, content: bytes, /) -> object:
+        """Write some bytes."""
+
+
 class Texts(NamedTuple):
     """What a statement found that reads texts, in UTF-8.
 
@@ -306,6 +318,20 @@ def fetch_texts_apart(
         return _texts(cursor, with_state=with_state)
 
 
+def copy_rows(connection: Connection, query: str, parameters: Any, file: SupportsWrite) -> None:
+    """Write the rows of a query to `file` as CSV: each in one call, with a line feed at its end.
+
+    They are sent as PostgreSQL finds them (COPY), so that they take no memory. All else is as with `execute_batch`.
+    """
+    with _driver_of(connection).cursor() as cursor:
+        _require_binding(connection, cursor)
+        try:
+            copy = b"COPY (" + cursor.mogrify(query, parameters) + b") TO STDOUT (FORMAT csv)"
+            cursor.copy_expert(copy, file)
+        except psycopg2.Error as error:
+            connection._handle_dbapi_exception(error, query, parameters, cursor, None)
+
+
 def pooled_connection(engine: Engine) -> PoolProxiedConnection:
     """Take a connection from the pool of an engine, without SQLAlchemy's object around it; its errors are raised."""
     try:
@@ -322,7 +348,9 @@ def _driver_of(connection: Connection | PoolProxiedConnection) -> Any:
 
 def _require_binding(connection: Connection, cursor: Any) -> None:
     dialect: Any = connection.dialect
-    dialect.require_binding(cursor)
+    # The operator's connections are bound to no school.
+    if isinstance(dialect, SchoolDialect):
+        dialect.require_binding(cursor)
 
 
 def _execute_on(cursor: Any, batch: str, parameters: Any, connection: Callable[[], Connection]) -> None:

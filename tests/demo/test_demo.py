@@ -21,6 +21,7 @@ from school_service.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.pg_programs import wheel_programs
 from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for, working_directory
+from tests.features.oneroster.csv_binding import read_zip
 
 pytestmark = pytest.mark.program
 
@@ -223,6 +224,16 @@ def json_texts(value):
     elif isinstance(value, dict | list):
         for member in value.values() if isinstance(value, dict) else value:
             yield from json_texts(member)
+
+
+def test_a_demo_is_exported_as_the_standard_says(used_cwd):
+    school = next(iter(read_details(used_cwd)["schools"]))["id"]
+
+    done = run("tenants", "export-oneroster", school, "demo.zip", cwd=used_cwd)
+
+    assert done.returncode == 0, done
+    _, files = read_zip((used_cwd / "demo.zip").read_bytes())
+    assert all(files.values()), {name: len(rows) for name, rows in files.items()}
 
 
 def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(used_cwd):

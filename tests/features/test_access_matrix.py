@@ -29,6 +29,7 @@ SECTIONS = {
     "letterhead": "settings",
     "metric-definitions": "metrics",
     "broadsheets": "results",
+    "oneroster": "users",
     "permissions": "roles",
     "positions": "settings",
     "publications": "results",

@@ -8,12 +8,8 @@ from sqlalchemy import insert, text
 
 from school_service.features.audit.models import UPDATE, AuditEntry
 from tenants.clock import now
-from tenants.connections.engines import execute_script
-from tenants.exceptions import SchoolUpgrading
-from tenants.migrations.migration_sql import head
+from tenants.operator_connection import connected_to_school
 from tenants.operator_log import operator_name
-from tenants.provisioning.ownership import become_owner
-from tenants.registry.schools import lock_school
 from tenants.tenancy import Tenancy
 
 ENTITY = "audit"
@@ -70,17 +66,9 @@ def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
     """Empty the values in a school's audit log that tell of people who were erased; returns how many entries changed.
 
     What was done, when and by whom stays; an erased person who acted has the pseudonym there, too. Again changes
-    nothing. Where something changed, an entry says so. Raises UnknownSchool, SchoolUpgrading.
+    nothing. Where something changed, an entry says so. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
     """
-    with tenancy.admin.begin() as connection:
-        school = lock_school(connection, school_id, shared=True)
-        newest = head(tenancy.history)
-        if school.revision != newest:
-            raise SchoolUpgrading(
-                f"The school is at revision {school.revision}. Run: school-service tenants migrate"
-            )
-        become_owner(connection, school.schema)
-        execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
+    with connected_to_school(tenancy, school_id, as_owner=True) as (connection, school):
         changed = set(connection.execute(_VALUES, {"spared": list(SPARED)}).scalars())
         changed |= set(connection.execute(_ACTORS).scalars())
         if changed:
