@@ -67,16 +67,31 @@ class Echo(BaseHTTPRequestHandler):
             super().handle()
 
 
+class Brief(Echo):
+    """One that ends a connection after its answer, so that nothing of it is left once it is stopped."""
+
+    protocol_version = "HTTP/1.0"
+
+
+@contextmanager
+def serving(port: int = 0, handler: type[Echo] = Echo) -> Iterator[int]:
+    """Serve behind the proxy; yields the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[int]:
     """The port of the server behind the proxy."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +190,12 @@ def acme() -> Iterator[Path]:
 
 @contextmanager
 def running(
-    name: str, folder: Path, acme: Path, upstream: int, certificate: tuple[Path, Path], *headings: str
+    name: str,
+    folder: Path,
+    acme: Path,
+    upstreams: tuple[int, int],
+    certificate: tuple[Path, Path],
+    *headings: str,
 ) -> Iterator[Proxy]:
     """Run the proxy of an example, as it is but for places and ports, changed as the page says under headings."""
     path = program(name)
@@ -184,10 +204,10 @@ def running(
     changes = {
         r"/etc/ssl/schools\.example\.org\.pem": str(chain),
         r"/etc/ssl/private/schools\.example\.org\.key": str(key),
-        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
+        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstreams[0]}",
     }
     if SEVERAL in headings:
-        changes[r"127\.0\.0\.1:8001"] = f"127.0.0.1:{free_port()}"  # nobody listens there
+        changes[r"127\.0\.0\.1:8001"] = f"127.0.0.1:{upstreams[1]}"
     if name == "nginx":
         changes |= {
             r"^user www-data;$": "daemon off;",
@@ -233,7 +253,8 @@ def proxy(
 ) -> Iterator[Proxy]:
     """The proxy of an example."""
     folder = tmp_path_factory.mktemp(request.param)
-    with running(request.param, folder, acme, upstream, certificate) as proxy:
+    upstreams = (upstream, free_port())  # nobody listens at the second
+    with running(request.param, folder, acme, upstreams, certificate) as proxy:
         yield proxy
 
 
@@ -247,7 +268,8 @@ def changed_proxy(
 ) -> Iterator[Proxy]:
     """The proxy below a path, before two processes of which one is away."""
     folder = tmp_path_factory.mktemp(f"changed-{request.param}")
-    with running(request.param, folder, acme, upstream, certificate, PATH, SEVERAL) as proxy:
+    upstreams = (upstream, free_port())  # nobody listens at the second
+    with running(request.param, folder, acme, upstreams, certificate, PATH, SEVERAL) as proxy:
         yield proxy
 
 
@@ -359,6 +381,17 @@ def test_the_longest_token_of_the_service_comes_through(proxy):
     assert len(token) < HEADER_LIMIT
 
     assert proxy.request(headers={"Authorization": token}).json()["headers"]["Authorization"] == token
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_processes_that_are_restarted_in_turn_leave_no_request_without_an_answer(
+    name, tmp_path, acme, certificate
+):
+    first, second = free_port(), free_port()
+    with running(name, tmp_path, acme, (first, second), certificate, SEVERAL) as proxy:
+        for port in (first, second, first):
+            with serving(port, Brief):
+                assert [proxy.request().status for _ in range(3)] == [200] * 3
 
 
 @pytest.mark.parametrize(
