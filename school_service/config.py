@@ -51,12 +51,14 @@ class Settings:
     `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
     `auth_url`          AUTH_URL: the outside identity provider; without one the built-in provider is mounted
-    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: AUTH_URL/.well-known/jwks.json
+    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: None, where AUTH_URL/.well-known/openid-configuration says
     `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
     `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
     `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
     `auth_client_claim` AUTH_CLIENT_CLAIM: what marks an outside token as a client's own, beside its
                         `sub`: `claim=value`, or a claim that has the client's id; default: none
+    `auth_permission_claim`  AUTH_PERMISSION_CLAIM: the path of members to the claim that has an outside token's
+                        permissions, in place of `permissions` and `scope`: `realm_access.roles`; default: none
     `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private keys of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
@@ -96,6 +98,7 @@ class Settings:
     auth_audience: str
     auth_school_claim: str
     auth_client_claim: str | None
+    auth_permission_claim: tuple[str, ...] | None
     auth_user_claim: str | None
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
@@ -147,11 +150,12 @@ class Settings:
             database_url=database_url,
             admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,
             auth_url=auth_url,
-            auth_jwks_url=jwks_url or (f"{base}/.well-known/jwks.json" if base else None),
+            auth_jwks_url=jwks_url,
             auth_issuers=issuers,
             auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
             auth_client_claim=read.text("AUTH_CLIENT_CLAIM"),
+            auth_permission_claim=read.claim_path("AUTH_PERMISSION_CLAIM"),
             auth_user_claim=read.text("AUTH_USER_CLAIM"),
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
@@ -218,6 +222,19 @@ class _Reader:
             query = "" if with_query else ", no query"
             raise ConfigError(f"{name} must be an address with no user or password{query} and no fragment.")
         return value
+
+    def claim_path(self, name: str) -> tuple[str, ...] | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        # A name that is an address, as some providers ask for, has dots of its own.
+        path = (value,) if "://" in value else tuple(value.split("."))
+        if not all(path) or not value.isprintable() or " " in value:
+            raise ConfigError(
+                f"{name} must be the name of a claim, or names with dots between them, such as realm_access.roles, "
+                f"not {value!r}."
+            )
+        return path
 
     def integer(self, name: str, *, default: int, least: int, most: int) -> int:
         value = self.text(name)

@@ -26,7 +26,7 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
 
@@ -34,8 +34,9 @@ from school_service.auth.tokens import own_issuer
 from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.dispatcher import Dispatcher
-from school_service.web.client_address import is_trusted
+from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
+from school_service.web.request_log import ACCESS_LOG, WAITED, write_access_line
 from school_service.web.request_scope import AppState
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
@@ -59,6 +60,7 @@ SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
+QUEUE_FULL = "queue_full"  # the cause of a 503, beside those of web.error_responses
 
 _ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
@@ -91,17 +93,16 @@ class Refusal:
 
     def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
         self._status = status
-        self._message = message
+        self.message = message
         self._headers = dict(headers or {})
 
     def to_response(self, _ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:
         """Give status, headers and body, as waitress asks its own errors for them."""
         request_id = uuid4().hex
-        _log.info("request refused", extra={"status": self._status.value, "request_id": request_id})
         body = {
             "code": self._status.value,
             "status": HTTP_STATUS_CODES[self._status.value],
-            "message": self._message,
+            "message": self.message,
             "request_id": request_id,
         }
         headers = {"Content-Type": "application/json", "X-Request-ID": request_id, **self._headers}
@@ -163,9 +164,22 @@ class RefusalTask(ErrorTask):
     """An answer that is given without the application, which pages of CORS_ORIGINS may read as any other."""
 
     def execute(self) -> None:
-        """Write the answer."""
+        """Write the answer, and the request's line in the log."""
         self.response_headers.extend(self.channel.cors_fields.items())
         super().execute()
+        # waitress writes their names in a way of its own.
+        fields = {name.lower(): value for name, value in self.response_headers}
+        self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
+
+
+class RequestTask(WSGITask):
+    """A request for the application, which learns for how long it has waited."""
+
+    def get_environment(self) -> dict[str, Any]:
+        """Make the environment of the request."""
+        environ: dict[str, Any] = super().get_environment()
+        environ[WAITED] = self.channel.waited
+        return environ
 
 
 class Channel(HTTPChannel):
@@ -173,11 +187,13 @@ class Channel(HTTPChannel):
 
     parser_class = BoundedParser
     error_task_class = RefusalTask
+    task_class = RequestTask
 
     def __init__(self, admission: Admission, *arguments: Any, **options: Any) -> None:
         self._admission = admission
         self.cors_fields: Mapping[str, str] = {}
-        self.idle_since = time.monotonic()
+        self.idle_since = self.queued_at = time.monotonic()
+        self.waited = 0.0
         self._lingering_since: float | None = None
         self.close_when_flushed = False
         super().__init__(*arguments, **options)
@@ -203,10 +219,38 @@ class Channel(HTTPChannel):
 
     def service(self) -> None:
         """Answer the first request."""
+        self.waited = time.monotonic() - self.queued_at
         origin = self.requests[0].headers.get("ORIGIN")
         self.cors_fields = answer_fields(self._admission.cors_origins, origin)
         super().service()
         self.idle_since = time.monotonic()
+
+    def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:
+        """Write the line of a request that was answered without the application, in the log of all requests."""
+        refusal = request.error
+        self._admission.observe(status, self.waited, overloaded=refusal is OVERLOADED)
+        if not ACCESS_LOG.isEnabledFor(logging.INFO):
+            return
+        # In place of header fields that are too large waitress reads some of its own making.
+        unread = isinstance(refusal, RequestHeaderFieldsTooLarge)
+        write_access_line(
+            {
+                "method": None if unread else getattr(request, "command", None),
+                "path": None if unread else getattr(request, "path", None),
+                "route": None,
+                "status": status,
+                "ms": 0.0,
+                "queue_ms": round(self.waited * 1000, 2),
+                "address": self._admission.client_of(
+                    self.addr[0], request.headers.get("X_FORWARDED_FOR", "")
+                ),
+                "school": request.headers.get("X_SCHOOL_ID"),
+                "actor": None,
+                "request_id": request_id,
+                "refused": refusal.message if isinstance(refusal, Refusal) else refusal.reason,
+                **({"cause": QUEUE_FULL} if refusal is OVERLOADED else {}),
+            }
+        )
 
     def is_idle(self) -> bool:
         """Tell whether nothing is to be done for the client: it sends its next request, or nothing at all."""
@@ -267,6 +311,13 @@ class Admission:
         self.cors_origins = settings.cors_origins
         self._proxies = settings.trusted_proxies
         self._per_address = settings.connections_per_address
+
+    def client_of(self, peer: str, forwarded_for: str) -> str:
+        """Tell the address of the client behind a connection, by X-Forwarded-For where proxies are trusted."""
+        return first_untrusted(peer, forwarded_for, self._proxies)
+
+    def observe(self, status: int, waited: float, *, overloaded: bool) -> None:
+        """Let the metrics have a request that was answered without the application, after so many seconds."""
 
     def __call__(
         self, server: Any, connection: socket.socket, address: Any, *rest: Any, **options: Any

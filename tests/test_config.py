@@ -73,6 +73,7 @@ def test_the_defaults():
         "AUTH_ISSUER",
         "AUTH_AUDIENCE",
         "AUTH_SCHOOL_CLAIM",
+        "AUTH_PERMISSION_CLAIM",
         "SIGNING_KEY",
         "SIGNING_KEY_FILE",
         "TENANT_ROLES",
@@ -172,7 +173,7 @@ def test_a_provider_gives_keys_and_issuers():
     settings = load(AUTH_URL="https://login.example.com/")
 
     assert settings.auth_url == "https://login.example.com/"
-    assert settings.auth_jwks_url == "https://login.example.com/.well-known/jwks.json"
+    assert settings.auth_jwks_url is None  # the provider says it
     assert settings.auth_issuers == ("https://login.example.com", "https://login.example.com/")
 
 
@@ -229,6 +230,26 @@ def test_a_bad_address_of_keys(address, reason):
 )
 def test_keys_and_issuer_need_a_provider(setting):
     assert refusal(**setting).startswith("AUTH_URL is not set, yet")
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("permissions", ("permissions",)),
+        ("realm_access.roles", ("realm_access", "roles")),
+        ("https://example.org/roles", ("https://example.org/roles",)),
+        (None, None),
+    ],
+)
+def test_the_claim_of_permissions_is_a_path(value, path):
+    assert load(AUTH_PERMISSION_CLAIM=value).auth_permission_claim == path
+
+
+@pytest.mark.parametrize("value", [".", "a.", ".a", "a..b", "a b", "a\tb", "a.\u200bb"])
+def test_a_bad_path_to_a_claim(value):
+    assert refusal(AUTH_PERMISSION_CLAIM=value).startswith(
+        "AUTH_PERMISSION_CLAIM must be the name of a claim"
+    )
 
 
 # SIGNING_KEY, SIGNING_KEY_FILE

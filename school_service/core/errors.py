@@ -78,6 +78,22 @@ class NotAuthenticated(DomainError):
     """The caller is not who it says it is."""
 
 
+class TokenRefused(NotAuthenticated):
+    """A token is not valid.
+
+    For the log, and for nobody who sent one: `check` is the one that it failed, in words, such as `signature`. `key_id`
+    and `issuer` are what it says of itself, not verified; None where it says nothing.
+    """
+
+    def __init__(
+        self, message: str, check: str, *, key_id: str | None = None, issuer: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.check = check
+        self.key_id = key_id
+        self.issuer = issuer
+
+
 class WrongPassword(NotAuthenticated):
     """The password or secret is not that of the user or client; which of the two is wrong is not said."""
 

@@ -171,7 +171,9 @@ def run_in_request_scope(
         access = Access(access.permissions)
     try:
         # The share comes first, so that a request that waits holds no connection.
-        with state.shares.of(school_id):
+        with state.shares.of(school_id) as waited:
+            if waited:
+                g.waited_for_share = waited
             if read_only:
                 return _Reading(token, binding, access, state.binding_options).run(view)
             with in_transaction(binding, partial(_admit, token, access)):

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 
 from tenants.backups.archive import (
     DETAILS,
+    LATER_DETAILS,
     Archive,
     Manifest,
     new_file,
@@ -147,7 +148,7 @@ class _Dump:
             created_at=self._taken_at,
             school={
                 "id": record["id"],
-                **{name: record[name] for name in DETAILS},
+                **{name: record[name] for name in (*DETAILS, *LATER_DETAILS)},
                 "status": self._school.status,
             },
             revision=self._school.revision,

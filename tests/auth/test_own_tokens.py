@@ -481,7 +481,7 @@ def test_only_so_many_tokens_are_remembered(app, settings, verifier, sign, own_c
 def known(verifier, token):
     try:
         verifier.verify(token)
-    except tokens.NotAuthenticated:
+    except tokens.TokenRefused:
         return False
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from contextlib import contextmanager
 from dataclasses import replace
@@ -104,6 +105,22 @@ def test_while_the_database_is_away_machines_get_no_token(lost):
     assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", credentials), AWAY)
 
 
+def test_the_log_says_why_the_database_can_not_be_used_and_of_which_cause(lost, logs):
+    assert_away(lost.get("/classrooms"), AWAY)
+    lost.using(token=None, school=None).get("/health")
+
+    lines = logs()
+    (failed,) = [line for line in lines if line["message"] == "database not available"]
+    (checked,) = [line for line in lines if line["message"] == "the database does not answer"]
+    assert failed["cause"] == "database_away"
+    assert failed["reason"].startswith("OperationalError: connection to server at")
+    assert checked["reason"].startswith("OperationalError: connection to server at")
+    asked, health = [line for line in lines if line["logger"] == "school_service.access"]
+    assert (asked["status"], asked["cause"]) == (503, "database_away")
+    assert (health["status"], "cause" in health) == (503, False)
+    assert "secret" not in json.dumps(lines)
+
+
 @pytest.mark.parametrize("path", ["/health", "/health/ready"])
 def test_while_the_database_is_away_health_says_so(lost, path):
     answer = lost.using(token=None, school=None).get(path)
@@ -191,7 +208,7 @@ def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middl
         "SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE",
     ],
 )
-def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, statement):
+def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, statement):
     caller.ok(caller.post("/classrooms", {"name": f"Room {uuid4()}", "level": "Junior"}))
     middle.config["MIDDLE"] = lambda: db.session.execute(text(statement))
 

@@ -372,6 +372,8 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             "DROP TABLE registry.installation",
             "DROP FUNCTION registry.client_secret_matches",
             "DROP FUNCTION registry.enter_as_client",
+            "ALTER TABLE registry.schools DROP COLUMN website",
+            "ALTER TABLE registry.clients DROP COLUMN session_number",
             "UPDATE registry.revision SET version_num = 'r0004'",
             f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
             *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),
