@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from stat import S_IRGRP, S_IROTH, S_IWGRP, S_IWOTH
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
@@ -86,6 +86,8 @@ class Settings:
     `password_policy`   PASSWORD_POLICY: which new passwords are taken: any, or strict (10 characters or more, none of
                         the most common, not the username); default: any
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
+    `metrics_port`      METRICS_PORT: the port of the metrics for Prometheus, 0 to 65535 (0: a free one); default: none
+    `metrics_address`   METRICS_ADDRESS: the address that they are served on; default: 127.0.0.1
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
     """
@@ -118,6 +120,8 @@ class Settings:
     backup_recipients: tuple[str, ...]
     password_policy: str
     rate_limit_storage: str = field(repr=False)
+    metrics_port: int | None
+    metrics_address: str
     docs: bool
     log_level: str
 
@@ -179,6 +183,8 @@ class Settings:
             backup_recipients=read.recipients("BACKUP_RECIPIENT"),
             password_policy=read.choice("PASSWORD_POLICY", PASSWORD_POLICIES, default=ANY_PASSWORD),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
+            metrics_port=read.port("METRICS_PORT"),
+            metrics_address=read.address("METRICS_ADDRESS", default="127.0.0.1"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
         )
@@ -243,6 +249,18 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
             raise ConfigError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
         return int(value)
+
+    def port(self, name: str) -> int | None:
+        return self.integer(name, default=0, least=0, most=65535) if self.text(name) else None
+
+    def address(self, name: str, *, default: str) -> str:
+        value = self.text(name) or default
+        try:
+            return str(ip_address(value))
+        except ValueError:
+            raise ConfigError(
+                f"{name} must be an address of IPv4 or IPv6, such as 127.0.0.1 or 0.0.0.0, not {value!r}."
+            ) from None
 
     def networks(self, name: str) -> Networks:
         value = self.text(name)

@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
@@ -61,6 +61,9 @@ HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
 QUEUE_FULL = "queue_full"  # the cause of a 503, beside those of web.error_responses
+
+if TYPE_CHECKING:
+    from school_service.monitoring import Metrics
 
 _ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
@@ -228,7 +231,9 @@ class Channel(HTTPChannel):
     def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:
         """Write the line of a request that was answered without the application, in the log of all requests."""
         refusal = request.error
-        self._admission.observe(status, self.waited, overloaded=refusal is OVERLOADED)
+        cause = QUEUE_FULL if refusal is OVERLOADED else None
+        if self._admission.metrics is not None:
+            self._admission.metrics.observe_refusal(status, self.waited, cause)
         if not ACCESS_LOG.isEnabledFor(logging.INFO):
             return
         # In place of header fields that are too large waitress reads some of its own making.
@@ -248,7 +253,7 @@ class Channel(HTTPChannel):
                 "actor": None,
                 "request_id": request_id,
                 "refused": refusal.message if isinstance(refusal, Refusal) else refusal.reason,
-                **({"cause": QUEUE_FULL} if refusal is OVERLOADED else {}),
+                **({"cause": cause} if cause else {}),
             }
         )
 
@@ -303,11 +308,17 @@ class Admission:
 
     At the limits of all, and of one address that is no trusted proxy's, the connection that has been idle for longest
     makes room; where none is idle, the new one is closed. `school_of` names the school of a request by its token and
-    school header, where the token is known.
+    school header, where the token is known. `metrics` count what is answered without the application.
     """
 
-    def __init__(self, school_of: Callable[[str, str | None], str | None], settings: Settings) -> None:
+    def __init__(
+        self,
+        school_of: Callable[[str, str | None], str | None],
+        settings: Settings,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.school_of = school_of
+        self.metrics = metrics
         self.cors_origins = settings.cors_origins
         self._proxies = settings.trusted_proxies
         self._per_address = settings.connections_per_address
@@ -315,9 +326,6 @@ class Admission:
     def client_of(self, peer: str, forwarded_for: str) -> str:
         """Tell the address of the client behind a connection, by X-Forwarded-For where proxies are trusted."""
         return first_untrusted(peer, forwarded_for, self._proxies)
-
-    def observe(self, status: int, waited: float, *, overloaded: bool) -> None:
-        """Let the metrics have a request that was answered without the application, after so many seconds."""
 
     def __call__(
         self, server: Any, connection: socket.socket, address: Any, *rest: Any, **options: Any
@@ -467,11 +475,12 @@ def serve(
     share = settings.school_requests or max(1, threads // 2)
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares.limit, state.shares.waiting, state.shares.patience = share, max(1, share // 2), IN_THREAD
+    dispatcher = Dispatcher(threads, share=share, waiting=settings.school_waiting)
     server: Any = waitress.create_server(
         app,
         map=channels,
         sockets=[listener],
-        _dispatcher=Dispatcher(threads, share=share, waiting=settings.school_waiting),
+        _dispatcher=dispatcher,
         max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
         max_request_header_size=HEADER_LIMIT,
         # Ours come first: `Admission` makes room, waitress would stop accepting.
@@ -485,7 +494,10 @@ def serve(
         expose_tracebacks=False,
         ident=None,
     )
-    server.channel_class = Admission(state.known_school, settings)
+    metrics: Metrics | None = app.extensions.get("metrics")
+    if metrics is not None:
+        metrics.queue = dispatcher
+    server.channel_class = Admission(state.known_school, settings, metrics)
     server.maintenance = lambda _now: _end_late(server)
     stopping = threading.Event()
 
@@ -495,7 +507,7 @@ def serve(
         stopping.set()
         server.pull_trigger()
 
-    with _handling(stop):
+    with serve_metrics(metrics, settings), _handling(stop):
         if announce is not None:
             announce()
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
@@ -504,6 +516,27 @@ def serve(
             _run_loop_once(channels, 1)
         _log.info("stopping")
         _drain(server, channels)
+
+
+@contextmanager
+def serve_metrics(metrics: Metrics | None, settings: Settings) -> Iterator[None]:
+    """Serve the metrics, if there are any, while the block runs; raises ServingError where their port is taken."""
+    if metrics is None or settings.metrics_port is None:
+        yield
+        return
+    from school_service.monitoring import serving_metrics
+
+    with ExitStack() as stack:
+        try:
+            serving = serving_metrics(metrics, settings.metrics_address, settings.metrics_port)
+            address = stack.enter_context(serving)
+        except OSError as error:
+            raise ServingError(
+                f"METRICS_PORT {settings.metrics_port} of {settings.metrics_address} can't be taken: "
+                f"{(error.strerror or str(error)).lower()}."
+            ) from None
+        _log.info("serving metrics", extra={"address": address})
+        yield
 
 
 @contextmanager

@@ -85,6 +85,8 @@ def test_the_defaults():
         "MAX_UPLOAD_BYTES",
         "PASSWORD_POLICY",
         "RATE_LIMIT_STORAGE",
+        "METRICS_PORT",
+        "METRICS_ADDRESS",
         "DOCS",
         "LOG_LEVEL",
     ],
@@ -617,3 +619,24 @@ def test_a_key_that_is_none_is_refused_and_not_repeated():
         assert wrong not in message
         assert private not in message
     assert "private key" in refusal(BACKUP_RECIPIENT=private)
+
+
+# METRICS_PORT, METRICS_ADDRESS
+
+
+def test_metrics_are_off_and_for_this_machine_alone_unless_said_otherwise():
+    assert (load().metrics_port, load().metrics_address) == (None, "127.0.0.1")
+    assert load(METRICS_PORT="9100").metrics_port == 9100
+    assert load(METRICS_PORT="0").metrics_port == 0
+    assert load(METRICS_ADDRESS="0.0.0.0").metrics_address == "0.0.0.0"
+    assert load(METRICS_ADDRESS="::").metrics_address == "::"
+
+
+@pytest.mark.parametrize("value", ["65536", "-1", "on", "0x10", "9100.0", "127.0.0.1:9100"])
+def test_a_bad_port_of_metrics(value):
+    assert refusal(METRICS_PORT=value).startswith("METRICS_PORT must be a whole number from 0 to 65535")
+
+
+@pytest.mark.parametrize("value", ["all", "localhost", "10.0.0.0/8", "1.2.3", "[::1]", "127.0.0.1:9100"])
+def test_a_bad_address_of_metrics(value):
+    assert refusal(METRICS_ADDRESS=value).startswith("METRICS_ADDRESS must be an address")

@@ -25,6 +25,9 @@ Found = TypeVar("Found")
 HEALTH_BIND = "health"
 """The name of the engine that checks whether the database answers, and does nothing else."""
 
+METRICS_BIND = "metrics"
+"""The name of the engine that counts the schools for the metrics, where those are served."""
+
 
 class Model(DeclarativeBase):
     """Base of the records of a school. Table names carry no schema: the transaction's search_path gives it."""

@@ -88,8 +88,9 @@ def _new_id() -> str:
     return f"{_random.getrandbits(128):032x}"
 
 
-# Of an answered request: its route, method, status, the seconds that it took and those that it had waited before.
-Observe = Callable[[str | None, str, int, float, float], None]
+# Of an answered request: its route, status, the seconds that it took and those that it had waited before, its
+# environment, and what is known of it (the members of `g`).
+Observe = Callable[[str | None, int, float, float, dict[str, Any], dict[str, Any]], None]
 
 
 def log_requests(app: Flask, observe: Observe | None = None) -> None:
@@ -115,7 +116,7 @@ def log_requests(app: Flask, observe: Observe | None = None) -> None:
         rule = request.url_rule
         route = None if rule is None else route_template(rule.rule)
         if observe is not None:
-            observe(route, environ["REQUEST_METHOD"], response.status_code, took, waited)
+            observe(route, response.status_code, took, waited, environ, known)
         if logged:
             # Who was refused before they were known as the school's principal has a token that was verified.
             actor = known.get("principal") or known.get("token")

@@ -220,6 +220,19 @@ def test_every_request_is_a_line_of_json_in_the_log(each_server):
     assert 0 <= line["queue_ms"] < 60_000
 
 
+def test_metrics_are_served_on_a_port_of_their_own(each_server):
+    each_server.request("GET", "/health/live")
+    address = each_server.wait_for_log("serving metrics")["address"]
+
+    text = urllib3.request("GET", address, timeout=30).data.decode()
+
+    assert address.startswith("http://127.0.0.1:")
+    assert 'school_service_request_seconds_count{method="GET",route="/health/live",status="200"}' in text
+    assert "school_service_database_up 1.0" in text
+    assert 'school_service_schools{state="behind"} 0.0' in text
+    assert "school_service_queue_length 0.0" in text
+
+
 def test_a_token_as_long_as_may_be_is_read(each_server):
     answer = each_server.request("GET", "/classrooms", token="a" * 16_384)
 
