@@ -68,7 +68,7 @@ def issuer(tmp_path, place):
 
 
 def ask(issuer: str, secret: str) -> urllib3.BaseHTTPResponse:
-    return urllib3.request(
+    return urllib3.PoolManager().request(
         "POST",
         f"{issuer}/token",
         fields={"grant_type": "client_credentials"},
