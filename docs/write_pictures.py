@@ -3,7 +3,7 @@
     school-service demo                    # in another terminal
     python docs/write_pictures.py          # --data-dir FOLDER: of the demo, default school-data
 
-Needs Chromium, LibreOffice and pdftoppm (Debian: chromium, libreoffice-calc, poppler-utils).
+Needs Chromium, LibreOffice and pdftoppm (Debian: chromium-driver, libreoffice-calc, poppler-utils).
 """
 
 from __future__ import annotations
@@ -13,16 +13,23 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import urllib3
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 
 PICTURES = Path(__file__).with_name("pictures")
 MOST_BYTES = 150_000
 DEADLINE = 300  # seconds for each program
 SHEET = {"resolution": 96, "width": 800, "height": 400}  # pixels from the top left corner of the page
-PAGE = {"width": 1280, "height": 760}
+PAGE = {"width": 1280, "height": 900}
+OPERATION = "createGradebookEntry"
 
 
 class Demo:
@@ -65,22 +72,31 @@ def picture_sheet(demo: Demo, picture: Path, folder: Path) -> None:
     run("pdftoppm", *options, folder / "sheet.pdf", picture.with_suffix(""))
 
 
-def picture_page(base: str, picture: Path, folder: Path) -> None:
-    """Picture the docs page where the score sheets are."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
-    run(
-        chromium,
-        *(
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            f"--user-data-dir={folder / 'browser'}",
-        ),
-        *(f"--window-size={PAGE['width']},{PAGE['height']}", "--virtual-time-budget=20000"),
-        f"--screenshot={picture}",
-        f"{base}/docs",
-    )
+def picture_page(base: str, picture: Path) -> None:
+    """Picture the docs page at the operation that enters a score."""
+    options = ChromeOptions()
+    for argument in ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.add_argument(f"--window-size={PAGE['width']},{PAGE['height']}")
+    browser = Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        browser.get(f"{base}/docs#/gradebooks/{OPERATION}")
+        opened = f"#operations-gradebooks-{OPERATION}.is-open"
+        WebDriverWait(browser, DEADLINE).until(lambda _: browser.find_elements(By.CSS_SELECTOR, opened))
+        tag = browser.find_element(By.CSS_SELECTOR, "#operations-tag-gradebooks")
+        # The page scrolls by itself at first.
+        WebDriverWait(browser, DEADLINE).until(lambda _: _stays_above(browser, tag))
+        browser.save_screenshot(str(picture))
+    finally:
+        browser.quit()
+
+
+def _stays_above(browser: Chrome, element: WebElement) -> bool:
+    """Scroll so that an element is at the top, below the bar; tells whether it is there a moment later."""
+    script = "scrollTo(0, arguments[0].getBoundingClientRect().top + scrollY - 5); return scrollY"
+    before = browser.execute_script(script, element)
+    time.sleep(1)
+    return bool(before == browser.execute_script("return scrollY"))
 
 
 def main() -> None:
@@ -92,7 +108,7 @@ def main() -> None:
     sheet, page = PICTURES / "score-sheet.png", PICTURES / "docs-page.png"
     with tempfile.TemporaryDirectory() as folder:
         picture_sheet(Demo(details), sheet, Path(folder))
-        picture_page(details["base_url"], page, Path(folder))
+        picture_page(details["base_url"], page)
     for picture in (sheet, page):
         if picture.stat().st_size > MOST_BYTES:
             raise SystemExit(f"{picture} has {picture.stat().st_size} bytes, and may have {MOST_BYTES}.")
