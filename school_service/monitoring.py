@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -28,6 +28,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service import __version__
 from school_service.core.database import METRICS_BIND, db
+from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_scope import AppState
 from tenants.connections.pool import SchoolPool
 from tenants.driver_errors import first_line
@@ -47,6 +48,7 @@ SCRAPES = 5  # connections at once
 SCRAPE_TIMEOUT = 5.0  # seconds that whoever asks has to send, and to read
 
 _SIGN_INS = {200: "succeeded", 401: "wrong", 429: "too_many", 503: "unavailable"}
+_REFUSED = "refused"
 _TOKEN_ENDPOINT = "/auth/oauth/token"  # noqa: S105
 
 _log = logging.getLogger(__name__)
@@ -181,6 +183,12 @@ class Metrics:
             ("of", "outcome"),
             registry=self.registry,
         )
+        # From the start, at 0: a counter that appears with its first event hides that from a rate.
+        for cause in ALL_CAUSES:
+            self._unavailable.labels(cause)
+        for of in ("user", "client"):
+            for outcome in (*_SIGN_INS.values(), _REFUSED):
+                self._sign_ins.labels(of, outcome)
         self.registry.register(self)
 
     def observe(
@@ -196,11 +204,11 @@ class Metrics:
         method = environ["REQUEST_METHOD"]
         self._of_kind(route, method if method in METHODS else "other", status).observe(took)
         self._queue_seconds.observe(waited)
-        if status == 503 and "log_members" in known:
-            self._unavailable.labels(known["log_members"].get("cause", "other")).inc()
+        if status == 503 and "cause" in known.get("log_members", ()):
+            self._unavailable.labels(known["log_members"]["cause"]).inc()
         if "username_hash" in known:
             of = "client" if route == _TOKEN_ENDPOINT else "user"
-            self._sign_ins.labels(of, _SIGN_INS.get(status, "refused")).inc()
+            self._sign_ins.labels(of, _SIGN_INS.get(status, _REFUSED)).inc()
         principal = known.get("principal")
         if principal is not None:
             # Only of who was let in: anybody can write anything into a header.
@@ -273,10 +281,9 @@ class Metrics:
         yield _gauge("database_up", "Whether the database answers.", (), [((), int(answers))])
         if counts is None:
             return
-        older = set(revisions()) - {head()}
         states = {
             "current": counts.get(head(), 0),
-            "behind": sum(count for revision, count in counts.items() if revision in older),
+            "behind": sum(count for revision, count in counts.items() if revision in self._older),
         }
         states["newer"] = sum(counts.values()) - sum(states.values())
         yield _gauge(
@@ -285,6 +292,11 @@ class Metrics:
             ("state",),
             [((state,), count) for state, count in states.items()],
         )
+
+    @cached_property
+    def _older(self) -> frozenset[str]:
+        """The revisions before that of this version; to list them imports every migration."""
+        return frozenset(revisions()) - {head()}
 
     def _count_schools(self) -> dict[str, int]:
         query = (

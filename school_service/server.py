@@ -36,7 +36,7 @@ from school_service.core.database import db
 from school_service.dispatcher import Dispatcher
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
-from school_service.web.request_log import ACCESS_LOG, WAITED, write_access_line
+from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
 from school_service.web.request_scope import AppState
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
@@ -60,7 +60,6 @@ SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
-QUEUE_FULL = "queue_full"  # the cause of a 503, beside those of web.error_responses
 
 if TYPE_CHECKING:
     from school_service.monitoring import Metrics
@@ -169,10 +168,12 @@ class RefusalTask(ErrorTask):
     def execute(self) -> None:
         """Write the answer, and the request's line in the log."""
         self.response_headers.extend(self.channel.cors_fields.items())
-        super().execute()
-        # waitress writes their names in a way of its own.
-        fields = {name.lower(): value for name, value in self.response_headers}
-        self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
+        try:
+            super().execute()
+        finally:
+            # Also where the client has gone. waitress writes the names of fields in a way of its own.
+            fields = {name.lower(): value for name, value in self.response_headers}
+            self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
 
 
 class RequestTask(WSGITask):

@@ -7,6 +7,7 @@ import threading
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -29,12 +30,15 @@ from school_service.monitoring import (
     DatabaseState,
     serving_metrics,
 )
+from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_log import WAITED
 from tenants.migrations.migration_sql import head, revisions
 from tenants.registry.schools import change_school
 from tests.client import ApiClient, Document
 from tests.conftest import PASSWORD, make_place
 from tests.threads import run_concurrently
+
+ROOT = Path(__file__).parents[1]
 
 
 class Clock:
@@ -437,3 +441,29 @@ def test_a_port_that_is_taken_is_an_error_of_the_start_and_elsewhere_a_warning(
 
 def test_the_document_is_that_of_an_application_without_metrics(measured_app, document):
     assert Document(measured_app).spec == document.spec
+
+
+def test_each_metric_and_each_cause_is_in_the_page_of_operators(metrics):
+    page = (ROOT / "docs/operators.md").read_text(encoding="utf-8")
+    families = text_string_to_metric_families(generate_latest(metrics.registry).decode())
+    # The parser takes the ending of a counter from its name.
+    names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+
+    own = {name for name in names if name.startswith("school_service_")}
+    assert len(own) >= 10
+    assert {name for name in own if f"`{name}`" not in page} == set()
+    assert {cause for cause in ALL_CAUSES if f"`{cause}`" not in page} == set()
+
+
+def test_every_cause_and_outcome_is_there_from_the_start(settings):
+    app = create_app(replace(settings, metrics_port=0))
+    metrics = app.extensions["metrics"]
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(metrics.registry).decode()):
+        found[family.name] = [(tuple(sample.labels.values()), sample.value) for sample in family.samples]
+
+    assert dict(found["school_service_unavailable"]) == dict.fromkeys(((cause,) for cause in ALL_CAUSES), 0)
+    assert len(found["school_service_sign_ins"]) == 10
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()

@@ -217,6 +217,10 @@ class KeySet:
             if error.status not in _NO_DESCRIPTION:
                 raise
             found = f"{self.source.address.rstrip('/')}{UNDESCRIBED_KEYS}"
+            _log.info(
+                "the identity provider does not describe itself",
+                extra={"url": self.source.description_url, "status": error.status, "keys": found},
+            )
         self._discovered = found, self._clock()
         return found
 

@@ -56,6 +56,8 @@ class RequestContext:
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
+    `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
+    those of all others.
     """
 
     binding: SchoolBinding
@@ -67,6 +69,7 @@ class RequestContext:
     refusals: list[dict[str, Any]] = field(default_factory=list)
     admit: Callable[[dict[str, Any] | None], None] | None = None
     read: Callable[[str, tuple[Any, ...]], Texts] | None = None
+    with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def school_id(self) -> UUID:

@@ -66,6 +66,14 @@ class Busy(DomainError):
         super().__init__("The service is overloaded. Try again shortly.")
 
 
+class InvalidHeader(DomainError):
+    """A header of the request is not what it has to be."""
+
+
+class PreconditionFailed(DomainError):
+    """The record is not as the caller says that it is."""
+
+
 class TooLarge(DomainError):
     """What was sent exceeds a limit of the service."""
 

@@ -22,7 +22,7 @@ from school_service.auth.principal import InvalidSchoolHeader
 from school_service.core import errors
 from school_service.web.integrity_errors import violated_state, violation
 from school_service.web.rendering import object_response
-from school_service.web.request_log import log_of_request, request_id
+from school_service.web.request_log import QUEUE_FULL, log_of_request, request_id
 from tenants import exceptions as tenancy
 from tenants.driver_errors import first_line
 
@@ -30,10 +30,12 @@ _log = logging.getLogger(__name__)
 
 STATUS: dict[type[Exception], int] = {
     InvalidSchoolHeader: 400,
+    errors.InvalidHeader: 400,
     errors.NotAuthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.TooLarge: 413,
     errors.Invalid: 422,
     errors.InvalidRows: 422,
@@ -78,6 +80,9 @@ _CAUSES_BY_STATE = (
     (re.compile("55P03"), "lock_timeout"),
     (re.compile("40001|40P01"), "deadlock"),
     (re.compile("53..."), "database_full"),
+)
+ALL_CAUSES = frozenset(
+    {QUEUE_FULL, DATABASE_AWAY, *CAUSES.values(), *(cause for _, cause in _CAUSES_BY_STATE)}
 )
 
 # SQLSTATEs of what may succeed a moment later: too many connections, shutting down, cancelled, deadlock, lock timeout.

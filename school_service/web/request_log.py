@@ -27,9 +27,13 @@ _OF_ONE_REQUEST = (
     "client_address",
     "waited_for_share",
     "log_members",
+    "unknown_parameters",
 )
 WAITED = "school_service.waited"
 """Where the server says in a request's environment for how many seconds it has waited for a thread."""
+
+QUEUE_FULL = "queue_full"
+"""The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
 
 ACCESS_LOG = logging.getLogger("school_service.access")
 # An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
@@ -131,6 +135,8 @@ def log_requests(app: Flask, observe: Observe | None = None) -> None:
                 "school": environ.get("HTTP_X_SCHOOL_ID"),
                 "actor": actor.actor if actor else None,
             }
+            if "unknown_parameters" in known:
+                members["unknown_parameters"] = known["unknown_parameters"]
             if "username_hash" in known:
                 members["username_hash"] = known["username_hash"]
             if "log_members" in known:

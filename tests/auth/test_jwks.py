@@ -296,12 +296,14 @@ def test_keys_that_have_moved_are_found_within_an_hour_or_when_they_are_gone(dis
 
 @pytest.mark.parametrize("status", [403, 404, 410])
 def test_a_provider_without_a_description_has_its_keys_at_the_common_place(
-    discovering, describing, monkeypatch, status
+    discovering, describing, monkeypatch, logs, status
 ):
     monkeypatch.setattr(describing, "describe", lambda: (status, {}, []))
 
     assert discovering.find("ES256")
     assert describing.requests == [DESCRIBED, "/.well-known/jwks.json"]
+    (line,) = [line for line in logs() if line["message"] == "the identity provider does not describe itself"]
+    assert (line["url"], line["status"]) == (describing.url + DESCRIBED, status)
 
 
 @pytest.mark.parametrize("status", [204, 301, 302, 401, 429, 500, 503])

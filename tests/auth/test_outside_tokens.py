@@ -348,6 +348,18 @@ class TestSchools:
 
         assert status_of(outside, token) == 403
 
+    def test_an_id_that_is_granted_anew_is_the_clients_again(self, outside, provider, grant, place, tenancy):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        token = provider.token(azp=client_id)
+        with tenancy.admin.begin() as connection:
+            revoke_client(connection, client_id)
+        assert status_of(outside, token) == 403
+
+        # Its token is the provider's, which alone ends it.
+        grant(client_id=client_id, school_ids=[place.id], permissions=["read:roles"])
+
+        assert status_of(outside, token) == 200
+
 
 class TestPermissionClaim:
     """AUTH_PERMISSION_CLAIM: which claim has the permissions, and what a token without it may do."""

@@ -202,13 +202,13 @@ def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middl
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "state", "cause"),
     [
-        "SET LOCAL statement_timeout TO 1; SELECT pg_sleep(10)",
-        "SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE",
+        ("SET LOCAL statement_timeout TO 1; SELECT pg_sleep(10)", "57014", "statement_timeout"),
+        ("SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE", "55P03", "lock_timeout"),
     ],
 )
-def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, statement):
+def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, statement, state, cause):
     caller.ok(caller.post("/classrooms", {"name": f"Room {uuid4()}", "level": "Junior"}))
     middle.config["MIDDLE"] = lambda: db.session.execute(text(statement))
 
@@ -218,6 +218,11 @@ def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, st
         answer = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id).post("/middle")
 
     assert_away(answer, BUSY)
+    lines = logs()
+    (failed,) = [line for line in lines if line["message"] == "database not available"]
+    assert (failed["sqlstate"], failed["cause"]) == (state, cause)
+    assert f": {state}: canceling statement due to " in failed["reason"]
+    assert lines[-1]["cause"] == cause
 
 
 # No connection to be had
