@@ -45,8 +45,9 @@ def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
 def service_address() -> str:
     """The address that the client has for the service, without a slash at its end: `https://schools.example.org`.
 
-    The name is the one of the request, so it is for answers that go to nobody else. That TLS ended at a proxy, the
-    proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away from the path, if it is trusted.
+    The name is the one of the request, so it is for answers that go to nobody else. That TLS ended at a proxy,
+    the proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away from the path, if it is
+    trusted.
     """
     settings: Settings = current_app.extensions["school-service"].settings
     scheme, prefix = request.scheme, ""

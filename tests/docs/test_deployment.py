@@ -1,4 +1,4 @@
-"""The pages of docs/deployment: files, settings and commands that they name work, as far as a machine can tell."""
+"""The pages of docs/deployment: files, settings and commands that they name work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/deployment/identity-providers.md: its settings take the tokens that it shows, and those of nobody else."""
+"""docs/deployment/identity-providers.md: its settings take the tokens that it shows, and no others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def block(name: str, kind: str) -> str:
 
 @pytest.fixture(params=sorted(SECTIONS))
 def shown(request, trusting, load, provider, place) -> tuple[ApiClient, dict[str, Any], Callable[..., str]]:
-    """A caller of an application with the settings of a section, the claims that it shows, and what signs them."""
+    """A caller of an application with the settings of a section, the claims shown there, what signs them."""
     lines = dict(line.split("=", 1) for line in block(request.param, "ini").split())
     text = block(request.param, "json")
     claims = json.loads(text)

@@ -197,7 +197,7 @@ def running(
     certificate: tuple[Path, Path],
     *headings: str,
 ) -> Iterator[Proxy]:
-    """Run the proxy of an example, as it is but for places and ports, changed as the page says under headings."""
+    """Run the proxy of an example, but for places and ports, changed as the page says under headings."""
     path = program(name)
     chain, key = certificate
     plain, secure = free_port(), free_port()

@@ -8,8 +8,8 @@ from tests.docs.readme import README, TEXT, blocks
 
 # Where the commands of each section are run, or why they are not.
 COMMANDS = {
-    "Try it": "They install from the network: the second is what .ci/run runs, word for word. What the first starts "
-    "is in tests/demo.",
+    "Try it": "They install from the network: the second is what .ci/run runs, word for word. What the first "
+    "starts is in tests/demo.",
     "Five minutes": "tests/demo/test_demo.py pastes them into a shell.",
     "Running it for real": "tests/cli/test_readme.py runs them.",
 }

@@ -31,7 +31,7 @@ def visitor(app):
 
 
 def assets(page, prefix=""):
-    """The addresses that the page loads or leads to, as a browser that has it from below a prefix finds them."""
+    """The addresses that the page names, as a browser that has it from below a prefix finds them."""
     written = re.findall(r'(?:src|href|data-document)="([^"]*)"', page.get_data(as_text=True))
     return [urljoin(f"{prefix}/docs", address) for address in written]
 
