@@ -283,6 +283,7 @@ def below_prefix(app):
 def test_it_works_below_a_path_that_a_proxy_takes_away(browser, app, place, width):
     listing = ".opblock[id$='-listRoles']"
     browser.set_window_size(width, 900)
+    complaints(browser)  # those of earlier tests
     with serving(below_prefix(app)) as address:
         open_page(browser, f"{address}{PREFIX}", "#/roles/listRoles")
         choose_school(browser, str(place.id))
