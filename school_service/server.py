@@ -390,6 +390,8 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             found = connection.execute(
                 text(
                     "SELECT rolname, rolsuper OR rolbypassrls AS mighty,"
+                    # What creates schools; nothing here names the login that provisions, nor need it.
+                    " has_database_privilege(current_database(), 'CREATE') AS provisions,"
                     " current_setting('max_connections')::int AS connections,"
                     " (SELECT count(*) FROM registry.schools) AS schools,"
                     " (SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)) AS logins,"
@@ -415,7 +417,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             "another there, and the superuser in ADMIN_DATABASE_URL, then run: school-service tenants init",
             extra={"login": found.rolname},
         )
-    elif settings.database_url.username == settings.admin_database_url.username:
+    elif found.provisions:
         _log.warning(
             "the same login serves and provisions: give DATABASE_URL one of its own",
             extra={"login": found.rolname},

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 
 from flask import current_app, g, request
 
 from school_service.config import Networks, Settings
+
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
 
 def client_address() -> str:
@@ -42,13 +45,18 @@ def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
 def service_address() -> str:
     """The address that the client has for the service, without a slash at its end: `https://schools.example.org`.
 
-    The name is the one of the request, so it is for answers that go to nobody else. That TLS ended at a proxy, the
-    proxy says in X-Forwarded-Proto, if it is trusted.
+    The name is the one of the request, so it is for answers that go to nobody else. That TLS ended at a proxy,
+    the proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away from the path, if it is
+    trusted.
     """
     settings: Settings = current_app.extensions["school-service"].settings
-    forwarded = request.headers.get("X-Forwarded-Proto", "").lower()
-    behind_tls = forwarded == "https" and is_trusted(request.remote_addr or "", settings.trusted_proxies)
-    return f"{'https' if behind_tls else request.scheme}://{request.host}{request.script_root}"
+    scheme, prefix = request.scheme, ""
+    if is_trusted(request.remote_addr or "", settings.trusted_proxies):
+        if request.headers.get("X-Forwarded-Proto", "").lower() == "https":
+            scheme = "https"
+        forwarded = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+        prefix = forwarded if _PREFIX.fullmatch(forwarded) else ""
+    return f"{scheme}://{request.host}{prefix}{request.script_root}"
 
 
 def is_trusted(address: str, networks: Networks) -> bool:

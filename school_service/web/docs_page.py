@@ -9,10 +9,11 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import flask
 import flask_smorest
-from flask import Response, current_app, render_template, request, send_file
+from flask import Response, current_app, render_template, request, send_file, url_for
 
 # All that the page loads: from the package of Swagger UI, and our own.
 _SWAGGER_UI = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
@@ -54,7 +55,7 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
 
     @pages.get("/docs")
     def page() -> Response:
-        response = Response(render_template("docs.html"))
+        response = Response(render_template("docs.html", beside=_beside))
         response.headers["Content-Security-Policy"] = _POLICY
         response.headers["Referrer-Policy"] = "no-referrer"
         response.cache_control.no_cache = True
@@ -70,6 +71,11 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
         return response
 
     return pages
+
+
+def _beside(endpoint: str, **values: Any) -> str:
+    """Write an address relative to the page's own, so that it holds whatever a proxy has in front of it."""
+    return url_for(endpoint, **values).removeprefix(f"{request.script_root}/")
 
 
 def _find_assets() -> dict[str, tuple[Path, str]]:

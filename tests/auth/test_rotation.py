@@ -73,7 +73,7 @@ def test_an_outsider_verifies_with_the_published_keys_what_each_of_them_signed(s
 
 
 def test_a_rotation_ends_no_token_before_its_time(server_of):
-    """The steps of docs/operators.md: between two of them, servers of both run side by side."""
+    """The steps of docs/deployment/rotate-keys.md: between two of them, servers of both run side by side."""
     steps = [server_of(*keys) for keys in ((OLD,), (OLD, NEW), (NEW, OLD), (NEW,))]
     before, added, moved, removed = steps
 

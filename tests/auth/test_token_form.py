@@ -318,9 +318,16 @@ class TestMetadata:
             ("127.0.0.1", {"Host": "schools.example.org:8443"}, "http://schools.example.org:8443"),
             ("192.0.2.1", {"X-Forwarded-Proto": "https"}, "http://localhost"),
             ("127.0.0.1", {"X-Forwarded-Host": "evil.example", "Forwarded": "host=evil"}, "http://localhost"),
+            ("127.0.0.1", {"X-Forwarded-Prefix": "/schools"}, "http://localhost/schools"),
+            ("127.0.0.1", {"X-Forwarded-Prefix": "/schools/north/"}, "http://localhost/schools/north"),
+            ("127.0.0.1", {"X-Forwarded-Prefix": "/"}, "http://localhost"),
+            ("127.0.0.1", {"X-Forwarded-Prefix": "schools"}, "http://localhost"),
+            ("127.0.0.1", {"X-Forwarded-Prefix": "//evil.example"}, "http://localhost"),
+            ("127.0.0.1", {"X-Forwarded-Prefix": '/a" <b>'}, "http://localhost"),
+            ("192.0.2.1", {"X-Forwarded-Prefix": "/schools"}, "http://localhost"),
         ],
     )
-    def test_a_trusted_proxy_says_that_tls_ended_there(self, app, monkeypatch, peer, headers, base):
+    def test_a_trusted_proxy_says_what_it_took_away(self, app, monkeypatch, peer, headers, base):
         state = app.extensions["school-service"]
         trusting = type(state.settings).load(
             {"DATABASE_URL": "postgresql://a@b/c", "TRUSTED_PROXIES": "127.0.0.1"}

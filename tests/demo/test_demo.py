@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import socket
@@ -20,7 +21,18 @@ import pytest
 from school_service.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.pg_programs import wheel_programs
-from tests.cli.program import PROGRAM, ROOT, postgres_of, run, running, wait_for, working_directory
+from tests.cli.program import (
+    DEADLINE,
+    PROGRAM,
+    ROOT,
+    environment,
+    postgres_of,
+    run,
+    running,
+    wait_for,
+    working_directory,
+)
+from tests.docs.readme import blocks, words
 from tests.features.oneroster.csv_binding import read_zip
 
 pytestmark = pytest.mark.program
@@ -234,6 +246,39 @@ def test_a_demo_is_exported_as_the_standard_says(used_cwd):
     assert done.returncode == 0, done
     _, files = read_zip((used_cwd / "demo.zip").read_bytes())
     assert all(files.values()), {name: len(rows) for name, rows in files.items()}
+
+
+@pytest.mark.skipif(
+    not (shutil.which("bash") and shutil.which("curl")), reason="bash or curl is not installed."
+)
+def test_the_five_minutes_of_the_readme_are_pasted_into_a_shell(used_cwd):
+    found = [block for block in blocks("Five minutes") if block.kind in {"sh", "json"}]
+    installed = used_cwd / ".venv" / "bin" / "school-service"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n', encoding="utf-8")
+    installed.chmod(0o755)
+    between = "==== the next block ====\n"
+    script = f"printf %s {shlex.quote(between)}\n".join(block.text for block in found if block.kind == "sh")
+
+    with demo(used_cwd) as service:
+        shell = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            shell, cwd=used_cwd, env=environment(), capture_output=True, encoding="utf-8", timeout=DEADLINE
+        )
+        assert service.end() == 0
+
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = iter(done.stdout.split(between))
+    shown = 0
+    for block in found:
+        if block.kind == "sh":
+            answer = next(answers)
+        else:
+            assert [word for word in words(block.text) if f'"{word}"' not in answer] == []
+            shown += 1
+    assert shown == 4
+    assert "Queen's College, Yaba" in answer
+    assert (used_cwd / "scores.xlsx").read_bytes().startswith(b"PK")
 
 
 def test_a_killed_demo_is_taken_up_by_the_next_and_two_at_once_are_not(used_cwd):

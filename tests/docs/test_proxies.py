@@ -11,10 +11,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import urllib3
@@ -31,7 +32,9 @@ from school_service.server import HEADER_LIMIT, IDLE_TIMEOUT
 
 pytestmark = pytest.mark.program
 
-PROXIES = Path(__file__).parents[2] / "docs" / "proxies"
+DOCS = Path(__file__).parents[2] / "docs"
+PROXIES = DOCS / "proxies"
+PAGE = (DOCS / "deployment" / "proxies.md").read_text(encoding="utf-8")
 NAME = "schools.example.org"
 DEADLINE = 20.0  # seconds that a proxy may take to start, or to stop
 
@@ -64,16 +67,31 @@ class Echo(BaseHTTPRequestHandler):
             super().handle()
 
 
+class Brief(Echo):
+    """One that ends a connection after its answer, so that nothing of it is left once it is stopped."""
+
+    protocol_version = "HTTP/1.0"
+
+
+@contextmanager
+def serving(port: int = 0, handler: type[Echo] = Echo) -> Iterator[int]:
+    """Serve behind the proxy; yields the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[int]:
     """The port of the server behind the proxy."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +124,30 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def adapted(file: str, changes: dict[str, str]) -> str:
-    """Read an example with the places and ports of this run: every change must have something to change."""
+def adapted(file: str, changes: dict[str, str], headings: tuple[str, ...]) -> str:
+    """Read an example, changed as the page says under these headings, with the places and ports of this run.
+
+    Every change must have something to change.
+    """
     text = (PROXIES / file).read_text(encoding="utf-8")
+    for heading in headings:
+        text = changed(file, text, heading)
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text, flags=re.MULTILINE)
         assert count, f"{file} has no {pattern}"
+    return text
+
+
+def changed(file: str, text: str, heading: str) -> str:
+    """Change an example as the page says under a heading: what a diff takes away has to be there, once."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    diffs = re.findall(r"```diff\n(.*?)```", section, re.S)
+    assert len(diffs) == 2, heading
+    diff = diffs[0 if file == "nginx.conf" else 1].splitlines(keepends=True)
+    for taken, given in re.findall(r"((?:-.*\n)+)((?:\+.*\n)+)", "".join(diff)):
+        old, new = (re.sub(r"^.", "", lines, flags=re.M) for lines in (taken, given))
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
     return text
 
 
@@ -143,52 +179,98 @@ def program(name: str) -> str:
     return found
 
 
-@pytest.fixture(scope="module", params=["nginx", "caddy"])
-def proxy(
-    request: pytest.FixtureRequest,
-    upstream: int,
+@pytest.fixture(scope="module")
+def acme() -> Iterator[Path]:
+    """A folder of proofs that nginx's workers may read, unlike pytest's own."""
+    with TemporaryDirectory(prefix="school-tests-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        yield folder
+
+
+@contextmanager
+def running(
+    name: str,
+    folder: Path,
+    acme: Path,
+    upstreams: tuple[int, int],
     certificate: tuple[Path, Path],
-    tmp_path_factory: pytest.TempPathFactory,
+    *headings: str,
 ) -> Iterator[Proxy]:
-    """The proxy of an example, as it is but for places and ports."""
-    path = program(request.param)
-    folder = tmp_path_factory.mktemp(request.param)
+    """Run the proxy of an example, but for places and ports, changed as the page says under headings."""
+    path = program(name)
     chain, key = certificate
     plain, secure = free_port(), free_port()
-    common = {
+    changes = {
         r"/etc/ssl/schools\.example\.org\.pem": str(chain),
         r"/etc/ssl/private/schools\.example\.org\.key": str(key),
-        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
+        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstreams[0]}",
     }
-    if request.param == "nginx":
-        changes = {
-            **common,
+    if SEVERAL in headings:
+        changes[r"127\.0\.0\.1:8001"] = f"127.0.0.1:{upstreams[1]}"
+    if name == "nginx":
+        changes |= {
             r"^user www-data;$": "daemon off;",
             r"/run/nginx\.pid": f"{folder}/nginx.pid",
             r"/var/log/nginx": str(folder),
+            r"/var/www/acme": str(acme),
             r"listen 80\b": f"listen 127.0.0.1:{plain}",
             r"listen 443\b": f"listen 127.0.0.1:{secure}",
         }
         written = folder / "nginx.conf"
-        written.write_text(adapted("nginx.conf", changes), encoding="utf-8")
+        written.write_text(adapted("nginx.conf", changes, headings), encoding="utf-8")
         command = [path, "-p", str(folder), "-c", str(written)]
         checked = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=DEADLINE)
         assert checked.returncode == 0, checked.stderr
         assert "[warn]" not in checked.stderr
     else:
-        changes = {**common, r"^\{$": f"{{\n\tadmin off\n\thttp_port {plain}\n\thttps_port {secure}"}
+        changes |= {r"^\{$": f"{{\n\tadmin off\n\thttp_port {plain}\n\thttps_port {secure}"}
         written = folder / "Caddyfile"
-        written.write_text(adapted("Caddyfile", changes), encoding="utf-8")
+        written.write_text(adapted("Caddyfile", changes, headings), encoding="utf-8")
         command = [path, "run", "--adapter", "caddyfile", "--config", str(written)]
     home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     with (folder / "output").open("wb") as output:
-        running = subprocess.Popen(command, stdout=output, stderr=output, env=home, cwd=folder)
+        started = subprocess.Popen(command, stdout=output, stderr=output, env=home, cwd=folder)
         try:
-            await_port(secure, running, folder / "output")
+            await_port(secure, started, folder / "output")
             yield Proxy(plain, secure, chain)
         finally:
-            running.terminate()
-            running.wait(DEADLINE)
+            started.terminate()
+            started.wait(DEADLINE)
+
+
+NAMES = ["nginx", "caddy"]
+PATH, SEVERAL = "Below a path", "Several processes"
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def proxy(
+    request: pytest.FixtureRequest,
+    acme: Path,
+    upstream: int,
+    certificate: tuple[Path, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Proxy]:
+    """The proxy of an example."""
+    folder = tmp_path_factory.mktemp(request.param)
+    upstreams = (upstream, free_port())  # nobody listens at the second
+    with running(request.param, folder, acme, upstreams, certificate) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def changed_proxy(
+    request: pytest.FixtureRequest,
+    acme: Path,
+    upstream: int,
+    certificate: tuple[Path, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Proxy]:
+    """The proxy below a path, before two processes of which one is away."""
+    folder = tmp_path_factory.mktemp(f"changed-{request.param}")
+    upstreams = (upstream, free_port())  # nobody listens at the second
+    with running(request.param, folder, acme, upstreams, certificate, PATH, SEVERAL) as proxy:
+        yield proxy
 
 
 def await_port(port: int, running: subprocess.Popen[bytes], output: Path) -> None:
@@ -222,6 +304,54 @@ def test_without_tls_one_is_sent_to_tls(proxy):
     assert answer.headers["Location"].startswith(f"https://{NAME}")
 
 
+def test_what_a_client_says_of_a_path_in_front_is_dropped(proxy):
+    headers = {"X-Forwarded-Prefix": "/forged"}
+
+    assert not proxy.request(headers=headers).json()["headers"].get("X-Forwarded-Prefix")
+
+
+@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)  # Caddy gets its certificates itself
+def test_a_certificate_authority_finds_its_proof_without_tls(proxy, acme):
+    proof = acme / ".well-known" / "acme-challenge" / "token"
+    proof.parent.mkdir(parents=True, exist_ok=True)
+    proof.write_text("proof", encoding="utf-8")
+
+    answer = proxy.plain.request("GET", "/.well-known/acme-challenge/token", headers={"Host": NAME})
+
+    assert (answer.status, answer.data) == (200, b"proof")
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("/schools/", "/"),
+        ("/schools/docs", "/docs"),
+        ("/schools/students?search=Ad%C3%A0", "/students?search=Ad%C3%A0"),
+        ("/schools/auth/oauth/token", "/auth/oauth/token"),
+        ("/.well-known/oauth-authorization-server/schools", "/.well-known/oauth-authorization-server"),
+        (
+            "/.well-known/oauth-authorization-server/schools/auth",
+            "/.well-known/oauth-authorization-server/auth",
+        ),
+    ],
+)
+def test_below_a_path_the_service_gets_the_rest_and_is_told_of_it(changed_proxy, path, there):
+    # More often than there are processes: the one that is away has its turn, too.
+    for _ in range(3):
+        answer = changed_proxy.request(path=path, headers={"X-Forwarded-Prefix": "/forged"})
+
+        assert (answer.status, answer.json()["path"]) == (200, there)
+        assert answer.json()["headers"]["X-Forwarded-Prefix"] == "/schools"
+
+
+def test_beside_the_path_there_is_nothing_and_the_path_leads_to_its_root(changed_proxy):
+    beside = [changed_proxy.request(path=path).status for path in ("/", "/users", "/schoolsides")]
+    root = changed_proxy.request(path="/schools", redirect=False)
+
+    assert beside == [404] * 3
+    assert (root.status, root.headers["Location"].removeprefix(f"https://{NAME}")) == (308, "/schools/")
+
+
 def test_another_name_gets_no_answer(proxy):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -251,6 +381,17 @@ def test_the_longest_token_of_the_service_comes_through(proxy):
     assert len(token) < HEADER_LIMIT
 
     assert proxy.request(headers={"Authorization": token}).json()["headers"]["Authorization"] == token
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_processes_that_are_restarted_in_turn_leave_no_request_without_an_answer(
+    name, tmp_path, acme, certificate
+):
+    first, second = free_port(), free_port()
+    with running(name, tmp_path, acme, (first, second), certificate, SEVERAL) as proxy:
+        for port in (first, second, first):
+            with serving(port, Brief):
+                assert [proxy.request().status for _ in range(3)] == [200] * 3
 
 
 @pytest.mark.parametrize(

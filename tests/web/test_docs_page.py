@@ -261,6 +261,41 @@ def test_a_token_is_stored_nowhere_and_ends_with_the_visit(browser, address, pla
     assert stored(browser) == {"X-SCHOOL-ID": str(place.id), "cookies": ""}
 
 
+# A path in front of the service
+
+PREFIX = "/school/api"
+
+
+def below_prefix(app):
+    """The application behind a proxy that takes a prefix away, and has nothing elsewhere."""
+
+    def proxy(environ, start_response):
+        path = environ["PATH_INFO"]
+        if not path.startswith(f"{PREFIX}/"):
+            start_response("404 Not Found", [("Content-Length", "0")])
+            return [b""]
+        return app({**environ, "PATH_INFO": path.removeprefix(PREFIX)}, start_response)
+
+    return proxy
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_works_below_a_path_that_a_proxy_takes_away(browser, app, place, width):
+    listing = ".opblock[id$='-listRoles']"
+    browser.set_window_size(width, 900)
+    complaints(browser)  # those of earlier tests
+    with serving(below_prefix(app)) as address:
+        open_page(browser, f"{address}{PREFIX}", "#/roles/listRoles")
+        choose_school(browser, str(place.id))
+        authorize(browser, place.admin_token)
+
+        assert execute(browser, listing) == "200"
+        assert [name for name in loaded(browser) if not name.startswith(f"{address}{PREFIX}/")] == []
+        assert len(loaded(browser)) >= 6
+        assert complaints(browser) == []
+    browser.set_window_size(1400, 1000)
+
+
 # Pages of other origins (CORS)
 
 FETCH = """

@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from dataclasses import replace
+from urllib.parse import urljoin
 
 import pytest
 from openapi_schema_validator import OAS30Validator
@@ -29,8 +30,10 @@ def visitor(app):
     return app.test_client()
 
 
-def assets(page):
-    return re.findall(r'(?:src|href)="([^"]*)"', page.get_data(as_text=True))
+def assets(page, prefix=""):
+    """The addresses that the page names, as a browser that has it from below a prefix finds them."""
+    written = re.findall(r'(?:src|href|data-document)="([^"]*)"', page.get_data(as_text=True))
+    return [urljoin(f"{prefix}/docs", address) for address in written]
 
 
 def resolve(document, node):
@@ -105,10 +108,15 @@ def test_all_that_the_page_loads_comes_from_here_and_may_be_kept_for_good(visito
         answer.close()
 
 
-def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor):
-    page = visitor.get("/docs", environ_overrides={"SCRIPT_NAME": "/schools"})
+# With a proxy that hands the prefix on, and with one that takes it away.
+@pytest.mark.parametrize("script_name", ["/schools", ""])
+def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor, script_name):
+    page = visitor.get("/docs", environ_overrides={"SCRIPT_NAME": script_name})
 
-    assert all(address.startswith("/schools/") for address in assets(page))
+    found = assets(page, "/schools")
+
+    assert {address.replace("/schools/", "/", 1) for address in found} == set(assets(visitor.get("/docs")))
+    assert all(address.startswith("/schools/") for address in found)
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def download(*, assessment_id: UUID, absences: bool = False) -> tuple[str, bytes
     downloaded, hidden = download_details(found["moment"], stored)
     details = _details(found)
     page_header = (
-        f"{current_school().name}\n{found['classroom']} {found['session']}",
-        f"{found['subject']}, {found['name']}\n{found['term']}, {_plain(found['total_points'])} points",
+        f"{current_school().name}\n{found['classroom']} {found['session']}\n{found['subject']}",
+        f"{found['name']}\n{found['term']}\n{_plain(found['total_points'])} points",
     )
     return name, write_workbook([table], [*details, downloaded], hidden=hidden, page_header=page_header)
 

@@ -207,8 +207,8 @@ def test_its_pages_say_what_it_is(api, make, place):
     sheet = download(api, assessment)["Scores"]
 
     name = api.ok(api.get(f"/cohort-subjects/{subject['id']}"))["subject"]
-    assert sheet.oddHeader.left.text == f"{place.name}\nJSS 1 && 2 2045/2046"
-    assert sheet.oddHeader.right.text == f"{name}, Ìdánwò <1>\nFirst term, 60 points"
+    assert sheet.oddHeader.left.text == f"{place.name}\nJSS 1 && 2 2045/2046\n{name}"
+    assert sheet.oddHeader.right.text == "Ìdánwò <1>\nFirst term\n60 points"
     assert sheet.oddFooter.right.text == "Page &P of &N"
 
 
