@@ -18,6 +18,9 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from io import BytesIO
+
+from openpyxl import Workbook, load_workbook
 
 from benchmarks.schools import School, schools
 
@@ -63,6 +66,22 @@ def made(school: School) -> tuple[str, str]:
     return str(cohort), str(taught[0].term)
 
 
+def cells_of(workbook: bytes) -> list[list[list[object]]]:
+    """Read what is in the cells of a workbook, by sheet and row."""
+    opened = load_workbook(BytesIO(workbook))
+    return [[list(row) for row in sheet.iter_rows(values_only=True)] for sheet in opened.worksheets]
+
+
+def written_alone(sheets: list[list[list[object]]]) -> None:
+    """Write the same cells with openpyxl, without styles."""
+    workbook = Workbook()
+    for rows in sheets:
+        sheet = workbook.create_sheet()
+        for row in rows:
+            sheet.append(row)
+    workbook.save(BytesIO())
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -79,8 +98,13 @@ def main() -> None:
                 lambda: school.get(f"/broadsheets?batch={batch}&term={term}"),
                 rounds=rounds,
             )
+        path = f"/broadsheets/download?batch={batch}&term={term}"
+        sheets = cells_of(school.get(path))
+        alone, workbook = medians(lambda: written_alone(sheets), lambda: school.get(path), rounds=rounds)
     print(f"scores as JSON   {scores:6.2f} ms")
     print(f"broadsheet       {broadsheet:6.2f} ms, {broadsheet / scores:.2f} times as long")
+    print(f"openpyxl alone   {alone:6.2f} ms")
+    print(f"workbook         {workbook:6.2f} ms, {workbook / alone:.2f} times as long")
 
 
 if __name__ == "__main__":
