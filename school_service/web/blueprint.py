@@ -235,7 +235,7 @@ class Blueprint(flask_smorest.Blueprint):
         return self._responds(DeletedSchema, render)
 
     def returns_file(self, *media_types: str) -> Callable[[View], View]:
-        """Answer a file: the view returns its name, which may be any text, and its bytes, or a function that makes them.
+        """Answer a file: the view returns its name, any text, and its bytes or a function that makes them.
 
         Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
         a workbook, to be saved. With them the ending of its name says which it has, and a browser shows it.
