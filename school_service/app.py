@@ -25,6 +25,7 @@ from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
 from school_service.features.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.cohorts.views import blp as cohorts
+from school_service.features.comments.views import blp as comments
 from school_service.features.contacts.views import blp as contacts
 from school_service.features.employees.views import blp as employees
 from school_service.features.employees.views import teachers
@@ -34,8 +35,10 @@ from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.letterheads.views import blp as letterheads
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.publications.views import blp as publications
 from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
@@ -43,11 +46,15 @@ from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
 from school_service.features.settings.views import blp as school_settings
 from school_service.features.student_imports.views import blp as student_imports
+from school_service.features.students.reads import OWN_STUDENT
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
+from school_service.features.submissions.views import blp as submissions
 from school_service.features.term_calendars.views import blp as term_calendars
+from school_service.features.transcripts.views import blp as transcripts
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
+from school_service.printing import printers
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
 from school_service.web import cors, error_responses, openapi, request_log, response_headers
 from school_service.web.json_provider import OrjsonProvider
@@ -75,11 +82,16 @@ FEATURES = (
     absences,
     scoresheets,
     metrics,
+    comments,
     results,
+    submissions,
+    publications,
+    transcripts,
     teachers,
     employees,
     school_settings,
     result_settings,
+    letterheads,
     graduates,
     contacts,
     personal_data,
@@ -141,9 +153,10 @@ def create_app(settings: Settings | None = None) -> Flask:
     share = settings.school_requests or max(1, settings.pool_size // 2)
     shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
     app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
+        settings, TokenVerifier(settings, keys), USER_STATE, OWN_STUDENT, insertion, options, shares
     )
     app.extensions["health"] = Check(database_answers)
+    printers.init_app(app, settings.printers)
 
     request_log.log_requests(app)
     response_headers.register(app)

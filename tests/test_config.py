@@ -401,6 +401,7 @@ def test_who_does_not_own_the_file_is_told_to_take_it(key_file, monkeypatch):
         ("MAX_UPLOAD_BYTES", "max_upload_bytes", 1000, 2**30),
         ("SERVING_LOGINS", "serving_logins", 1, 99),
         ("SCHOOLS_PER_CONNECTION", "schools_per_connection", 1, 100_000),
+        ("PRINTERS", "printers", 1, 50),
     ],
 )
 def test_a_number_within_its_bounds(name, member, least, most):

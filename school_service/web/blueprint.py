@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from functools import cache, partial, wraps
+from mimetypes import guess_type
 from os import SEEK_END
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -29,7 +30,7 @@ from school_service.web.rendering import (
     render_one,
     render_page,
 )
-from school_service.web.request_scope import Access, app_state, run_in_request_scope
+from school_service.web.request_scope import Access, AfterTransaction, app_state, run_in_request_scope
 from school_service.web.schemas import DeletedSchema, IdArray, Schema
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -57,15 +58,17 @@ class Blueprint(flask_smorest.Blueprint):
         *others: Permission,
         school_required: bool | None = None,
         own: str | None = None,
+        own_student: str | None = None,
         audited: bool = False,
         with_given_password: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
-        names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
-        log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let
-        in though they must change their password first, which every other operation refuses.
+        names a path parameter: the user whose id it is needs no permission; `own_student` one, too: the student whose
+        account it is needs none. `audited`: a GET that writes to the audit log, such as an export; no other runs in a
+        transaction that can write. `with_given_password`: that user is let in though they must change their password
+        first, which every other operation refuses.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -80,6 +83,7 @@ class Blueprint(flask_smorest.Blueprint):
                     school_required=header_required,
                     access=access,
                     own=parameters[own] if own else None,
+                    own_student=parameters[own_student] if own_student else None,
                     audited=audited,
                 )
 
@@ -108,10 +112,11 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def takes_file(self, name: str) -> Callable[[View], View]:
+    def takes_file(self, name: str, *, most: int | None = None) -> Callable[[View], View]:
         """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage.
 
-        A file of more than MAX_UPLOAD_BYTES is refused: the limit of the request allows for the form around it.
+        A file of more than MAX_UPLOAD_BYTES, or than `most` bytes, is refused: the limit of the request allows for the
+        form around it.
         """
         documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
 
@@ -119,7 +124,9 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def with_file(*arguments: Any, **parameters: Any) -> Any:
                 *before, files = arguments
-                size, limit = files[name].stream.seek(0, SEEK_END), app_state().settings.max_upload_bytes
+                limit = app_state().settings.max_upload_bytes
+                limit = limit if most is None else min(limit, most)
+                size = files[name].stream.seek(0, SEEK_END)
                 if size > limit:
                     raise TooLarge(f"The file has {size:,} bytes; {limit:,} are allowed.")
                 files[name].stream.seek(0)
@@ -227,20 +234,33 @@ class Blueprint(flask_smorest.Blueprint):
 
         return self._responds(DeletedSchema, render)
 
-    def returns_file(self) -> Callable[[View], View]:
-        """Answer a file: the view returns its name, which may be any text, and its bytes."""
+    def returns_file(self, *media_types: str) -> Callable[[View], View]:
+        """Answer a file: the view returns its name, any text, and its bytes or a function that makes them.
+
+        Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
+        a workbook, to be saved. With them the ending of its name says which it has, and a browser shows it.
+        """
+        types = media_types or (SPREADSHEET,)
+        documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
+
+        def answer(name: str, content: bytes) -> Response:
+            found = guess_type(name)[0]
+            response = Response(content, mimetype=found if found in types else types[0])
+            disposition = "inline" if media_types else "attachment"
+            response.headers["Content-Disposition"] = _disposition(disposition, plain_file_name(name))
+            return response
 
         def decorate(view: View) -> View:
             @wraps(view)
-            def sent(*arguments: Any, **parameters: Any) -> Response:
+            def sent(*arguments: Any, **parameters: Any) -> Any:
                 name, content = view(*arguments, **parameters)
-                response = Response(content, mimetype=SPREADSHEET)
-                response.headers["Content-Disposition"] = _attachment(plain_file_name(name))
-                return response
+                if callable(content):
+                    return AfterTransaction(lambda: answer(name, content()))
+                return answer(name, content)
 
-            return self.response(  # type: ignore[no-any-return]
-                200, {"type": "string", "format": "binary"}, content_type=SPREADSHEET
-            )(sent)
+            _document_like(sent, documented)
+            note(sent, media_types=types)
+            return sent  # type: ignore[return-value]
 
         return decorate
 
@@ -329,10 +349,10 @@ def _record_name(schema: type[ma.Schema]) -> str:
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in words).strip()
 
 
-def _attachment(name: str) -> str:
-    """Name a file to be saved, in ASCII and, where that is not all of it, in UTF-8 too (RFC 6266)."""
+def _disposition(disposition: str, name: str) -> str:
+    """Name a file to be shown or saved, in ASCII and, where that is not all of it, in UTF-8 too (RFC 6266)."""
     ascii_name = plain_file_name(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode())
-    header = f'attachment; filename="{ascii_name}"'
+    header = f'{disposition}; filename="{ascii_name}"'
     return header if ascii_name == name else f"{header}; filename*=UTF-8''{quote(name, safe='')}"
 
 

@@ -390,5 +390,8 @@ def document_operation(
         # A mere name is flask-smorest's own for an error; what a view describes stands.
         if isinstance(described, Mapping):
             responses[int(status)] = described
+    for media_type in noted.get("media_types", ()):
+        content = responses[200]["content"]
+        content.setdefault(media_type, next(iter(content.values())))
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

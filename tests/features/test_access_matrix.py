@@ -23,15 +23,18 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
-    "broadsheets": "results",
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "letterhead": "settings",
     "metric-definitions": "metrics",
+    "broadsheets": "results",
     "permissions": "roles",
     "positions": "settings",
+    "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
+    "submissions": "results",
     "templates": "subjects",
 }
 # Ending sessions changes a user: nothing is deleted.
@@ -41,8 +44,15 @@ OF_ANOTHER_SECTION = {
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+    ("GET", "/comments"): "results",
+    ("PUT", "/comments"): "metrics",
+    ("GET", "/comments/download-sheet"): "results",
+    ("POST", "/comments/upload-sheet"): "metrics",
+    ("POST", "/cohort-subjects/{id}/submission"): "gradebooks",
+    ("POST", "/cohort-subjects/{id}/reopening"): "results",
     ("GET", "/cohort-subjects/{id}/results"): "results",
     ("GET", "/students/{id}/results"): "results",
+    ("GET", "/students/{id}/transcript"): "results",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {

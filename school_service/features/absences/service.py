@@ -15,7 +15,22 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, CTE, String, Uuid, and_, any_, cast, column, delete, exists, func, select
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    String,
+    Uuid,
+    and_,
+    any_,
+    cast,
+    column,
+    delete,
+    exists,
+    func,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
@@ -26,7 +41,7 @@ from school_service.core.statements import in_one_message, statement
 from school_service.features.absences import reads
 from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import Assessment
-from school_service.features.assessments.service import find_assessment
+from school_service.features.assessments.service import find_assessment, lock_assessment
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
 from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Enrollment
@@ -60,9 +75,9 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
 
     A note that is left out stays. Returns the read model of the assessment's absences, which are stored in one message
     with being read. Raises NotFound, Invalid naming the students who are named twice, are not in the cohort, do not
-    take the subject or are withdrawn, and Conflict naming those who have a score.
+    take the subject or are withdrawn, and Conflict naming those who have a score, or where the results are submitted.
     """
-    assessment = _lock(assessment_id)
+    assessment = lock_assessment(assessment_id)
     students = [row["student"] for row in absences]
     twice = [str(student) for student, times in Counter(students).items() if times > 1]
     if twice:
@@ -104,9 +119,27 @@ def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any
     )
 
 
+def storing_blanks(
+    blanks: Sequence[tuple[UUID, UUID]], status: str, *, moment: datetime, **source: Any
+) -> BoundQuery:
+    """Make absences of blanks, pairs of a locked assessment and a student who has neither a score nor an absence.
+
+    Writes them to the audit log, `source` as in `storing`; returns the statement, for `execute`.
+    """
+    audit_changes(
+        ENTITY,
+        [
+            Change(assessment, None, absence_values(student, status, **source))
+            for assessment, student in blanks
+        ],
+    )
+    assessments, students = map(list, zip(*blanks, strict=True))
+    return _store_blanks(assessments, students, status, moment)
+
+
 def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
-    """Take an absence away; returns the student's id. Raises NotFound."""
-    assessment = _lock(assessment_id)
+    """Take an absence away; returns the student's id. Raises NotFound, and Conflict where the results are submitted."""
+    assessment = lock_assessment(assessment_id)
     of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
     status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
     if status is None:
@@ -140,13 +173,6 @@ def absences_of(assessment_id: UUID, student_ids: Collection[str]) -> CTE:
 def absence_values(student_id: Any, status: str, **source: Any) -> Values:
     """What the log says of an absence: whose, which, how it came. Of a note it says that it changed, no more."""
     return {"student": student_id, "status": status, **source}
-
-
-def _lock(assessment_id: UUID) -> Assessment:
-    assessment = find_assessment(assessment_id, for_update=True)
-    if assessment is None:
-        raise not_found(Assessment)
-    return assessment
 
 
 def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
@@ -230,7 +256,28 @@ def _store(
     storing = insert(Absence).from_select(
         ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
     )
+    # The row of the assessment changes with its absences: so whoever waits to enter a score sees that there are some.
+    touched = (
+        update(Assessment)
+        .where(Assessment.id == assessment_id)
+        .values(submission_id=Assessment.submission_id)
+        .cte("touched")
+    )
     return storing.on_conflict_do_update(
         constraint=Absence.__table__.primary_key,
         set_={"status": storing.excluded.status, "note": storing.excluded.note},
+    ).add_cte(touched)
+
+
+@statement
+def _store_blanks(assessment_ids: list[UUID], student_ids: list[UUID], status: str, moment: datetime) -> Any:
+    ids = ARRAY(Uuid)
+    rows = (
+        func.unnest(cast(assessment_ids, ids), cast(student_ids, ids))
+        .table_valued(column("assessment_id", Uuid), column("student_id", Uuid))
+        .render_derived()
+    )
+    values: Any = (*rows.c, status, null(), moment)
+    return insert(Absence).from_select(
+        ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
     )

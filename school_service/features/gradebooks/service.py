@@ -1,7 +1,8 @@
 """Scores of students in assessments: entered by hand or by sheet, and every change of one in the audit log.
 
 Entering or removing a score by hand locks the assessment FOR SHARE; uploading a sheet, or deleting the
-assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes while a sheet is compared with them.
+assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes while a sheet is compared with them, and
+none once its results are submitted: the locked row says so.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import in_one_message, statement
+from school_service.core.statements import in_one_message, new_row, statement
 from school_service.features.absences.service import ENTITY as ABSENCE
 from school_service.features.absences.service import absence_values, absences_of, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment
+from school_service.features.assessments.service import find_assessment, refuse_submitted
 from school_service.features.audit.service import Change, Values, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks import reads
@@ -79,11 +80,13 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
 
     Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
     taken away by the statement that inserts it. Raises Invalid for an unknown id, a score beyond the total points, a
-    batch of another cohort, and a student who is not in the batch or does not take the subject.
+    batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
+    results are submitted.
     """
     found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
+    refuse_submitted(found["submission_id"])
     _check_score(score, found["total_points"])
     if found["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
@@ -95,17 +98,19 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("student", "is not in the batch")
     if not found["takes_subject"]:
         raise Invalid.field("student", "does not take the subject")
-    entry_id = uuid4()
-    audit_change(ENTITY, entry_id, new=score_values(score))
-    entering = _entering(entry_id, assessment, student, batch, score, now())
-    return in_one_message(entering, read=reads.entry(entry_id))
+    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
+    audit_change(ENTITY, entry.id, new=score_values(score))
+    if not found["may_be_absent"]:
+        return in_one_message(entry, read=reads.entry(entry.id))
+    entering = _entering_instead(entry.id, assessment, student, batch, score, now())
+    return in_one_message(entering, read=reads.entry(entry.id))
 
 
 @statement
-def _entering(
+def _entering_instead(
     id: UUID, assessment_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal, moment: datetime
 ) -> Any:
-    """Insert an entry, and take away the absence that the student may have had instead."""
+    """Insert an entry, and take away the absence that the student may have, as it is at this moment."""
     entry = {
         "id": id,
         "assessment_id": assessment_id,
@@ -123,7 +128,7 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
     """Correct a score by hand, from 0 to the assessment's total points; the one that is there already stays as it is.
 
     The student may have left the batch or the subject meanwhile: what was entered can still be corrected. Raises
-    NotFound, and Invalid for a score beyond the total points.
+    NotFound, Invalid for a score beyond the total points, and Conflict where the results are submitted.
     """
     entry, assessed = _lock_entry(entry_id)
     if score is not None:
@@ -137,7 +142,7 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
 
 
 def delete_entry(*, entry_id: UUID) -> UUID:
-    """Remove an entry; the audit log keeps its score. Raises NotFound."""
+    """Remove an entry; the audit log keeps its score. Raises NotFound, and Conflict where the results are submitted."""
     entry, _assessed = _lock_entry(entry_id)
     audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
     db.session.delete(entry)
@@ -237,7 +242,7 @@ def store_sheet(
 
 
 def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
-    """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound."""
+    """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound, Conflict."""
     assessed = db.session.scalar(
         select(Assessment)
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
@@ -247,6 +252,7 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
     )
     if assessed is None:
         raise not_found(GradebookEntry)
+    refuse_submitted(assessed.submission_id)
     return get(GradebookEntry, entry_id, for_update=True), assessed
 
 

@@ -34,7 +34,7 @@ from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import Submission
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.results import published
+from school_service.features.results import frozen, published
 from school_service.features.results.broadsheets import NONE_LISTED, broadsheet_of, listed, members
 from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
 from school_service.features.results.published import latest_of_session, latest_publication
@@ -74,18 +74,29 @@ _LIVE = (
 
 @read_model
 def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of StudentSubjectResultSchema: as they were published, else live; `live_subject_results` otherwise."""
+    computed, live = _subject_results(cohort_subject_id, term, batch_id)
+    return frozen.subject_results(computed.scope, cohort_subject_id, batch_id, live)
+
+
+@read_model
+def live_subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
     """Read model of StudentSubjectResultSchema: of whoever takes a cohort subject, by position, then by name.
 
     `term` is the id of a term or its name in the cohort's session. With a batch, those who are in it, by their position
     there.
     """
+    return _subject_results(cohort_subject_id, term, batch_id)[1]
+
+
+def _subject_results(cohort_subject_id: Any, term: Any, batch_id: Any) -> tuple[Computed, Query]:
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     found = computed.subjects
     if batch_id is None:
         position, scores = found.c.cohort_position, _scores(computed)
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
-    return (
+    return computed, (
         select(STUDENT.label("student"), *_subject_result(computed, scores), *_LIVE[:2])
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
@@ -107,13 +118,39 @@ def term_results(batch_id: UUID, term: str) -> Query:
 
 
 @read_model
-def term_result(student_id: UUID, term: str) -> Query:
-    """Read model of TermResultSchema, for a student in the batch that they are in.
+def term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Read model of TermResultSchema, for a student: as it was published, else live; `term` as in `live_term_result`.
+
+    `user_id` is whose token asks: the student's own account is shown what is published of them, and no more.
+    """
+    staff_found = frozen.latest_card(student_id, term, withdrawn=True)
+    live = _term_results(compute(scope_of_student(student_id, term)), student_id).order_by(None)
+    unpublished = ~select(staff_found.c.state).exists()
+    if user_id is None:
+        return _either(frozen.term_result(staff_found), live.where(unpublished))
+    is_own = frozen.is_own(student_id, user_id)
+    in_force = frozen.latest_card(student_id, term, withdrawn=False)
+    return _either(
+        frozen.own_term_result(in_force).where(is_own),
+        frozen.term_result(staff_found).where(~is_own),
+        live.where(~is_own, unpublished),
+    )
+
+
+@read_model
+def live_term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Read model of TermResultSchema, for a student in the batch that they are in; no row for their own account.
 
     `term` is the id of a term or its name in their latest session. No row where they are in no batch of that session.
     """
-    computed = compute(scope_of_student(student_id, term))
-    return _term_results(computed, student_id)
+    live = _term_results(compute(scope_of_student(student_id, term)), student_id)
+    return live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+
+
+def _either(*queries: Query) -> Query:
+    """Select what one of several queries finds, of which one at most has a row."""
+    first, *others = queries
+    return select(first.union_all(*others).subquery("either"))
 
 
 @read_model
@@ -363,6 +400,7 @@ def _scores(computed: Computed, *conditions: Column) -> FromClause:
         "total_points", counting.c.total_points,
         "score", GradebookEntry.score,
         "absence", Absence.status,
+        "publish", counting.c.publish_scores,
     )  # fmt: skip
     entry = and_(
         GradebookEntry.assessment_id == counting.c.id,

@@ -36,6 +36,7 @@ from sqlalchemy import (
     case,
     cast,
     column,
+    except_,
     func,
     literal,
     literal_column,
@@ -108,7 +109,7 @@ def scope_of_student(student_id: Any, term: Any) -> Query:
         .where(
             Enrollment.student_id == student_id,
             CURRENT,
-            or_(_is_term_id(term), and_(Term.term == term, Enrollment.id == latest.scalar_subquery())),
+            or_(is_term_id(term), and_(Term.term == term, Enrollment.id == latest.scalar_subquery())),
         )
     )
 
@@ -137,10 +138,11 @@ def _scope() -> Query:
 
 def is_term(term: Any) -> Column:
     """Tell whether a row of Term is the one of this id or name."""
-    return or_(_is_term_id(term), Term.term == term)
+    return or_(is_term_id(term), Term.term == term)
 
 
-def _is_term_id(term: Any) -> Column:
+def is_term_id(term: Any) -> Column:
+    """Tell whether a row of Term is the one of this id."""
     return cast(Term.id, Text) == func.lower(term)
 
 
@@ -267,7 +269,6 @@ def _roster(scope: CTE) -> CTE:
 
 def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
     """The assessments that count in the term, of one cohort subject where it is given."""
-    weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
     found = (
         select(
             Assessment.id,
@@ -276,20 +277,63 @@ def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
             Assessment.abbreviation,
             Assessment.total_points,
             Assessment.due_date,
+            Assessment.publish_scores,
         )
         .join(rules, literal(True))
         .where(
             Assessment.cohort_id == one(scope, "cohort_id"),
             Assessment.term_id == one(scope, "term_id"),
             NOT_DELETED,
-            Assessment.include_in_final,
-            is_one_of(Assessment.category, OF_A_TERM),
-            or_(not_(rules.c.by_category), weight > 0),
+            *counts(rules),
         )
     )
     if cohort_subject_id is not None:
         found = found.where(Assessment.cohort_subject_id == cohort_subject_id)
     return found.cte("counting")
+
+
+def counts(rules: CTE) -> tuple[Any, ...]:
+    """Tell whether an assessment that is not deleted counts in its term: all of these have to be so."""
+    weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
+    return (
+        Assessment.include_in_final,
+        is_one_of(Assessment.category, OF_A_TERM),
+        or_(not_(rules.c.by_category), weight > 0),
+    )
+
+
+def takers(computed: Computed) -> FromClause:
+    """Who of the scope's cohort takes which of its subjects: `cohort_subject_id`, `student_id`."""
+    return (
+        select(SubjectEnrollment.cohort_subject_id, SubjectEnrollment.student_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(computed.roster, computed.roster.c.student_id == SubjectEnrollment.student_id)
+        .where(CohortSubject.cohort_id == one(computed.scope, "cohort_id"))
+        .subquery("takers")
+    )
+
+
+def blanks(computed: Computed) -> FromClause:
+    """What is blank of what counts, each with its taker: `cohort_subject_id`, `assessment_id`, `student_id`.
+
+    Who has one is INCOMPLETE in the subject.
+    """
+    counting, taking = computed.counting, takers(computed)
+    scored = select(GradebookEntry.assessment_id, GradebookEntry.student_id).join(
+        counting, counting.c.id == GradebookEntry.assessment_id
+    )
+    away = select(Absence.assessment_id, Absence.student_id).join(
+        counting, counting.c.id == Absence.assessment_id
+    )
+    expected = select(counting.c.id.label("assessment_id"), taking.c.student_id).join(
+        taking, taking.c.cohort_subject_id == counting.c.cohort_subject_id
+    )
+    missing = except_(expected, scored, away).subquery("missing")
+    return (
+        select(counting.c.cohort_subject_id, missing.c.assessment_id, missing.c.student_id)
+        .join(counting, counting.c.id == missing.c.assessment_id)
+        .subquery("blanks")
+    )
 
 
 def _sums(counting: CTE, rules: CTE) -> FromClause:

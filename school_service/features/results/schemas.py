@@ -86,6 +86,9 @@ class ResultScoreSchema(RecordSchema):
             "description": "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank."
         },
     )
+    publish = fields.Boolean(
+        metadata={"description": "Whether cards and students see it singly; it counts in any case."}
+    )
 
 
 class ResultSubjectSchema(RecordSchema):
@@ -284,7 +287,8 @@ class BroadsheetSchema(_ClassTermSchema):
     summary = fields.Nested(BroadsheetSummarySchema, metadata={"description": "How the batch did."})
 
 
-def _term(whose: str, **options: Any) -> Text:
+def term_text(whose: str, **options: Any) -> Text:
+    """A term, in a query or a body: its id, or its name in a session."""
     return Text(
         metadata={"description": f"FIRST, SECOND or THIRD of {whose} session, or the id of a term of it."},
         **options,
@@ -301,21 +305,21 @@ class _LiveSchema(Schema):
 class SubjectResultFilterSchema(_LiveSchema):
     """Which results of a cohort subject to show."""
 
-    term = _term("the cohort's")
+    term = term_text("the cohort's")
     batch = Id(required=False, metadata={"description": "Those of a batch of the cohort alone, by its id."})
 
 
 class TermResultFilterSchema(_LiveSchema):
     """Which results of a student to show."""
 
-    term = _term("the student's latest")
+    term = term_text("the student's latest")
 
 
 class BroadsheetFilterSchema(_LiveSchema):
     """Which broadsheet to show."""
 
     batch = Id(metadata={"description": "A batch; a cohort's id is its first batch."})
-    term = _term("the batch's", required=False)
+    term = term_text("the batch's", required=False)
     session = sought_text(
         required=False,
         metadata={

@@ -18,6 +18,7 @@ from school_service.features.results.schemas import (
     TermResultSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_user_id
 
 blp = Blueprint(
     "results", __name__, description="What students have in subjects, terms and sessions, and broadsheets."
@@ -32,20 +33,28 @@ class SubjectResults(MethodView):
     @blp.arguments(SubjectResultFilterSchema, location="query")
     @blp.returns_list(StudentSubjectResultSchema, if_empty=service.check_subject_results)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
-        """List the results of a cohort subject in a term, by position, then by name."""
-        return reads.subject_results(id, filters["term"], filters.get("batch"))
+        """List the results of a cohort subject in a term, by position, then by name.
+
+        Those of a batch that are published are as they were published, unless live figures are asked for.
+        """
+        read = reads.live_subject_results if filters["live"] else reads.subject_results
+        return read(id, filters["term"], filters.get("batch"))
 
 
 @blp.route("/students/<uuid:id>/results")
 class StudentResults(MethodView):
     """The results of a student."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own_student="id")
     @blp.arguments(TermResultFilterSchema, location="query")
     @blp.returns(TermResultSchema, if_empty=service.check_term_result)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
-        """Show the results of a student in a term, and in the session until it."""
-        return reads.term_result(id, filters["term"])
+        """Show the results of a student in a term, and in the session until it: as published, else live.
+
+        Students need no permission for their own: they see what is published, with positions as the school shows them.
+        """
+        read = reads.live_term_result if filters["live"] else reads.term_result
+        return read(id, filters["term"], current_user_id())
 
 
 @blp.route("/broadsheets")

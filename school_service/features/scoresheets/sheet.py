@@ -22,7 +22,7 @@ from school_service.core.statements import execute
 from school_service.features.absences.models import ABSENT, EXCUSED, STATUSES, Absence
 from school_service.features.absences.service import AbsenceChange, storing
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment
+from school_service.features.assessments.service import find_assessment, lock_assessment
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
@@ -103,7 +103,8 @@ def upload(
     A student who is not in the sheet, or has neither there, keeps what is stored. A score takes an absence away.
     Uploads for an assessment follow one another. `dry_run` stores nothing, and answers what would change, too, and who
     is not in the sheet. Raises NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad
-    row, and RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them.
+    row, RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and
+    Conflict where the results are submitted.
     """
     return _ScoreUpload(_get(assessment_id), file_name, dry_run, force).run(file)
 
@@ -129,7 +130,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
 
     def lock(self) -> None:
         # Read again: it may have been changed or deleted since.
-        self.assessment = _get(self.assessment.id, for_update=True)
+        self.assessment = lock_assessment(self.assessment.id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
         listed = db.session.execute(_takers(self.assessment, scored=ABSENCE in content.letters))
@@ -252,8 +253,8 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
     )
 
 
-def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
-    found = find_assessment(assessment_id, for_update=for_update)
+def _get(assessment_id: UUID) -> Assessment:
+    found = find_assessment(assessment_id)
     if found is None:
         raise not_found(Assessment)
     return found

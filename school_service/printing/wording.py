@@ -1,0 +1,102 @@
+"""How figures, dates and names are written on paper."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from school_service.core.ordinals import shared_place
+
+TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
+"""The terms in their order, as a column is headed."""
+
+LONGEST_WORD = 14  # characters; a longer word may be divided
+_PART = 4  # characters between which it may be
+_JOINERS = ("\u200c", "\u200d")
+_WORDS = re.compile(r"\S+|\s+")
+
+Words = str | list[str]
+
+
+def words(text: str | None) -> Words | None:
+    """Give a text of somebody's as the templates take it: in parts where a word of it may be too long for a line.
+
+    No letter is parted from its marks. None where there is nothing to be read.
+    """
+    if text is None or not text.strip():
+        return None
+    if all(len(word) <= LONGEST_WORD for word in text.split()):
+        return text
+    parts = [""]
+    for word in _WORDS.findall(text):
+        if len(word) > LONGEST_WORD:
+            parts += [*_divided(word), ""]
+        else:
+            parts[-1] += word
+    return [part for part in parts if part]
+
+
+def _divided(word: str) -> list[str]:
+    """Divide a word into parts of _PART letters, each with its marks."""
+    parts = [""]
+    letters = 0
+    for character in word:
+        begins = not (unicodedata.combining(character) or character in _JOINERS or parts[-1][-1:] in _JOINERS)
+        if begins and letters == _PART:
+            parts.append("")
+            letters = 0
+        parts[-1] += character
+        letters += begins
+    return parts
+
+
+def full_name(student: Mapping[str, Any]) -> str:
+    """Write a student's name: first, middle, last."""
+    parts = (student["first_name"], student["middle_name"], student["last_name"])
+    return " ".join(part for part in parts if part)
+
+
+def class_name(of: Mapping[str, Any]) -> str:
+    """Write the class and arm of a result: SSS 2 A."""
+    return f"{of['classroom']} {of['batch_name']}"
+
+
+def mark(figure: Any) -> str:
+    """Write a score or points without zeros that say nothing: 8, 15.5. Figures come as texts or whole numbers."""
+    written = f"{Decimal(figure):f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+def place(figures: Mapping[str, Any]) -> str | None:
+    """Write a position among how many: `2nd = of 40`; None without one."""
+    if figures["position"] is None:
+        return None
+    return f"{shared_place(figures['position'], tied=figures['tied'])} of {figures['of']}"
+
+
+def long_date(text: str | None) -> str | None:
+    """Write a date, or the day in UTC of a time: 19 December 2025."""
+    if text is None:
+        return None
+    day = datetime.fromisoformat(text)
+    return f"{day.day} {day:%B} {day.year}"
+
+
+def age(born: str, on: str) -> int:
+    """Count the years of who was born on a day, on another."""
+    birth, day = date.fromisoformat(born), datetime.fromisoformat(on).date()
+    return day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))
+
+
+def in_line(parts: Iterable[str | None]) -> str | None:
+    """Write what is there of several texts in a line; None where nothing is."""
+    return "  ·  ".join(part for part in parts if part) or None
+
+
+def sentence_case(text: str) -> str:
+    """Write a name of the school's own choice with a capital letter: Self control."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,268 @@
+"""Cards of the tests, in the form of `report_cards.card`: what a publication freezes of a student."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+SUBJECTS = (
+    "Mathematics", "English Language", "Basic Science", "Basic Technology", "Social Studies", "Civic Education",
+    "Agricultural Science", "Yorùbá", "French", "Computer Studies", "Physical and Health Education",
+    "Christian Religious Studies", "Business Studies", "Home Economics", "Cultural and Creative Arts", "History",
+    "Hausa", "Igbo", "Music", "Arabic", "Security Education", "Literature in English", "Further Mathematics",
+    "Entrepreneurship",
+)  # fmt: skip
+AFFECTIVE = (
+    "punctuality", "neatness", "honesty", "reliability", "relationship with others", "politeness", "alertness",
+    "self control", "attentiveness", "perseverance",
+)  # fmt: skip
+PSYCHOMOTOR = (
+    "handwriting", "games and sports", "drawing and arts", "painting", "construction", "musical skills",
+    "flexibility", "handling tools", "fluency", "dexterity",
+)  # fmt: skip
+BANDS = (
+    ("A1", 75, "Excellent"), ("B2", 70, "Very Good"), ("B3", 65, "Good"), ("C4", 60, "Credit"), ("C5", 55, "Credit"),
+    ("C6", 50, "Credit"), ("D7", 45, "Pass"), ("E8", 40, "Pass"), ("F9", 0, "Fail"),
+)  # fmt: skip
+POINTS = {"CA1": 10, "CA2": 10, "CA3": 20, "EXAM": 60}
+TERMS = ("FIRST", "SECOND", "THIRD")
+NAMES = {"FIRST": "First Term", "SECOND": "Second Term", "THIRD": "Third Term"}
+
+
+def identify(*parts: Any) -> str:
+    """An id that is the same in each run."""
+    return str(uuid5(NAMESPACE_URL, "/".join(map(str, parts))))
+
+
+def hundredths(value: Any) -> Decimal:
+    """Round half up to two places."""
+    return Decimal(value).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+
+def band(percent: Any) -> tuple[str, str]:
+    """The grade and remark of a percent."""
+    return next((letter, remark) for letter, lowest, remark in BANDS if Decimal(percent) >= lowest)
+
+
+def figures(position: int | None = 4, of: int | None = 40, *, tied: bool = False) -> dict[str, Any]:
+    """A position, and how the class did."""
+    place = {"position": position, "tied": tied, "of": of}
+    return {**place, "average": "61.07", "lowest": "23.50", "highest": "96.25"}
+
+
+def subject_result(number: int, name: str, **members: Any) -> dict[str, Any]:
+    """A subject result: scores that differ by number."""
+    scores = {
+        "CA1": Decimal(number * 7 % 11),
+        "CA2": Decimal(number * 5 % 11),
+        "CA3": Decimal(number * 3 % 20) + Decimal("0.5"),
+        "EXAM": Decimal(20 + number * 13 % 41),
+    }
+    total = sum(scores.values())
+    letter, remark = band(total)
+    made = {
+        "subject": {
+            "id": identify("cohort subject", name),
+            "base": identify("subject", name),
+            "name": name,
+            "code": name[:3].upper(),
+            "elective": False,
+        },
+        "scores": [
+            score(category, points, scores[category], name=name) for category, points in POINTS.items()
+        ],
+        "status": "GRADED",
+        "score": str(hundredths(total)),
+        "points": "100.00",
+        "percent": str(hundredths(total)),
+        "grade": letter,
+        "remark": remark,
+        "batch": figures(1 + number * 7 % 40, tied=number % 5 == 2),
+        "cohort": figures(1 + number * 11 % 120, 120),
+    }
+    return {**made, **members}
+
+
+def score(category: str, points: Any, entered: Any, **members: Any) -> dict[str, Any]:
+    """What a student has in an assessment."""
+    name = members.pop("name", "")
+    made = {
+        "assessment": identify(category, name),
+        "category": category,
+        "abbreviation": category,
+        "total_points": str(hundredths(points)),
+        "score": None if entered is None else str(hundredths(entered)),
+        "absence": None,
+        "publish": True,
+    }
+    return {**made, **members}
+
+
+def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
+    """A card with everything on it; `members` replace its own. Figures are texts."""
+    results = [
+        subject_result(number, name) for number, name in enumerate(sorted(SUBJECTS[:subjects]), start=1)
+    ]
+    total = sum(Decimal(result["percent"]) for result in results)
+    average = hundredths(total / len(results)) if results else None
+    grade, remark = band(average) if results else (None, None)
+    passed = sum(Decimal(result["percent"]) >= 40 for result in results)
+    made = {
+        "student": student(),
+        "batch": identify("batch"),
+        "batch_name": "A",
+        "cohort": identify("cohort"),
+        "classroom": "JSS 1",
+        "level": "JSS",
+        "session": {"id": identify("session"), "name": "2025/2026"},
+        "term": {"id": identify("term", term), "term": term},
+        "term_name": NAMES[term],
+        "version": 1,
+        "published_at": "2025-12-19T14:30:00+00:00",
+        "number_in_class": 40,
+        "subjects": results,
+        "status": "COMPLETE" if results else "NONE",
+        "total": str(hundredths(total)),
+        "obtainable": 100 * len(results),
+        "average": None if average is None else str(average),
+        "grade": grade,
+        "remark": remark,
+        "passed": passed,
+        "failed": len(results) - passed,
+        "batch_figures": figures(2, tied=True),
+        "cohort_figures": figures(5, 120),
+        "cumulative": cumulative(results, term),
+        "letterhead": letterhead(),
+        "calendar": {
+            "start_date": "2025-09-15",
+            "end_date": "2025-12-19",
+            "times_opened": 118,
+            "next_term_begins": "2026-01-12",
+            "notice": "School fees of the next term are due by 16 January. Bring a mathematical set and two novels.",
+        },
+        "attendance": {"opened": 118, "present": 112, "absent": 6},
+        "traits": [
+            {"type": kind, "name": name, "value": 1 + number * 3 % 5}
+            for kind, names in (("AFFECTIVE", AFFECTIVE), ("PSYCHOMOTOR", PSYCHOMOTOR))
+            for number, name in enumerate(names)
+        ],
+        "trait_key": [
+            {"value": value, "meaning": meaning}
+            for value, meaning in ((5, "Excellent"), (4, "Good"), (3, "Fair"), (2, "Weak"), (1, "Poor"))
+        ],
+        "comments": {
+            "form_teacher": "Ẹniọlá is attentive and helps others. She should write more carefully in Mathematics.",
+            "principal": "A very good result. Keep it up.",
+        },
+        "form_teacher_name": "Ṣadé Bàlógun",
+        "bands": [
+            {"grade": letter, "lower_threshold": str(lowest), "remark": words} for letter, lowest, words in BANDS
+        ],
+        "positions": "BOTH",
+        "pass_mark": "40.00",
+        "percent_places": 2,
+        "verification": True,
+        "weights": None,
+    }  # fmt: skip
+    return {**made, **members}
+
+
+def cumulative(results: list[dict[str, Any]], term: str) -> dict[str, Any]:
+    """A session result until a term: each earlier term had a few percents more or less."""
+    terms = TERMS[: TERMS.index(term) + 1]
+    subjects = []
+    for number, result in enumerate(results):
+        own = Decimal(result["percent"])
+        percents = {
+            one: str(own if one == term else hundredths(min(max(own + number % 7 * place - 9, 0), 100)))
+            for place, one in enumerate(terms, start=1)
+        }
+        percent = hundredths(sum(map(Decimal, percents.values())) / len(percents))
+        subjects.append(
+            {
+                **{name: result["subject"][name] for name in ("base", "name", "code")},
+                "terms": {one: percents.get(one) for one in TERMS},
+                "percent": str(percent),
+                "grade": band(percent)[0],
+            }
+        )
+    average = (
+        hundredths(sum(Decimal(one["percent"]) for one in subjects) / len(subjects)) if subjects else None
+    )
+    grade, remark = band(average) if subjects else (None, None)
+    return {
+        "terms": len(terms),
+        "average": None if average is None else str(average),
+        "grade": grade,
+        "remark": remark,
+        "batch_figures": figures(3),
+        "cohort_figures": figures(7, 120),
+        "subjects": subjects,
+    }
+
+
+def student(**members: Any) -> dict[str, Any]:
+    """Whose card it is."""
+    made = {
+        "id": identify("student"),
+        "admission_number": "UHS-2023-001",
+        "first_name": "Ẹniọlá",
+        "middle_name": "Temitọ́pẹ́",
+        "last_name": "Ògúnlẹ́yẹ",
+        "gender": "FEMALE",
+        "dob": "2012-03-04",
+    }
+    return {**made, **members}
+
+
+def letterhead(**members: Any) -> dict[str, Any]:
+    """The head of the paper."""
+    made = {
+        "name": "Unity High School",
+        "address": "12 Awólọ́wọ̀ Road, Ìbàdàn, Ọ̀yọ́ State",
+        "phone_number": "+234 803 000 0000",
+        "email_address": "office@unity.example",
+        "website": "https://unity.example",
+        "motto": "Knowledge and Character",
+        "principal_name": "Mrs Ngọzi Ọkáfọ̀",
+        "principal_title": "Principal",
+        "logo": "logo",
+        "signature": "signature",
+    }
+    return {**made, **members}
+
+
+BARE: dict[str, Any] = {
+    "letterhead": {
+        **dict.fromkeys(letterhead()),
+        "name": "Unity High School",
+    },
+    "calendar": dict.fromkeys(("start_date", "end_date", "times_opened", "next_term_begins", "notice")),
+    "attendance": dict.fromkeys(("opened", "present", "absent")),
+    "traits": [],
+    "trait_key": [],
+    "comments": {"form_teacher": None, "principal": None},
+    "form_teacher_name": None,
+    "bands": [],
+    "positions": "NONE",
+    "verification": False,
+}
+"""Members of a card on which everything optional is missing."""
+
+
+def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A task of printing cards."""
+    made = {
+        "paper": "report-cards",
+        "cards": [
+            {"card": one, "code": identify("code", number), "file": f"JSS 1 A/{number}.pdf"}
+            for number, one in enumerate(cards)
+        ],
+        "pictures": {},
+        "title": "Report cards: JSS 1 A",
+        "verify_at": f"https://schools.example.org/verify/{identify('school')}",
+        "drafted_at": None,
+        "archive": False,
+    }
+    return {**made, **members}
