@@ -303,7 +303,7 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
     if student_id is not None:
         whose = computed.roster.c.student_id == student_id
     subjects = _subjects_by_student(computed, whose)
-    cumulative = _session_subjects_by_student(computed)
+    cumulative = _session_subjects_by_student(computed, student_id)
     found = (
         select(
             STUDENT.label("student"),
@@ -429,9 +429,10 @@ def _same(scores: FromClause, found: FromClause) -> Column:
     )
 
 
-def _session_subjects_by_student(computed: Computed) -> FromClause:
-    """The session percents of each student: an array, by the subject's name."""
+def _session_subjects_by_student(computed: Computed, student_id: Any = None) -> FromClause:
+    """The session percents of each student, or of one: an array, by the subject's name."""
     found = computed.session_subjects
+    whose = () if student_id is None else (found.c.student_id == student_id,)
     document = func.json_build_object(
         "base", Subject.id,
         "name", Subject.name,
@@ -447,6 +448,7 @@ def _session_subjects_by_student(computed: Computed) -> FromClause:
         )
         .select_from(found)
         .join(Subject, Subject.id == found.c.base)
+        .where(*whose)
         .group_by(found.c.student_id)
         .cte("of_session")
         .prefix_with("MATERIALIZED")
