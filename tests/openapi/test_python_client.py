@@ -28,7 +28,9 @@ pytestmark = [
 
 NAME = "generated_school_client"
 BASE = "http://schools.example.org"
-SETTINGS = {"post_hooks": [], "package_name_override": NAME}
+# Pictures and paper are files to it, once it is told so.
+FILES = dict.fromkeys(("image/png", "image/jpeg", "application/pdf"), "application/octet-stream")
+SETTINGS = {"post_hooks": [], "package_name_override": NAME, "content_type_overrides": FILES}
 
 
 @pytest.fixture(scope="module")
@@ -309,7 +311,7 @@ def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> 
     assert (page.total, page.data[0].assessment_category) == (2, caller.AssessmentCategory.EXAM)
 
 
-def test_it_goes_from_the_score_sheet_to_results_that_are_published_twice(caller):
+def test_point_14_it_goes_from_the_score_sheet_to_results_that_are_published_twice(caller):
     session = caller.do(
         "sessions.create_session",
         body=caller.NewSession(name="2033/2034", start_date=date(2033, 9, 8), end_date=date(2034, 7, 23)),
