@@ -17,6 +17,7 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, db
 from school_service.core.shares import Shares
+from school_service.features.absences.views import blp as absences
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
@@ -35,6 +36,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
@@ -42,6 +44,7 @@ from school_service.features.settings.views import blp as school_settings
 from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
+from school_service.features.submissions.views import blp as submissions
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.printing import printers
@@ -68,8 +71,11 @@ FEATURES = (
     cohort_subjects,
     assessments,
     gradebooks,
+    absences,
     scoresheets,
     metrics,
+    results,
+    submissions,
     teachers,
     employees,
     school_settings,

@@ -291,6 +291,11 @@ class Factory:
         }
         return self._post("/assessments", {**body, **fields})
 
+    def absences(self, assessment: dict[str, Any], statuses: dict[str, str], **fields: Any) -> Any:
+        """Enter the absences of students, by id; answers the response."""
+        body = [{"student": student, "status": status, **fields} for student, status in statuses.items()]
+        return self.api.put(f"/assessments/{assessment['id']}/absences", {"absences": body})
+
     def entry(
         self, assessment: dict[str, Any], student: str, batch: str, score: float | str = 12.5
     ) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ARRAY, TableValuedAlias, bindparam, column, func, insert, literal, select, text
+from sqlalchemy import ARRAY, CTE, TableValuedAlias, bindparam, column, func, insert, literal, select, text
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
@@ -108,10 +108,15 @@ def unnest_rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
     return func.unnest(*arrays).table_valued(*names).render_derived()
 
 
-def insert_rows(model: type[Any], rows: TableValuedAlias, **common: Any) -> None:
-    """Insert rows in one statement; `common` are the values that all of them have."""
+def insert_rows(
+    model: type[Any], rows: TableValuedAlias, with_them: Iterable[CTE] = (), /, **common: Any
+) -> None:
+    """Insert rows in one statement, which does what `with_them` says, too.
+
+    `common` are the values that all of them have.
+    """
     values = select(rows, *map(literal, common.values()))
-    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values))
+    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values).add_cte(*with_them))
 
 
 def _name_of(model: type[Any]) -> str:

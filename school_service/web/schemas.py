@@ -69,6 +69,14 @@ class UploadOptionsSchema(Schema):
     )
 
 
+class _CellValue(fields.Raw):
+    """The value of a cell: a number, a text, or null."""
+
+    def __init__(self, description: str) -> None:
+        either = [{"type": "number", "nullable": True}, {"type": "string"}]
+        super().__init__(allow_none=True, metadata={"anyOf": either, "description": description})
+
+
 class RowChangeSchema(RecordSchema):
     """What an upload would change in a row."""
 
@@ -77,8 +85,8 @@ class RowChangeSchema(RecordSchema):
     first_name = fields.String()
     last_name = fields.String()
     column = fields.String(metadata={"description": "The name of the column."})
-    old = fields.Decimal(allow_none=True, metadata={"description": "Null where there is nothing yet."})
-    new = fields.Decimal()
+    old = _CellValue("Null where there is nothing yet.")
+    new = _CellValue("Null where it is taken away.")
 
 
 class MissingStudentSchema(RecordSchema):

@@ -34,7 +34,12 @@ SECTIONS = {
 }
 # Ending sessions changes a user: nothing is deleted.
 OF_ANOTHER_ACCESS = {("DELETE", "/users/{id}/sessions"): "write"}
-OF_ANOTHER_SECTION = {("POST", "/assessments/{id}/scoresheet"): "gradebooks"}
+OF_ANOTHER_SECTION = {
+    ("POST", "/assessments/{id}/scoresheet"): "gradebooks",
+    ("GET", "/assessments/{id}/absences"): "gradebooks",
+    ("PUT", "/assessments/{id}/absences"): "gradebooks",
+    ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+}
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
     (method, f"/{section}/{{id}}/data"): (f"{access}:{section}", f"{access}:users")

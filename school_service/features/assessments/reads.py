@@ -7,10 +7,11 @@ from uuid import UUID
 from sqlalchemy import or_, select
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.assessments.models import NOT_DELETED, Assessment
+from school_service.features.assessments.models import NOT_DELETED, Assessment, Submission
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.sessions.models import Term
+from school_service.features.subjects.models import Subject
 
 
 @read_model
@@ -63,11 +64,39 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Q
 def taught(cohort_subject_id: UUID, term_id: UUID) -> Query:
     """Select what decides whether a cohort subject may have an assessment in a term; no row without the first.
 
-    `of_session` tells whether the term is of the cohort's session, null where there is no such term.
+    `of_session` tells whether the term is of the cohort's session, null where there is no such term; `submission_id`
+    is null unless the results of that term are submitted, which the cohort subject must be locked for.
     """
     of_session = select(Term.session_id == Cohort.session_id).where(Term.id == term_id)
+    submission = select(Submission.id).where(
+        Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == term_id
+    )
     return (
-        select(CohortSubject.cohort_id, Cohort.session_id, of_session.scalar_subquery().label("of_session"))
+        select(
+            CohortSubject.cohort_id,
+            Cohort.session_id,
+            of_session.scalar_subquery().label("of_session"),
+            submission.scalar_subquery().label("submission_id"),
+        )
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
         .where(CohortSubject.id == cohort_subject_id)
+    )
+
+
+@read_model
+def lock_subject(cohort_subject_id: UUID) -> Query:
+    """Lock a cohort subject FOR SHARE: nobody submits its results meanwhile."""
+    return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
+
+
+@read_model
+def submitted(submission_id: UUID) -> Query:
+    """Select what a submission is called: the names of its subject and its term."""
+    return (
+        select(Subject.name.label("subject"), Term.display_name.label("term"))
+        .select_from(Submission)
+        .join(CohortSubject, CohortSubject.id == Submission.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Term, Term.id == Submission.term_id)
+        .where(Submission.id == submission_id)
     )

@@ -1,4 +1,9 @@
-"""Assessments: create, find, delete softly."""
+"""Assessments: create, find, delete softly; and whether their results are submitted.
+
+Whoever submits results locks the cohort subject and its assessments of the term FOR NO KEY UPDATE. Whoever adds an
+assessment locks the cohort subject FOR SHARE, then looks for a submission; whoever writes scores or absences locks the
+assessment, and reads there whether its results are submitted. So no write is lost between a submission and its figures.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from school_service.core.database import db
-from school_service.core.errors import Invalid
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import fetch_row
 from school_service.core.records import find, get_referenced, not_found, unknown_reference
-from school_service.core.statements import NewRow, insert_row
+from school_service.core.statements import NewRow, execute, insert_row
 from school_service.features.assessments import reads
 from school_service.features.assessments.models import Assessment
 from school_service.features.audit.service import audit_change
@@ -41,15 +46,16 @@ def create_assessment(
     """Add an assessment of a cohort subject in a term of its cohort's session.
 
     `total_points` is the maximum score. Raises Invalid for an unknown cohort subject or term, and for a term
-    of another session.
+    of another session, and Conflict where the results of the subject and term are submitted.
     """
-    found = fetch_row(reads.taught(subject, term))
+    found = execute(reads.lock_subject(subject), reads.taught(subject, term))
     if found is None:
         raise unknown_reference(CohortSubject, "subject")
     if found["of_session"] is None:
         raise unknown_reference(Term, "term")
     if not found["of_session"]:
         raise Invalid.field("term", "is not of the cohort's session")
+    refuse_submitted(found["submission_id"])
     assessment = insert_row(
         Assessment,
         cohort_subject_id=subject,
@@ -91,11 +97,37 @@ def find_assessment(
     return None if assessment is None or assessment.deleted_at is not None else assessment
 
 
-def delete_assessment(*, assessment_id: UUID) -> UUID:
-    """Delete an assessment softly: it is gone from every answer, its entries with it. Raises NotFound."""
+def lock_assessment(assessment_id: UUID) -> Assessment:
+    """Lock an assessment FOR NO KEY UPDATE, to change it or what belongs to it.
+
+    Raises NotFound, and Conflict where its results are submitted.
+    """
     assessment = find_assessment(assessment_id, for_update=True)
     if assessment is None:
         raise not_found(Assessment)
+    refuse_submitted(assessment.submission_id)
+    return assessment
+
+
+def refuse_submitted(submission_id: UUID | None) -> None:
+    """Refuse to change what is submitted; raises Conflict.
+
+    `submission_id` is that of an assessment whose row is locked, or of a cohort subject's term while it is locked.
+    """
+    if submission_id is None:
+        return
+    found = fetch_row(reads.submitted(submission_id))
+    if found is None:
+        raise RuntimeError(f"There is no submission {submission_id}.")
+    raise Conflict(f"The results of {found['subject']}, {found['term']}, are submitted: reopen them first.")
+
+
+def delete_assessment(*, assessment_id: UUID) -> UUID:
+    """Delete an assessment softly: it is gone from every answer, its entries with it.
+
+    Raises NotFound, and Conflict where its results are submitted.
+    """
+    assessment = lock_assessment(assessment_id)
     assessment.deleted_at = now()
     audit_change(ENTITY, assessment.id, old=_audited(assessment))
     return assessment.id

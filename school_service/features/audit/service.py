@@ -6,12 +6,26 @@ transaction is rolled back, and its entries are stored in one of their own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, Uuid, bindparam, column, func, select, true
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    DateTime,
+    Insert,
+    Text,
+    Uuid,
+    bindparam,
+    column,
+    func,
+    insert,
+    literal_column,
+    select,
+    true,
+)
 
 from school_service.core.database import RequestContext, db, request_context
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
@@ -136,13 +150,44 @@ def audit_refusal(entity: str, entity_id: UUID | None, new: Values) -> None:
 
 def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """Write the statement that adds entries to the audit log, in the name of a request, and its parameters."""
+    return _INSERT, {**_author(context), "entries": json_text(entries)}
+
+
+def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Insert:
+    """Make the INSERT that writes the row that a statement deletes to the audit log, for that statement to contain.
+
+    For what nobody knows before whether it is there: the row is `deleted`, one at most, and `entity_id` and `old` are
+    made of its columns. All else is read when the statement runs.
+    """
+    names = ("actor", "actor_name", "request_id", "address")
+    author = [bindparam(f"audit_{name}", callable_=_author_member(name), type_=Text()) for name in names]
+    values: Any = (
+        bindparam("audit_id", callable_=uuid4, type_=Uuid()),
+        bindparam("audit_at", callable_=now, type_=DateTime(timezone=True)),
+        literal_column(f"'{DELETE}'"),
+        literal_column(f"'{entity}'"),
+        entity_id,
+        old,
+    )
+    return insert(AuditEntry).from_select(
+        ["id", "at", "action", "entity", "entity_id", "old", *names],
+        select(*values, *author).select_from(deleted),
+        include_defaults=False,
+    )
+
+
+def _author_member(name: str) -> Callable[[], str | None]:
+    return lambda: _author(request_context())[name]
+
+
+def _author(context: RequestContext) -> dict[str, str | None]:
+    """Who acted, in which request, from which address."""
     principal = context.principal
-    return _INSERT, {
+    return {
         "actor": principal.actor if principal else OPERATOR,
         "actor_name": principal.actor_name if principal else OPERATOR,
         "request_id": context.request_id,
         "address": (context.address or "")[:ADDRESS_LENGTH] or None,
-        "entries": json_text(entries),
     }
 
 

@@ -65,12 +65,14 @@ def entry(entry_id: UUID) -> Query:
 def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    `of_cohort` is null where there is no such batch. Only the assessment is seen as it is once it is locked; the rest
-    is as it was when the statement began, as if the score had been entered then.
+    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
+    assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
+    been entered then.
     """
     return (
         select(
             Assessment.total_points,
+            Assessment.submission_id,
             select(Batch.cohort_id == Assessment.cohort_id)
             .where(Batch.id == batch_id)
             .scalar_subquery()

@@ -1,7 +1,8 @@
 """Scores of students in assessments: entered by hand or by sheet, and every change of one in the audit log.
 
 Entering or removing a score by hand locks the assessment FOR SHARE; uploading a sheet, or deleting the
-assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes while a sheet is compared with them.
+assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes while a sheet is compared with them, and
+none once its results are submitted: the locked row says so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Text, Uuid, cast, select, update
+from sqlalchemy import Text, Uuid, cast, insert, null, select, update
 
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
@@ -27,9 +28,11 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import in_one_message, new_row
+from school_service.core.statements import in_one_message, statement
+from school_service.features.absences.service import ENTITY as ABSENCE
+from school_service.features.absences.service import absence_values, absences_of, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment
+from school_service.features.assessments.service import find_assessment, refuse_submitted
 from school_service.features.audit.service import Change, Values, audit_change, audit_changes, score_values
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks import reads
@@ -75,13 +78,15 @@ def check_gradebook_filter(
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
-    Returns the read model of the entry, which is inserted in one message with being read. Raises Invalid for an
-    unknown id, a score beyond the total points, a batch of another cohort, and a student who is not in the batch or
-    does not take the subject.
+    Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
+    taken away by the statement that inserts it. Raises Invalid for an unknown id, a score beyond the total points, a
+    batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
+    results are submitted.
     """
     found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
+    refuse_submitted(found["submission_id"])
     _check_score(score, found["total_points"])
     if found["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
@@ -93,16 +98,35 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("student", "is not in the batch")
     if not found["takes_subject"]:
         raise Invalid.field("student", "does not take the subject")
-    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
-    audit_change(ENTITY, entry.id, new=score_values(score))
-    return in_one_message(entry, read=reads.entry(entry.id))
+    entry_id = uuid4()
+    audit_change(ENTITY, entry_id, new=score_values(score))
+    entering = _entering(entry_id, assessment, student, batch, score, now())
+    return in_one_message(entering, read=reads.entry(entry_id))
+
+
+@statement
+def _entering(
+    id: UUID, assessment_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal, moment: datetime
+) -> Any:
+    """Insert an entry, and take away the absence that the student may have had instead."""
+    entry = {
+        "id": id,
+        "assessment_id": assessment_id,
+        "student_id": student_id,
+        "batch_id": batch_id,
+        "score": score,
+        "sheet": null(),
+        "created_at": moment,
+        "updated_at": moment,
+    }
+    return insert(GradebookEntry).values(entry).add_cte(*taking_away(assessment_id, student_id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
     """Correct a score by hand, from 0 to the assessment's total points; the one that is there already stays as it is.
 
     The student may have left the batch or the subject meanwhile: what was entered can still be corrected. Raises
-    NotFound, and Invalid for a score beyond the total points.
+    NotFound, Invalid for a score beyond the total points, and Conflict where the results are submitted.
     """
     entry, assessed = _lock_entry(entry_id)
     if score is not None:
@@ -116,7 +140,7 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
 
 
 def delete_entry(*, entry_id: UUID) -> UUID:
-    """Remove an entry; the audit log keeps its score. Raises NotFound."""
+    """Remove an entry; the audit log keeps its score. Raises NotFound, and Conflict where the results are submitted."""
     entry, _assessed = _lock_entry(entry_id)
     audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
     db.session.delete(entry)
@@ -174,11 +198,12 @@ def store_sheet(
     sheet: str,
     downloaded: str | None = None,
     forced: Collection[str] = (),
+    absent: Mapping[str, str] | None = None,
 ) -> RowCounts:
     """Store the scores of a sheet that are new or differ. The assessment must be locked since they were compared.
 
     `sheet` is the file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the
-    audit log.
+    audit log. `absent` are the statuses of those who have an absence, which a score takes away.
     """
     created = {uuid4(): score for score in scores.new}
     updated = {UUID(entry.id): score for score, entry in scores.changed}
@@ -187,8 +212,9 @@ def store_sheet(
         return score_values(score.score, sheet, downloaded=downloaded, forced=score.student_id in forced)
 
     moment = now()
+    no_more_absent = {score.student_id for score in scores.new} & (absent or {}).keys()
     if created:
-        _insert(assessment.id, created, sheet, moment)
+        _insert(assessment.id, created, sheet, moment, no_more_absent)
     if updated:
         _update(updated, sheet, moment)
     old = (score_values(entry.score, entry.sheet) for _, entry in scores.changed)
@@ -202,11 +228,19 @@ def store_sheet(
             ),
         ],
     )
+    audit_changes(
+        ABSENCE,
+        (
+            Change(assessment.id, absence_values(student_id, status), None)
+            for student_id, status in (absent or {}).items()
+            if student_id in no_more_absent
+        ),
+    )
     return RowCounts(len(created), len(updated), scores.unchanged)
 
 
 def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
-    """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound."""
+    """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound, Conflict."""
     assessed = db.session.scalar(
         select(Assessment)
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
@@ -216,6 +250,7 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
     )
     if assessed is None:
         raise not_found(GradebookEntry)
+    refuse_submitted(assessed.submission_id)
     return get(GradebookEntry, entry_id, for_update=True), assessed
 
 
@@ -225,7 +260,13 @@ def _check_score(score: Decimal, total_points: Decimal) -> None:
         raise Invalid.field("score", f"is more than the assessment's {total_points} points")
 
 
-def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
+def _insert(
+    assessment_id: UUID,
+    created: Mapping[UUID, Score],
+    sheet: str,
+    moment: datetime,
+    no_more_absent: Collection[str],
+) -> None:
     rows = unnest_rows(
         id=(Uuid(), list(created)),
         student_id=(Uuid(as_uuid=False), [score.student_id for score in created.values()]),
@@ -233,7 +274,8 @@ def _insert(assessment_id: UUID, created: Mapping[UUID, Score], sheet: str, mome
         score=(POINTS, [score.score for score in created.values()]),
     )
     common = {"assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment}
-    insert_rows(GradebookEntry, rows, **common)
+    with_them = [absences_of(assessment_id, no_more_absent)] if no_more_absent else []
+    insert_rows(GradebookEntry, rows, with_them, **common)
 
 
 def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:

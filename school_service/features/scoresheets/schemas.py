@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import fields
 
 from school_service.features.gradebooks.schemas import GradebookEntrySchema
-from school_service.web.fields import Id
+from school_service.web.fields import Id, QueryBoolean
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -31,3 +31,12 @@ class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
     term = Id(required=False, metadata={"description": "Those of the assessments of this term."})
+
+
+class ScoreSheetOptionsSchema(Schema):
+    """What a sheet to fill in has."""
+
+    absences = QueryBoolean(
+        load_default=False,
+        metadata={"description": "A column for absences, too: ABSENT or EXCUSED instead of a score."},
+    )

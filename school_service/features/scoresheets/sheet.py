@@ -10,7 +10,7 @@ from typing import IO, Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import Text, and_, cast, func, literal_column, select
+from sqlalchemy import Text, and_, cast, exists, false, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
@@ -18,8 +18,11 @@ from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
+from school_service.core.statements import execute
+from school_service.features.absences.models import ABSENT, EXCUSED, STATUSES, Absence
+from school_service.features.absences.service import AbsenceChange, storing
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment
+from school_service.features.assessments.service import find_assessment, lock_assessment
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
@@ -46,9 +49,9 @@ from school_service.features.students.sheet_rows import (
 )
 from school_service.features.subjects.models import Subject
 from school_service.features.users.models import User
-from school_service.sheets.columns import CellType, Column, NumberRange
+from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
-from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
@@ -56,25 +59,29 @@ from school_service.sheets.uploads import RowCounts, SheetUpload
 
 SHEET = "Scores"
 SCORE = "score"
+ABSENCE = "absence"
 _ENTRY = "entry"
 ASSESSMENT = "Assessment"
+
+_STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
+"""What a cell may say of an absence, in whichever case."""
 
 _MatchedRows = list[tuple[Any, Row]]
 """Each row with who takes the subject, as `_takers` selects them."""
 
 
-def download(*, assessment_id: UUID) -> tuple[str, bytes]:
+def download(*, assessment_id: UUID, absences: bool = False) -> tuple[str, bytes]:
     """Write an assessment's score sheet to fill in: the file's name and the workbook.
 
     It has a row for everyone who takes the subject, in whichever arm of the cohort, with the scores that
-    are stored. Raises NotFound.
+    are stored; with `absences` a column for these, too. Raises NotFound.
     """
-    found = fetch_row(_score_sheet(assessment_id))
+    found = fetch_row((_with_absences if absences else _score_sheet)(assessment_id))
     if found is None:
         raise not_found(Assessment)
     rows = orjson.loads(found["rows"])
     audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
-    table = Table(SHEET, _columns(found["total_points"]), rows)
+    table = Table(SHEET, _columns(found["total_points"], absences=absences), rows)
     name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"
@@ -91,12 +98,13 @@ def download(*, assessment_id: UUID) -> tuple[str, bytes]:
 def upload(
     *, assessment_id: UUID, file: IO[bytes], file_name: str, dry_run: bool = False, force: bool = False
 ) -> dict[str, Any]:
-    """Enter the scores of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
+    """Enter the scores and absences of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    A student who is not in the sheet, or has no score there, keeps theirs. Uploads for an assessment follow
-    one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet. Raises
-    NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad row, and RowsChanged where
-    scores were changed since the sheet was downloaded, unless `force` replaces them.
+    A student who is not in the sheet, or has neither there, keeps what is stored. A score takes an absence away.
+    Uploads for an assessment follow one another. `dry_run` stores nothing, and answers what would change, too, and who
+    is not in the sheet. Raises NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad
+    row, RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and
+    Conflict where the results are submitted.
     """
     return _ScoreUpload(_get(assessment_id), file_name, dry_run, force).run(file)
 
@@ -118,22 +126,24 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.assessment.total_points))
+        return read_sheet(workbook, SHEET, _columns(self.assessment.total_points, absences=True))
 
     def lock(self) -> None:
         # Read again: it may have been changed or deleted since.
-        self.assessment = _get(self.assessment.id, for_update=True)
+        self.assessment = lock_assessment(self.assessment.id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        takers = {taker.admission_number: taker for taker in db.session.execute(_takers(self.assessment))}
+        listed = db.session.execute(_takers(self.assessment, scored=ABSENCE in content.letters))
+        takers = {taker.admission_number: taker for taker in listed}
         matched = match_students(
             content,
             takers,
             not_in_class="is a student who does not take the subject",
-            validate=partial(_score_errors, total_points=self.assessment.total_points),
+            validate=partial(_row_errors, total_points=self.assessment.total_points),
             own_names=self.download is not None,
         )
         self.letters = content.letters
+        _refuse_scored(matched, self.letters)
         if self.dry_run:
             self.answer["not_in_sheet"] = not_in_sheet(takers.values(), matched)
         return matched
@@ -146,16 +156,27 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         ]
         compared = compare_scores(assessment=self.assessment, scores=scores)
         forced = self._refuse_changed(matched, compared)
+        absences = [change for taker, row in matched if (change := _absence(taker, row))]
         if self.dry_run:
             self.answer["changes"] = _changes(matched, compared)
-            return RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
-        return store_sheet(
-            assessment=self.assessment,
-            scores=compared,
-            sheet=self.file_name,
-            downloaded=self.download.moment if self.download else None,
-            forced=forced,
-        )
+            counts = RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
+        else:
+            moment = self.download.moment if self.download else None
+            counts = store_sheet(
+                assessment=self.assessment,
+                scores=compared,
+                sheet=self.file_name,
+                downloaded=moment,
+                forced=forced,
+                absent={taker.id: taker.absence for taker, _ in matched if taker.absence},
+            )
+            self._store_absences([change for change in absences if change.status != change.before])
+        return _with_absences_counted(counts, absences)
+
+    def _store_absences(self, changed: list[AbsenceChange]) -> None:
+        if changed:
+            source = {"source": "sheet", "file_name": self.file_name}
+            execute(storing(self.assessment.id, changed, **source))
 
     def _refuse_changed(self, matched: _MatchedRows, compared: ComparedScores) -> frozenset[str]:
         """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
@@ -202,15 +223,38 @@ def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, 
     """List what an upload would change, by row."""
     stored = {score.student_id: entry.score for score, entry in compared.changed}
     new = {score.student_id for score in compared.new}
-    return [
-        change_of(row, taker, SCORE, stored.get(taker.id), row.values[SCORE])
-        for taker, row in matched
-        if taker.id in stored or taker.id in new
-    ]
+    changes = []
+    for taker, row in matched:
+        if taker.id in stored or taker.id in new:
+            changes.append(change_of(row, taker, SCORE, stored.get(taker.id), row.values[SCORE]))
+        if taker.id in new and taker.absence:
+            changes.append(change_of(row, taker, ABSENCE, taker.absence, None))
+        absence = _absence(taker, row)
+        if absence and absence.status != absence.before:
+            changes.append(change_of(row, taker, ABSENCE, absence.before, absence.status))
+    return changes
 
 
-def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
-    found = find_assessment(assessment_id, for_update=for_update)
+def _absence(taker: Any, row: Row) -> AbsenceChange | None:
+    """Read the absence of a row, beside the one that is stored; None where the cell is blank, which changes nothing."""
+    if ABSENCE not in row.values:
+        return None
+    return AbsenceChange(UUID(taker.id), _STATUSES[_written(row)], taker.note, taker.absence)
+
+
+def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> RowCounts:
+    """Add the rows with an absence to those with a score: no row has both."""
+    created = sum(change.before is None for change in absences)
+    unchanged = sum(change.before == change.status for change in absences)
+    return RowCounts(
+        counts.created + created,
+        counts.updated + len(absences) - created - unchanged,
+        counts.unchanged + unchanged,
+    )
+
+
+def _get(assessment_id: UUID) -> Assessment:
+    found = find_assessment(assessment_id)
     if found is None:
         raise not_found(Assessment)
     return found
@@ -219,6 +263,16 @@ def _get(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
 @read_model
 def _score_sheet(assessment_id: UUID) -> Query:
     """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name."""
+    return _sheet(assessment_id, absences=False)
+
+
+@read_model
+def _with_absences(assessment_id: UUID) -> Query:
+    """What the score sheet of an assessment says, as `_score_sheet`, with the absences of its students."""
+    return _sheet(assessment_id, absences=True)
+
+
+def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
     of_assessment = and_(
         GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     )
@@ -233,6 +287,7 @@ def _score_sheet(assessment_id: UUID) -> Query:
         GradebookEntry.score,
         _ENTRY,
         GradebookEntry.id,
+        *((ABSENCE, _absence_status(Assessment.id)) if absences else ()),
     )
     rows = (
         select(
@@ -271,10 +326,16 @@ def _score_sheet(assessment_id: UUID) -> Query:
     )
 
 
-def _columns(total_points: Decimal) -> list[Column]:
+def _absence_status(assessment_id: Any) -> Any:
+    of_student = and_(Absence.assessment_id == assessment_id, Absence.student_id == Student.id)
+    return select(Absence.status).where(of_student).scalar_subquery()
+
+
+def _columns(total_points: Decimal, *, absences: bool) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
     score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
-    return [*STUDENT_COLUMNS, score]
+    absence = Column(ABSENCE, rule=SuggestedValues(STATUSES), width=12, heading="Absence")
+    return [*STUDENT_COLUMNS, score, absence] if absences else [*STUDENT_COLUMNS, score]
 
 
 def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -289,8 +350,15 @@ def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _takers(assessment: Assessment) -> Query:
-    """Whoever takes the subject, with the batch that they are in; ids as texts, as a Score has them."""
+def _takers(assessment: Assessment, *, scored: bool) -> Query:
+    """Whoever takes the subject, with the batch that they are in, and their absence; ids as texts, as a Score has them.
+
+    `scored`: tells whether they have a score, too.
+    """
+    of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id)
+    has_score = exists().where(
+        GradebookEntry.assessment_id == assessment.id, GradebookEntry.student_id == Student.id
+    )
     return (
         select(
             Student.admission_number,
@@ -299,16 +367,59 @@ def _takers(assessment: Assessment) -> Query:
             User.last_name,
             cast(Student.id, Text).label("id"),
             cast(Enrollment.batch_id, Text).label("batch_id"),
+            Absence.status.label("absence"),
+            Absence.note,
+            (has_score if scored else false()).label("has_score"),
         )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
+        .outerjoin(Absence, of_student)
         .where(
             SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id,
             Enrollment.cohort_id == assessment.cohort_id,
             CURRENT,
         )
+    )
+
+
+def _row_errors(row: Row, total_points: Decimal) -> Iterator[RowError]:
+    yield from _score_errors(row, total_points)
+    if ABSENCE not in row.values:
+        return
+    written = row.values[ABSENCE]
+    if _written(row) not in _STATUSES:
+        remedy = f"write {' or '.join(STATUSES)}, or leave the cell blank"
+        yield RowError(row.number, ABSENCE, INVALID, "is no absence", written, remedy)
+    elif SCORE in row.values:
+        yield RowError(
+            row.number, ABSENCE, INVALID, "is beside a score", written, "leave one of the two blank"
+        )
+
+
+def _written(row: Row) -> str:
+    return str(row.values[ABSENCE]).strip().upper()
+
+
+def _refuse_scored(matched: _MatchedRows, letters: Mapping[str, str]) -> None:
+    """Refuse an absence for a student who has a score that the sheet does not show. Raises InvalidRows."""
+    scored = [(taker, row) for taker, row in matched if ABSENCE in row.values and taker.has_score]
+    remedy = "remove the score first, or leave the cell blank"
+    raise_row_errors(
+        (
+            RowError(
+                row.number,
+                ABSENCE,
+                INVALID,
+                "is instead of a score that is stored",
+                row.values[ABSENCE],
+                remedy,
+            )
+            for _, row in scored
+        ),
+        letters=letters,
+        people={row.number: shown(taker) for taker, row in scored},
     )
 
 

@@ -10,7 +10,11 @@ from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
 from school_service.features.scoresheets import reads, service, sheet
-from school_service.features.scoresheets.schemas import ScoresheetEntrySchema, ScoresheetFilterSchema
+from school_service.features.scoresheets.schemas import (
+    ScoresheetEntrySchema,
+    ScoresheetFilterSchema,
+    ScoreSheetOptionsSchema,
+)
 from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import UploadedRowsSchema, UploadOptionsSchema
 
@@ -36,10 +40,11 @@ class SheetToFillIn(MethodView):
     """The score sheet of an assessment, to be filled in."""
 
     @blp.requires(Permission.ASSESSMENTS_READ, school_required=False, audited=True)
+    @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
-    def get(self, id: UUID) -> Any:
+    def get(self, options: dict[str, Any], id: UUID) -> Any:
         """Download an assessment's score sheet: an Excel workbook with everyone who takes the subject."""
-        return sheet.download(assessment_id=id)
+        return sheet.download(assessment_id=id, **options)
 
 
 @blp.route("/assessments/<uuid:id>/scoresheet")
@@ -54,7 +59,8 @@ class FilledInSheet(MethodView):
     def post(self, options: dict[str, Any], file: FileStorage, id: UUID) -> Any:
         """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone.
 
-        The sheet is an Excel workbook (.xlsx) or a .csv file. Scores that were changed since it was downloaded are
-        409: `errors.rows` names each, and who changed it.
+        A column `absence`, where there is one, has ABSENT or EXCUSED for whoever has no score. The sheet is an Excel
+        workbook (.xlsx) or a .csv file. Scores that were changed since it was downloaded are 409: `errors.rows` names
+        each, and who changed it.
         """
         return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "", **options)

@@ -285,6 +285,19 @@ def _(scene):
     return lambda: scene.api.delete(f"/gradebooks/{entry}")
 
 
+@writes("PUT /assessments/{id}/absences", "absence")
+def _(scene):
+    assessment, (student,), _ = scene.assessment()
+    return lambda: scene.make.absences(assessment, {student: "ABSENT"})
+
+
+@writes("DELETE /assessments/{id}/absences/{student_id}", "absence")
+def _(scene):
+    assessment, (student,), _ = scene.assessment()
+    scene.api.ok(scene.make.absences(assessment, {student: "ABSENT"}))
+    return lambda: scene.api.delete(f"/assessments/{assessment['id']}/absences/{student}")
+
+
 @writes("POST /assessments/{id}/scoresheet", "gradebook")
 def _(scene):
     assessment, (student,), _ = scene.assessment()
@@ -485,8 +498,13 @@ def test_it_is_on_record_with_actor_address_and_request(operation, api, other_ap
     assert log(other_api) == elsewhere
     if operation[0] == "POST":
         assert len(sent) <= MESSAGES.get(operation, MOST_MESSAGES), sent
-    # In the transaction of the change, and without a round trip of its own: in one message with the commit.
-    writing = [index for index, message in enumerate(sent) if "INSERT INTO audit_entries" in message]
+    # In the transaction of the change, and without a round trip of its own: in one message with the commit. The
+    # statement of a score writes that it took an absence away.
+    writing = [
+        index
+        for index, message in enumerate(sent)
+        if "INSERT INTO audit_entries" in message and "absence_logged" not in message
+    ]
     assert writing == [len(sent) - 1], sent
     assert "RELEASE SAVEPOINT" in sent[-1]
 

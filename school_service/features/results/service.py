@@ -1,0 +1,69 @@
+"""Results: whether there is what a reading asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Text, and_, cast, or_, select
+
+from school_service.core.database import db
+from school_service.core.errors import Invalid, NotFound
+from school_service.core.records import get, get_referenced, unknown_reference
+from school_service.features.cohort_subjects.models import CohortSubject
+from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.cohorts.reads import session_by_id_or_name
+from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.students.models import Student
+
+
+def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_live: Any) -> None:
+    """Tell whether there are the cohort subject, the term and the batch of a reading. Raises NotFound, Invalid."""
+    subject = get(CohortSubject, id)
+    _check_term(term, subject.cohort_id, "the cohort's")
+    if batch is not None and get_referenced(Batch, batch, "batch").cohort_id != subject.cohort_id:
+        raise Invalid.field("batch", "is not of the cohort")
+
+
+def check_term_result(*, id: UUID, term: str, **_live: Any) -> None:
+    """Say why a student has no term result. Raises NotFound, and Invalid for an unknown term."""
+    get(Student, id)
+    if (
+        db.session.scalar(select(Term.id).where(or_(_is_id(Term.id, term), Term.term == term)).limit(1))
+        is None
+    ):
+        raise unknown_reference(Term, "term")
+    raise NotFound("The student is in no class of that session.")
+
+
+def check_broadsheet(
+    *, batch: UUID, term: str | None = None, session: str | None = None, **_live: Any
+) -> None:
+    """Say why there is no broadsheet. Raises Invalid."""
+    found = get_referenced(Batch, batch, "batch")
+    if term is not None:
+        _check_term(term, found.cohort_id, "the batch's")
+    if session is not None:
+        _check_session(session, found.cohort_id)
+
+
+def _check_term(term: str, cohort_id: UUID, whose: str) -> None:
+    session_id = db.session.scalar(select(Cohort.session_id).where(Cohort.id == cohort_id))
+    is_term = or_(_is_id(Term.id, term), and_(Term.term == term, Term.session_id == session_id))
+    found = db.session.scalar(select(Term.session_id).where(is_term))
+    if found is None:
+        raise unknown_reference(Term, "term")
+    if found != session_id:
+        raise Invalid.field("term", f"is not of {whose} session")
+
+
+def _is_id(column: Any, text: str) -> ColumnElement[bool]:
+    return cast(column, Text) == text.lower()
+
+
+def _check_session(session: str, cohort_id: UUID) -> None:
+    session_id = db.session.scalar(session_by_id_or_name(session))
+    if session_id is None:
+        raise unknown_reference(AcademicSession, "session")
+    if db.session.scalar(select(Cohort.session_id).where(Cohort.id == cohort_id)) != session_id:
+        raise Invalid.field("session", "is not the batch's")

@@ -1,0 +1,60 @@
+"""Results and broadsheets over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.results import reads, service
+from school_service.features.results.schemas import (
+    BroadsheetFilterSchema,
+    BroadsheetSchema,
+    StudentSubjectResultSchema,
+    SubjectResultFilterSchema,
+    TermResultFilterSchema,
+    TermResultSchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint(
+    "results", __name__, description="What students have in subjects, terms and sessions, and broadsheets."
+)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/results")
+class SubjectResults(MethodView):
+    """The results of a cohort subject."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.arguments(SubjectResultFilterSchema, location="query")
+    @blp.returns_list(StudentSubjectResultSchema, if_empty=service.check_subject_results)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """List the results of a cohort subject in a term, by position, then by name."""
+        return reads.subject_results(id, filters["term"], filters.get("batch"))
+
+
+@blp.route("/students/<uuid:id>/results")
+class StudentResults(MethodView):
+    """The results of a student."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.arguments(TermResultFilterSchema, location="query")
+    @blp.returns(TermResultSchema, if_empty=service.check_term_result)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """Show the results of a student in a term, and in the session until it."""
+        return reads.term_result(id, filters["term"])
+
+
+@blp.route("/broadsheets")
+class Broadsheets(MethodView):
+    """The results of a batch."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.arguments(BroadsheetFilterSchema, location="query")
+    @blp.returns(BroadsheetSchema, if_empty=service.check_broadsheet)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Show the broadsheet of a batch in a term, students by subjects; or in a session, as it was published."""
+        return reads.broadsheet(filters["batch"], filters["term"])
