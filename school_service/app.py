@@ -36,6 +36,8 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.report_cards.verification import blp as verification
+from school_service.features.report_cards.views import blp as report_cards
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
@@ -76,6 +78,8 @@ FEATURES = (
     metrics,
     results,
     submissions,
+    report_cards,
+    verification,
     teachers,
     employees,
     school_settings,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Any
 
+from school_service.core.file_names import plain_file_name
 from school_service.printing.report_cards import compose_card
 from school_service.printing.typesetting import typeset
+from school_service.printing.wording import class_name
 
+_MOST_BYTES = 200  # of the name of a file: systems take 255
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)  # that the file of a zip may be of
 
 
@@ -32,9 +35,9 @@ def print_cards(
 ) -> bytes:
     """Print report cards in one PDF or, with `archive`, in a zip with a PDF of each.
 
-    `cards`: the frozen document as `card`, its `code` (None: it can't be verified), and `file`, its name in a zip.
-    `pictures`: base64 by the hash that cards name. `verify_at`: the address before the code. `drafted_at`: when the
-    documents were made, where they are not published.
+    `cards`: the frozen document as `card`, its `code` and the `rules` that it was made with. `pictures`: base64 by the
+    hash that cards name. `verify_at`: the address before the code; None: no card can be verified. `drafted_at`: when
+    the documents were made, where they are not published.
     """
     images = {name: list(b64decode(picture)) for name, picture in pictures.items()}
 
@@ -53,13 +56,16 @@ def print_cards(
 
     if not archive:
         return pdf(cards, title if len(cards) > 1 else None)
-    return _zip((one["file"], drafted_at or one["card"]["published_at"], pdf([one], None)) for one in cards)
+    return _zip(
+        (_file_name(one["card"]), drafted_at or one["card"]["published_at"], pdf([one], None))
+        for one in cards
+    )
 
 
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
-    code = one["code"] if one["card"]["verification"] and verify_at else None
-    address = f"{verify_at}/{code}" if code else None
-    card = compose_card(one["card"], code_address=address, drafted_at=drafted_at)
+    can_be_verified = one["card"]["verification"] and one["code"] and verify_at
+    address = f"{verify_at}/{one['code']}" if can_be_verified else None
+    card = compose_card(one["card"], rules=one["rules"], address=address, drafted_at=drafted_at)
     if address is not None:
         card["code"] = qr_code(address)
     return card
@@ -79,13 +85,26 @@ def qr_code(text: str) -> str:
     return drawn.getvalue().decode()
 
 
+def _file_name(card: Mapping[str, Any]) -> str:
+    """Name a card in a zip, in a folder of the class: number and name of the student, as no other of the school."""
+    student = card["student"]
+    name = f"{student['admission_number']} {student['last_name']} {student['first_name']}"
+    short = plain_file_name(name).encode()[:_MOST_BYTES].decode(errors="ignore").strip()
+    return f"{plain_file_name(class_name(card))}/{short}.pdf"
+
+
 def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
     """Write a zip of files: name, moment and content of each. The same files give the same bytes."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:
+        taken: set[str] = set()
         for name, moment, content in files:
+            # Names that differ in what no file name may have are told apart by a number.
+            numbers = (f" {number}.pdf".join(name.rsplit(".pdf", 1)) for number in count(2))
+            free = next(one for one in chain([name], numbers) if one.casefold() not in taken)
+            taken.add(free.casefold())
             at = max(datetime.fromisoformat(moment), _EARLIEST)
-            archive.writestr(zipfile.ZipInfo(name, at.timetuple()[:6]), content)
+            archive.writestr(zipfile.ZipInfo(free, at.timetuple()[:6]), content)
     return written.getvalue()
 
 

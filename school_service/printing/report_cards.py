@@ -1,7 +1,8 @@
 """Report cards: what stands where on a card, made of its frozen document.
 
-A card's document is that of `report_cards.card`; its figures come as texts, as PostgreSQL wrote them, and are printed as
-they are. What is computed here is what the document has in other words: sums of several scores of a category, an age.
+A card's document is that of `report_cards.card`; its figures come as texts, as PostgreSQL wrote them, and are printed
+as they are. What is computed here is what the document has in other words: sums of several scores of a category, an
+age.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Document = Mapping[str, Any]
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
-_NOT_THERE = "–"
+_NOT_THERE = "\N{EN DASH}"
 _TRAITS = {"AFFECTIVE": "Affective traits", "PSYCHOMOTOR": "Psychomotor skills"}
 
 
@@ -45,15 +46,18 @@ class Column(NamedTuple):
     text: bool = False
 
 
-def compose_card(card: Document, *, code_address: str | None, drafted_at: str | None) -> dict[str, Any]:
+def compose_card(
+    card: Document, *, rules: Document, address: str | None, drafted_at: str | None
+) -> dict[str, Any]:
     """Say what stands where on a card: texts alone, by their places in the template.
 
-    `code_address` is where the card can be verified, `drafted_at` when a draft of it was made.
+    `rules` are those that it was made with; `address` is where it can be verified; `drafted_at` is when a draft of it
+    was made.
     """
     student, letterhead = card["student"], card["letterhead"]
     heading = f"{card['term_name']}  ·  {card['session']['name']}"
     name, of_class = full_name(student), class_name(card)
-    columns = _columns(card)
+    columns = _columns(card, _weights(card, rules))
     return {
         "title": f"Report card: {name}, {card['term_name']} {card['session']['name']}",
         "school": letterhead["name"],
@@ -103,8 +107,8 @@ def compose_card(card: Document, *, code_address: str | None, drafted_at: str | 
         ),
         "issued": _issued(card, drafted_at),
         "draft": drafted_at is not None,
-        "address": words(code_address),
-        "link": code_address,
+        "address": words(address),
+        "link": address,
     }
 
 
@@ -171,7 +175,7 @@ def _text(figure: Any) -> str | None:
 # The table of subjects
 
 
-def _columns(card: Document) -> list[Column]:
+def _columns(card: Document, weights: Mapping[str, Any]) -> list[Column]:
     subjects = card["subjects"]
     dropped = _dropped(card)
     term = card["term_name"]
@@ -185,7 +189,7 @@ def _columns(card: Document) -> list[Column]:
     names: list[str | Words] = [words(subject["subject"]["name"]) or "" for subject in subjects]
     names += [words(subject["name"]) or "" for subject in dropped]
     columns = [Column("Subject", "", "", names, text=True)]
-    columns += [column(*heading, term, cell) for heading, cell in _categories(card)]
+    columns += [column(*heading, term, cell) for heading, cell in _categories(card, weights)]
     total = _total(subjects)
     if total is not None:
         heading, cell = total
@@ -214,10 +218,18 @@ def _place(figures: Document) -> str:
 Cell = Callable[[Document], str]
 
 
-def _categories(card: Document) -> list[tuple[tuple[str, str], Cell]]:
+def _weights(card: Document, rules: Document) -> dict[str, Any]:
+    """What each category counts, where categories are weighed: by the weights of the level, or by those of all."""
+    if rules["weighting"] != "CATEGORIES":
+        return {}
+    levels = {weight["level"] for weight in rules["weights"]}
+    level = card["level"] if card["level"] in levels else None
+    return {weight["category"]: weight["weight"] for weight in rules["weights"] if weight["level"] == level}
+
+
+def _categories(card: Document, weights: Mapping[str, Any]) -> list[tuple[tuple[str, str], Cell]]:
     """A column for each category of which something is shown: its heading, with the points where all have the same."""
     found = []
-    weights = card.get("weights") or {}
     for category, heading in CATEGORIES.items():
         of_subjects = [_of_category(subject, category) for subject in card["subjects"]]
         shown = [scores for scores in of_subjects if any(score["publish"] for score in scores)]
@@ -226,7 +238,7 @@ def _categories(card: Document) -> list[tuple[tuple[str, str], Cell]]:
         points = {_sum(score["total_points"] for score in scores) for scores in shown}
         below = [f"of {mark(next(iter(points)))}"] if len(points) == 1 else []
         if category in weights:
-            below.append(f"counts {mark(weights[category])}")
+            below.append(f"weighs {mark(weights[category])}")
         found.append(((heading, "\n".join(below)), _category_cell(category, with_points=len(points) > 1)))
     return found
 

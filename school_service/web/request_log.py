@@ -17,6 +17,7 @@ from flask import Flask, Response, g, has_request_context, request
 from school_service.web.client_address import client_address
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CODE = re.compile(r"(?<=/verify/).+", re.IGNORECASE | re.DOTALL)
 _OF_ONE_REQUEST = ("request_id", "principal", "token", "username_hash", "client_address")
 _access = logging.getLogger("school_service.access")
 # An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
@@ -75,6 +76,11 @@ def _new_id() -> str:
     return f"{_random.getrandbits(128):032x}"
 
 
+def logged_path(path: str) -> str:
+    """Give a path as it is logged: without the code of a report card, which the paper alone is to have."""
+    return _CODE.sub("…", path)
+
+
 def log_requests(app: Flask) -> None:
     """Give every answer its X-Request-ID, and every request a line in the log."""
 
@@ -97,7 +103,7 @@ def log_requests(app: Flask) -> None:
             # As `extra` would, without looking up the stack which line of the program this is.
             record.__dict__.update(
                 method=environ["REQUEST_METHOD"],
-                path=request.path,
+                path=logged_path(request.path),
                 status=response.status_code,
                 ms=round((time.perf_counter() - known["began"]) * 1000, 2),
                 address=client_address(),

@@ -156,12 +156,13 @@ def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, A
             "principal": "A very good result. Keep it up.",
         },
         "form_teacher_name": "Ṣadé Bàlógun",
-        "bands": [{"grade": letter, "lower_threshold": str(lowest), "remark": words} for letter, lowest, words in BANDS],
+        "bands": [
+            {"grade": letter, "lower_threshold": str(lowest), "remark": words} for letter, lowest, words in BANDS
+        ],
         "positions": "BOTH",
         "pass_mark": "40.00",
         "percent_places": 2,
         "verification": True,
-        "weights": None,
     }  # fmt: skip
     return {**made, **members}
 
@@ -254,7 +255,7 @@ def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
     made = {
         "paper": "report-cards",
         "cards": [
-            {"card": one, "code": identify("code", number), "file": f"JSS 1 A/{number}.pdf"}
+            {"card": one, "code": identify("code", number), "rules": {"weighting": "POINTS", "weights": []}}
             for number, one in enumerate(cards)
         ],
         "pictures": {},

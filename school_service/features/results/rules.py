@@ -107,7 +107,7 @@ def scope_of_student(student_id: Any, term: Any) -> Query:
         .where(
             Enrollment.student_id == student_id,
             CURRENT,
-            or_(_is_term_id(term), and_(Term.term == term, Enrollment.id == latest.scalar_subquery())),
+            or_(is_term_id(term), and_(Term.term == term, Enrollment.id == latest.scalar_subquery())),
         )
     )
 
@@ -135,10 +135,11 @@ def _scope() -> Query:
 
 def is_term(term: Any) -> Column:
     """Tell whether a row of Term is the one of this id or name."""
-    return or_(_is_term_id(term), Term.term == term)
+    return or_(is_term_id(term), Term.term == term)
 
 
-def _is_term_id(term: Any) -> Column:
+def is_term_id(term: Any) -> Column:
+    """Tell whether a row of Term is the one of this id."""
     return cast(Term.id, Text) == func.lower(term)
 
 

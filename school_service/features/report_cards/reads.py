@@ -1,0 +1,232 @@
+"""What is printed of published results, and what a card's code tells of it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    Uuid,
+    CTE,
+    JSON,
+    ColumnElement,
+    Text,
+    and_,
+    any_,
+    case,
+    cast,
+    func,
+    literal_column,
+    not_,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.cohorts.models import CURRENT, Enrollment
+from school_service.features.letterheads.models import Picture
+from school_service.features.publications.models import (
+    PUBLISHED,
+    REOPENED,
+    SUPERSEDED,
+    WITHDRAWN,
+    Publication,
+    ReportCard,
+)
+from school_service.features.report_cards.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
+from school_service.features.result_settings.models import BATCH, BOTH, ResultSettings
+from school_service.features.results.rules import is_term, is_term_id
+from school_service.features.sessions.models import AcademicSession, Term
+
+IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
+"""The version that is served: of a batch and a term there is one at most."""
+
+
+@read_model
+def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
+    """Select what is printed for a batch: one row; `cards` is null where nothing is published.
+
+    Texts of JSON: `cards`, an array of `{"card", "code", "rules"}` in the order of the class list; `pictures`, an
+    object of base64 by hash; `about`, what a file is named after: class, session and term, and of one student the
+    name. `students` are the ids of whose cards they are. With `student_ids` theirs alone.
+    """
+    found = _published().where(Publication.batch_id == batch_id, is_term(term))
+    if student_ids is not None:
+        found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
+    return _printed(found.cte("found"))
+
+
+@read_model
+def printed_of_student(student_id: UUID, term: str) -> Query:
+    """Select what is printed for a student, as `printed_of_batch`.
+
+    `term` is the id of a term or its name in the student's latest session.
+    """
+    return _printed(
+        _published().where(ReportCard.student_id == student_id, _is_term_of(student_id, term)).cte("found")
+    )
+
+
+def _published() -> Query:
+    return (
+        select(
+            ReportCard.student_id,
+            ReportCard.code,
+            ReportCard.card,
+            Publication.rules,
+            Publication.logo_id,
+            Publication.signature_id,
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(IN_FORCE)
+    )
+
+
+def _is_term_of(student_id: Any, term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is meant: by its id, or by its name in the student's latest session.
+
+    That is the session that they are enrolled in or, where they are in none any more, that of their latest card.
+    """
+    enrolled = (
+        select(Enrollment.session_id)
+        .where(Enrollment.student_id == student_id, CURRENT)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+    )
+    of_card, publication = aliased(ReportCard), aliased(Publication)
+    last = (
+        select(publication.session_id)
+        .select_from(of_card)
+        .join(publication, publication.id == of_card.publication_id)
+        .join(AcademicSession, AcademicSession.id == publication.session_id)
+        .where(of_card.student_id == student_id)
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+        .limit(1)
+    )
+    session = func.coalesce(enrolled.scalar_subquery(), last.scalar_subquery())
+    return or_(is_term_id(term), and_(Term.term == term, Term.session_id == session))
+
+
+def _printed(found: CTE) -> Query:
+    student = found.c.card["student"]
+    by_name = [student[name].astext for name in ("last_name", "first_name", "admission_number")]
+    card = func.json_build_object("card", found.c.card, "code", found.c.code, "rules", found.c.rules)
+    pictures = (
+        select(
+            func.json_object_agg(
+                Picture.sha256, func.translate(func.encode(Picture.image, "base64"), "\n", ""), type_=JSON
+            )
+        )
+        .where(
+            or_(
+                Picture.id.in_(select(found.c.logo_id)),
+                Picture.id.in_(select(found.c.signature_id)),
+            )
+        )
+        .scalar_subquery()
+    )
+    about = select(
+        func.json_build_object(
+            "class", found.c.card["classroom"].astext + " " + found.c.card["batch_name"].astext,
+            "session", found.c.card["session"]["name"],
+            "term", found.c.card["term"]["id"],
+            "term_name", found.c.card["term_name"],
+            *(part for name in ("last_name", "first_name", "admission_number") for part in (name, student[name])),
+        )
+    ).limit(1)  # fmt: skip
+    return select(
+        cast(func.json_agg(aggregate_order_by(card, *by_name, found.c.student_id)), Text).label("cards"),
+        cast(pictures, Text).label("pictures"),
+        func.array_agg(cast(found.c.student_id, Text)).label("students"),
+        cast(about.scalar_subquery(), Text).label("about"),
+    ).select_from(found)
+
+
+@read_model
+def verified(code: UUID) -> Query:
+    """Read model of VerifiedCardSchema: what the paper with a code says, as it was published.
+
+    No row where there is none, or where the school does not let its cards be verified.
+    """
+    card, of, newer = ReportCard.card, Publication, aliased(Publication)
+    student, place, subject = card["student"], card["batch_figures"], literal_column("subject", JSONB)
+    replaced_at = (
+        select(func.min(newer.published_at))
+        .where(
+            newer.batch_id == of.batch_id,
+            newer.term_id == of.term_id,
+            newer.version > of.version,
+            of.state == SUPERSEDED,
+        )
+        .correlate(of)
+        .scalar_subquery()
+    )
+    subjects = (
+        select(
+            func.json_agg(
+                func.json_build_object(
+                    "name",
+                    subject["subject"]["name"],
+                    "percent",
+                    subject["percent"],
+                    "grade",
+                    subject["grade"],
+                )
+            )
+        )
+        .select_from(func.jsonb_array_elements(card["subjects"]).alias("subject"))
+        .correlate(ReportCard)
+        .scalar_subquery()
+    )
+    name = func.concat_ws(
+        " ",
+        student["first_name"].astext,
+        func.nullif(student["middle_name"].astext, ""),
+        student["last_name"].astext,
+    )
+    named = {
+        "student": func.json_build_object("name", name, "admission_number", student["admission_number"]),
+        "class": card["classroom"].astext + " " + card["batch_name"].astext,
+        "session": card["session"]["name"],
+        "term": card["term"]["term"],
+    }
+    figures = {
+        "average": card["average"],
+        "grade": card["grade"],
+        "position": case((_shows_position(card), place["position"])),
+        "of": case((_shows_position(card), place["of"])),
+        "subjects": func.coalesce(subjects, literal_column("'[]'::json")),
+    }
+
+    def unless_withdrawn(columns: dict[str, Any]) -> list[Any]:
+        return [case((of.state != WITHDRAWN, value)).label(name) for name, value in columns.items()]
+
+    state = case(
+        (of.state == WITHDRAWN, WITHDRAWN_CARD), (of.state == SUPERSEDED, REPLACED_CARD), else_=CURRENT_CARD
+    )
+    return (
+        select(
+            state.label("state"),
+            card["letterhead"]["name"].label("school"),
+            *unless_withdrawn(named),
+            of.version,
+            of.published_at,
+            replaced_at.label("replaced_at"),
+            *unless_withdrawn(figures),
+        )
+        .select_from(ReportCard)
+        .join(of, of.id == ReportCard.publication_id)
+        .where(
+            ReportCard.code == code,
+            card["verification"].as_boolean(),
+            not_(select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()),
+        )
+    )
+
+
+def _shows_position(card: Any) -> ColumnElement[bool]:
+    return or_(card["positions"].astext == BOTH, card["positions"].astext == BATCH)

@@ -1,0 +1,104 @@
+"""Printing report cards: what is printed is read in one statement, and printed after the transaction's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from school_service.core.database import request_context
+from school_service.core.errors import Invalid, NotFound
+from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.records import get
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.report_cards import reads
+from school_service.features.report_cards.models import MAX_CARDS, ZIP
+from school_service.features.results.service import check_broadsheet, find_term
+from school_service.features.students.models import Student
+from school_service.printing.printers import print_paper
+
+File = tuple[str, Callable[[], bytes]]
+"""A file: its name, and the function that prints it, for which no connection is needed."""
+
+
+def print_card(*, student_id: UUID, term: str, public_url: str | None) -> File:
+    """Print a student's published card of a term, as a PDF that says its structure.
+
+    `term` is the id of a term or its name in the student's latest session. `public_url`: where the service is found,
+    for what verifies the card. Raises NotFound, also where no card is published, and Invalid for an unknown term.
+    """
+    found = _fetch(reads.printed_of_student(student_id, term))
+    if found is None:
+        get(Student, student_id)
+        find_term(term)
+        raise NotFound("No report card of this student and term is published.")
+    about = orjson.loads(found["about"])
+    audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"]})
+    name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}.pdf"
+    return name, _printing(found, title=None, archive=False, public_url=public_url)
+
+
+def print_cards(
+    *,
+    batch_id: UUID,
+    term: str,
+    students: Sequence[UUID] | None,
+    format: str,
+    public_url: str | None,
+) -> File:
+    """Print the published cards of a batch, or of some of its students, in the order of the class list.
+
+    As one PDF, or as a zip with one for each. `term` is the id of a term or its name in the batch's session. Raises
+    Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound where
+    nothing is published.
+    """
+    found = _fetch(reads.printed_of_batch(batch_id, term, None if students is None else list(students)))
+    if found is None:
+        check_broadsheet(batch=batch_id, term=term)
+        if students is None or _fetch(reads.printed_of_batch(batch_id, term)) is None:
+            raise NotFound("No report cards of this batch and term are published.")
+        found = {"students": []}
+    there = set(found["students"])
+    missing = sorted(str(one) for one in students or () if str(one) not in there)
+    if missing:
+        raise Invalid.field("students", f"not in the batch: {', '.join(missing)}")
+    if len(there) > MAX_CARDS:
+        raise Invalid.field("students", f"{len(there)} cards; at most {MAX_CARDS} are printed at once")
+    about = orjson.loads(found["about"])
+    audit_change(
+        EXPORT, batch_id, new={"paper": "report cards", "term": about["term"], "students": len(there)}
+    )
+    title = f"{about['class']} {_term(about)}"
+    return f"Report cards {title}.{format}", _printing(
+        found, title=f"Report cards: {title}", archive=format == ZIP, public_url=public_url
+    )
+
+
+def _fetch(read: BoundQuery) -> dict[str, Any] | None:
+    """Fetch what is printed; None where there is no card."""
+    found = fetch_row(read)
+    return found if found is not None and found["cards"] is not None else None
+
+
+def _printing(
+    found: dict[str, Any], *, title: str | None, archive: bool, public_url: str | None
+) -> Callable[[], bytes]:
+    """Make the function that prints. What PostgreSQL wrote goes to the printer as it is."""
+    verify_at = f"{public_url}/verify/{request_context().school_id}" if public_url else None
+    task = {
+        "paper": "report-cards",
+        "cards": orjson.Fragment(found["cards"]),
+        "pictures": orjson.Fragment(found["pictures"] or "{}"),
+        "title": title,
+        "verify_at": verify_at,
+        "drafted_at": None,
+        "archive": archive,
+    }
+    return partial(print_paper, task)
+
+
+def _term(about: dict[str, Any]) -> str:
+    return f"{about['term_name']} {about['session']}"

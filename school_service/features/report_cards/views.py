@@ -1,0 +1,42 @@
+"""Report cards over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.report_cards import service
+from school_service.features.report_cards.schemas import ReportCardFilterSchema, ReportCardsFilterSchema
+from school_service.web.blueprint import PDF, ZIP, Blueprint
+from school_service.web.request_scope import app_state
+
+blp = Blueprint(
+    "report-cards", __name__, description="Published results on paper, and the verification of that paper."
+)
+
+
+@blp.route("/students/<uuid:id>/report-card")
+class StudentReportCard(MethodView):
+    """A student's report card."""
+
+    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.arguments(ReportCardFilterSchema, location="query")
+    @blp.returns_file(PDF)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """Print a student's report card of a term."""
+        return service.print_card(student_id=id, public_url=app_state().settings.public_url, **filters)
+
+
+@blp.route("/report-cards")
+class ReportCards(MethodView):
+    """The report cards of a batch."""
+
+    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.arguments(ReportCardsFilterSchema, location="query")
+    @blp.returns_file(PDF, ZIP)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Print the report cards of a batch in the order of the class list, as one PDF or as a zip of them."""
+        return service.print_cards(public_url=app_state().settings.public_url, **filters)
