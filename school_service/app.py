@@ -36,6 +36,7 @@ from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.publications.views import blp as publications
 from school_service.features.report_cards.verification import blp as verification
 from school_service.features.report_cards.views import blp as report_cards
 from school_service.features.results.views import blp as results
@@ -80,6 +81,7 @@ FEATURES = (
     submissions,
     report_cards,
     verification,
+    publications,
     teachers,
     employees,
     school_settings,

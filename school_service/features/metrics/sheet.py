@@ -13,7 +13,6 @@ from sqlalchemy import Text, and_, cast, func, or_, select
 
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
-from school_service.core.records import get
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
@@ -27,6 +26,7 @@ from school_service.features.metrics.service import (
     enter_sheet,
     list_traits,
 )
+from school_service.features.publications.service import lock_open
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.changed_since import Replaced, refuse_changed
 from school_service.features.students.sheet_rows import (
@@ -105,7 +105,8 @@ def upload(
     itself. A student who is not in the sheet, and a score that is blank there, stay as they are. Uploads for a cohort
     follow one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
     Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, and
-    RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them.
+    RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict
+    while the batch's results of the term are published.
     """
     named = {TERM: term, METRIC_TYPE: metric_type}
     return _MetricUpload(_find_batch(batch), file_name, named, dry_run, force).run(file)
@@ -139,7 +140,7 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
         )
 
     def lock(self) -> None:
-        get(Cohort, self.batch.cohort_id, for_update=True)
+        lock_open(cohort_id=self.batch.cohort_id, batch_id=self.batch.id, term_id=self.term.id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
         listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type)).all()

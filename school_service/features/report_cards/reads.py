@@ -7,11 +7,11 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    Uuid,
     CTE,
     JSON,
     ColumnElement,
     Text,
+    Uuid,
     and_,
     any_,
     case,

@@ -279,7 +279,6 @@ def _takers(scope: CTE, roster: CTE, cohort_subject_id: Any) -> CTE:
 
 def _counting(scope: CTE, rules: CTE) -> CTE:
     """The assessments that count in the term."""
-    weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
     return (
         select(
             Assessment.id,
@@ -297,11 +296,19 @@ def _counting(scope: CTE, rules: CTE) -> CTE:
         )
         .where(
             NOT_DELETED,
-            Assessment.include_in_final,
-            _is_one_of(Assessment.category, OF_A_TERM),
-            or_(not_(rules.c.by_category), weight > 0),
+            *counts(rules),
         )
         .cte("counting")
+    )
+
+
+def counts(rules: CTE) -> tuple[Column, ...]:
+    """Tell whether an assessment that is not deleted counts in its term: all of these have to be so."""
+    weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
+    return (
+        Assessment.include_in_final,
+        _is_one_of(Assessment.category, OF_A_TERM),
+        or_(not_(rules.c.by_category), weight > 0),
     )
 
 

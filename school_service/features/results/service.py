@@ -28,11 +28,7 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
 def check_term_result(*, id: UUID, term: str, **_live: Any) -> None:
     """Say why a student has no term result. Raises NotFound, and Invalid for an unknown term."""
     get(Student, id)
-    if (
-        db.session.scalar(select(Term.id).where(or_(_is_id(Term.id, term), Term.term == term)).limit(1))
-        is None
-    ):
-        raise unknown_reference(Term, "term")
+    find_term(term)
     raise NotFound("The student is in no class of that session.")
 
 
@@ -45,6 +41,15 @@ def check_broadsheet(
         _check_term(term, found.cohort_id, "the batch's")
     if session is not None:
         _check_session(session, found.cohort_id)
+
+
+def find_term(term: str) -> UUID:
+    """Find a term by its id, or one of a name, whatever the session. Raises Invalid."""
+    is_term = or_(_is_id(Term.id, term), Term.term == term)
+    found: UUID | None = db.session.scalar(select(Term.id).where(is_term).limit(1))
+    if found is None:
+        raise unknown_reference(Term, "term")
+    return found
 
 
 def _check_term(term: str, cohort_id: UUID, whose: str) -> None:

@@ -1,0 +1,258 @@
+"""What a report card says: the term result of a student, and all else that stands on paper, as one document.
+
+`cards` makes the document as results are now: a draft prints it, publishing freezes it. Once frozen it is all that is
+read: a later change of a name, a grade band, a setting or an enrollment does not reach it. docs/decisions.md,
+"Results", has its members.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    DateTime,
+    Integer,
+    Numeric,
+    Text,
+    Uuid,
+    and_,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query, school_value
+from school_service.features.classrooms.models import Classroom
+from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.comments.models import TermComment
+from school_service.features.employees.models import Employee, FormTeacher
+from school_service.features.letterheads.models import Letterhead, Picture
+from school_service.features.metrics.models import BEST, POOREST, Metric, MetricDefinition, MetricScore
+from school_service.features.publications.models import Publication, ReportCard
+from school_service.features.result_settings.models import DEFAULTS, ResultSettings
+from school_service.features.results.reads import term_results
+from school_service.features.sessions.models import Term
+from school_service.features.settings.models import GradeConfiguration
+from school_service.features.students.models import Student
+from school_service.features.term_calendars.models import TermCalendar
+from school_service.features.users.models import User
+
+Column = ColumnElement[Any]
+
+OF_ITS_VERSION = ("version", "published_at")
+"""The members that differ in each version of a card, whatever it says."""
+
+_REGISTERED = ("name", "address", "phone_number", "email_address", "motto")
+_OWN = ("website", "principal_name", "principal_title")
+_TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
+
+
+def cards(batch_id: Any, term: Any) -> Query:
+    """Select the cards of everyone in a batch, by name: `student_id`, `average`, `position` and the document, `card`.
+
+    `term` is the id of a term or its name in the batch's session. `version` and `published_at` are null in the
+    document, and `state` is not in it.
+    """
+    result = term_results.query(batch_id, term).subquery("result")
+    student_id = cast(_text(result.c.student, "id"), Uuid)
+    logo, signature = aliased(Picture), aliased(Picture)
+    opened, present = TermCalendar.times_opened, TermComment.times_present
+    of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", Student.dob))
+    more = func.jsonb_build_object(
+        "student", of_student,
+        "number_in_class", func.count().over(),
+        "term_name", Term.display_name,
+        "level", Classroom.level,
+        "letterhead", _letterhead(logo, signature),
+        "calendar", func.jsonb_build_object(
+            "start_date", TermCalendar.start_date,
+            "end_date", TermCalendar.end_date,
+            "times_opened", opened,
+            "next_term_begins", TermCalendar.next_term_begins,
+            "notice", TermCalendar.notice,
+        ),
+        "attendance", func.jsonb_build_object(
+            "opened", opened, "present", present, "absent", opened - present
+        ),
+        "traits", _traits(student_id),
+        "trait_key", _constant(_TRAIT_KEY),
+        "comments", func.jsonb_build_object(
+            "form_teacher", TermComment.form_teacher_comment,
+            "principal", func.coalesce(TermComment.principal_comment, _principal_comment(result.c.average)),
+        ),
+        "form_teacher_name", _form_teacher(),
+        "bands", bands(),
+        *(
+            part
+            for name in ("positions", "pass_mark", "percent_places", "verification")
+            for part in (name, setting(name))
+        ),
+    )  # fmt: skip
+    document = _to_jsonb(literal_column("result")).op("-")(literal_column("'state'::text")).op("||")(more)
+    return (
+        select(
+            student_id.label("student_id"),
+            result.c.average,
+            cast(_text(result.c.batch_figures, "position"), Integer).label("position"),
+            document.label("card"),
+        )
+        .select_from(result)
+        .join(Student, Student.id == student_id)
+        .join(Term, Term.id == cast(_text(result.c.term, "id"), Uuid))
+        .join(Batch, Batch.id == batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .outerjoin(ResultSettings, literal_column("true"))
+        .outerjoin(Letterhead, literal_column("true"))
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+        .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+        .outerjoin(TermComment, and_(TermComment.student_id == student_id, TermComment.term_id == Term.id))
+    )
+
+
+def compared_cards(batch_id: Any, term: Any, version: Any, published_at: Any) -> Query:
+    """Select the cards of a version to be: as `cards`, and whether each has `changed` since the version before.
+
+    In the first version none has.
+    """
+    found = cards(batch_id, term).subquery("cards")
+    of_version = func.jsonb_build_object(
+        "version", cast(version, Integer), "published_at", cast(published_at, DateTime(timezone=True))
+    )
+    before = (
+        select(ReportCard.student_id, ReportCard.card)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(
+            Publication.batch_id == batch_id,
+            cast(Term.id, Text) == term,
+            Publication.version == version - 1,
+        )
+        .subquery("before")
+    )
+    without = cast(literal(list(OF_ITS_VERSION), ARRAY(Text)), ARRAY(Text))
+    said, said_before = (card.op("-")(without) for card in (found.c.card, before.c.card))
+    changed = and_(version > 1, said.is_distinct_from(said_before))
+    return select(
+        found.c.student_id,
+        found.c.average,
+        found.c.position,
+        changed.label("changed"),
+        found.c.card.op("||")(of_version).label("card"),
+    ).select_from(found.outerjoin(before, before.c.student_id == found.c.student_id))
+
+
+def rules() -> Column:
+    """The settings and grade bands that results are made with, for an outer join of ResultSettings to any row."""
+    return func.jsonb_build_object(
+        *(part for name in DEFAULTS for part in (name, setting(name))), "bands", bands(), type_=JSONB
+    )
+
+
+def setting(name: str) -> Column:
+    """A result setting, or its default where the school has no row."""
+    value, default = getattr(ResultSettings, name), DEFAULTS[name]
+    return func.coalesce(value, _constant(default) if isinstance(default, list) else default)
+
+
+def bands() -> Column:
+    """The grade bands, from high to low."""
+    band = func.jsonb_build_object(
+        "grade", GradeConfiguration.letter_grade,
+        "lower_threshold", GradeConfiguration.lower_threshold,
+        "remark", GradeConfiguration.remarks,
+    )  # fmt: skip
+    from_high = aggregate_order_by(band, GradeConfiguration.lower_threshold.desc())
+    return select(func.coalesce(func.jsonb_agg(from_high), _constant([]))).scalar_subquery()
+
+
+def _letterhead(logo: Any, signature: Any) -> Column:
+    registered = {name: school_value(f"school_{name}", _member(name)) for name in _REGISTERED}
+    return func.jsonb_build_object(
+        *(
+            part
+            for name, value in registered.items()
+            for part in (name, func.coalesce(getattr(Letterhead, name), cast(value, Text)))
+        ),
+        *(part for name in _OWN for part in (name, getattr(Letterhead, name))),
+        "logo",
+        logo.sha256,
+        "signature",
+        signature.sha256,
+    )
+
+
+def _member(name: str) -> Any:
+    return lambda school: getattr(school, name)
+
+
+def _traits(student_id: Any) -> Column:
+    """What was seen of a student in the term, in the order of the metric sheets."""
+    trait = func.jsonb_build_object(
+        "type", MetricDefinition.metric_type, "name", MetricDefinition.name, "value", MetricScore.score
+    )
+    in_order = aggregate_order_by(trait, MetricDefinition.metric_type, MetricDefinition.position)
+    return (
+        select(func.coalesce(func.jsonb_agg(in_order), _constant([])))
+        .select_from(Metric)
+        .join(MetricScore, MetricScore.metric_id == Metric.id)
+        .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
+        .where(Metric.student_id == student_id, Metric.term_id == Term.id)
+        .correlate_except(Metric, MetricScore, MetricDefinition)
+        .scalar_subquery()
+    )
+
+
+def _principal_comment(average: Any) -> Column:
+    """The principal's comment for an average, of the settings: that of the highest threshold that it reaches."""
+    rows = (
+        func.jsonb_to_recordset(setting("principal_comments"))
+        .table_valued(column("lower_threshold", Numeric), column("comment", Text))
+        .render_derived(name="by_average", with_types=True)
+    )
+    return (
+        select(rows.c.comment)
+        .where(rows.c.lower_threshold <= average)
+        .order_by(rows.c.lower_threshold.desc())
+        .limit(1)
+        .correlate_except(rows)
+        .scalar_subquery()
+    )
+
+
+def _form_teacher() -> Column:
+    """The name of the batch's latest form teacher, with the title."""
+    name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
+    return (
+        select(name)
+        .select_from(FormTeacher)
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == Batch.id)
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+        .limit(1)
+        .correlate(Batch)
+        .scalar_subquery()
+    )
+
+
+def _text(document: Any, member: str) -> Column:
+    found: Column = document.op("->>", return_type=Text())(member)
+    return found
+
+
+def _to_jsonb(value: Any) -> Column:
+    return func.to_jsonb(value, type_=JSONB)
+
+
+def _constant(value: Any) -> Column:
+    return cast(literal(orjson.dumps(value).decode(), Text), JSONB)

@@ -1,0 +1,92 @@
+"""A cohort with two arms, whose results are entered, submitted and published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.factories import Factory
+
+NAMES = ("Adébọ́lá", "Bọ́lá", "Chídí", "Ɗanladi", "Ẹfẹ́", "Folúkẹ́", "Gbénga", "Hawa")
+
+
+class Arms:
+    """Two arms of a cohort; its students take two subjects, with an examination of 100 points each.
+
+    Scores are by student and subject: who is the first of the first arm has the most.
+    """
+
+    def __init__(self, make: Factory, students: int = 2, subjects: int = 2) -> None:
+        self.make, self.api = make, make.api
+        self.cohort = make.cohort()
+        self.first = self.cohort["id"]
+        self.second = make.batch(self.cohort)["id"]
+        self.subjects = [make.cohort_subject(self.cohort) for _ in range(subjects)]
+        self.students: dict[str, list[str]] = {}
+        for number, batch in enumerate((self.first, self.second)):
+            names = [NAMES[(number * students + one) % len(NAMES)] for one in range(students)]
+            made = [make.student(first_name=name) for name in names]
+            self.students[batch] = make.enrolled(self.cohort, *made, batch=batch)
+        self.terms: dict[str, dict[str, Any]] = {}
+        self.papers: dict[tuple[str, str], dict[str, Any]] = {}
+
+    @property
+    def everyone(self) -> list[tuple[str, str]]:
+        """Each student with their batch."""
+        return [(student, batch) for batch, students in self.students.items() for student in students]
+
+    def mark(self, term: str = "FIRST", *, first: float = 90, step: float = 5, **fields: Any) -> None:
+        """Enter a score in each subject for everyone, each lower by a step."""
+        if term not in self.terms:
+            name = f"{term.title()} term"
+            self.terms[term] = self.make.term({"id": self.cohort["session"]}, term=term, display_name=name)
+        for subject in self.subjects:
+            options = {"category": "EXAM", "total_points": 100, "publish_scores": True, **fields}
+            paper = self.make.assessment(subject, self.terms[term], **options)
+            self.papers[term, subject["id"]] = paper
+            for number, (student, batch) in enumerate(self.everyone):
+                self.make.entry(paper, student, batch, first - step * number)
+
+    def submit(self, term: str = "FIRST") -> None:
+        """Submit all subjects."""
+        for subject in self.subjects:
+            self.api.ok(self.api.post(f"/cohort-subjects/{subject['id']}/submission", {"term": term}))
+
+    def publish(self, *batches: str, term: str = "FIRST", query: str = "") -> Any:
+        """POST a publication of these batches, or of both."""
+        body = {"term": term, "batches": batches or [self.first, self.second]}
+        return self.api.post(f"/publications{query}", body)
+
+    def published(self, *batches: str, term: str = "FIRST") -> list[dict[str, Any]]:
+        """Mark, submit and publish; answers the publications, by batch as they were given."""
+        if term not in self.terms:
+            self.mark(term)
+        self.submit(term)
+        made = {one["batch"]: one for one in self.api.ok(self.publish(*batches, term=term))}
+        return [made[batch] for batch in batches or (self.first, self.second)]
+
+    def reopen(self, publication: dict[str, Any], **fields: Any) -> Any:
+        """POST the reopening of a publication."""
+        body = {"reason": "A paper was found", **fields}
+        return self.api.post(f"/publications/{publication['id']}/reopening", body)
+
+    def reopen_subject(self, number: int = 0, term: str = "FIRST") -> Any:
+        """POST the reopening of a subject."""
+        path = f"/cohort-subjects/{self.subjects[number]['id']}/reopening"
+        return self.api.post(path, {"term": term, "reason": "A paper was found"})
+
+    def correct(self, student: str, score: float, number: int = 0, term: str = "FIRST") -> None:
+        """Reopen a subject, change a score, and submit it again."""
+        self.api.ok(self.reopen_subject(number, term))
+        paper = self.papers[term, self.subjects[number]["id"]]["id"]
+        query = {"assessment": paper, "student": student}
+        (entry,) = self.api.ok(self.api.get("/gradebooks", query_string=query))["data"]
+        self.api.ok(self.api.patch(f"/gradebooks/{entry['id']}", {"score": score}))
+        self.submit(term)
+
+    def listed(self, **query: Any) -> list[dict[str, Any]]:
+        """GET publications: the first page."""
+        return self.api.ok(self.api.get("/publications", query_string=query))["data"]
+
+    def admission_numbers(self, students: Sequence[str]) -> list[str]:
+        return [self.api.ok(self.api.get(f"/students/{one}"))["admission_number"] for one in students]
