@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     CTE,
     JSON,
     ColumnElement,
@@ -22,27 +21,24 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, array
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.letterheads.models import Picture
+from school_service.features.letterheads.models import Letterhead, Picture
+from school_service.features.publications.cards import cards, rules
 from school_service.features.publications.models import (
-    PUBLISHED,
-    REOPENED,
     SUPERSEDED,
     WITHDRAWN,
     Publication,
     ReportCard,
 )
+from school_service.features.publications.reads import IN_FORCE
 from school_service.features.report_cards.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
 from school_service.features.result_settings.models import BATCH, BOTH, ResultSettings
-from school_service.features.results.rules import is_term, is_term_id
+from school_service.features.results.rules import is_term, is_term_id, scope_of_student
 from school_service.features.sessions.models import AcademicSession, Term
-
-IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
-"""The version that is served: of a batch and a term there is one at most."""
 
 
 @read_model
@@ -55,7 +51,7 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
     """
     found = _published().where(Publication.batch_id == batch_id, is_term(term))
     if student_ids is not None:
-        found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
+        found = found.where(ReportCard.student_id == any_(student_ids))
     return _printed(found.cte("found"))
 
 
@@ -68,6 +64,39 @@ def printed_of_student(student_id: UUID, term: str) -> Query:
     return _printed(
         _published().where(ReportCard.student_id == student_id, _is_term_of(student_id, term)).cte("found")
     )
+
+
+@read_model
+def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
+    """Select what is printed for a batch as results are now: as `printed_of_batch`, without codes."""
+    return _printed(_drafted(cards(batch_id, term), student_ids).cte("found"))
+
+
+@read_model
+def drafted_of_student(student_id: UUID, term: str) -> Query:
+    """Select what is printed for a student as results are now, as `drafted_of_batch`; `term` as published."""
+    scope = scope_of_student(student_id, term).cte("of_student")
+    batch_id = select(scope.c.batch_id).scalar_subquery()
+    term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
+    return _printed(_drafted(cards(batch_id, term_id), array([student_id])).cte("found"))
+
+
+def _drafted(drafts: Query, student_ids: Any) -> Query:
+    draft = drafts.subquery("draft")
+    found = (
+        select(
+            draft.c.student_id,
+            literal_column("NULL::uuid", Uuid()).label("code"),
+            draft.c.card,
+            rules().label("rules"),
+            Letterhead.logo_id,
+            Letterhead.signature_id,
+        )
+        .select_from(draft)
+        .outerjoin(ResultSettings, literal_column("true"))
+        .outerjoin(Letterhead, literal_column("true"))
+    )
+    return found if student_ids is None else found.where(draft.c.student_id == any_(student_ids))
 
 
 def _published() -> Query:

@@ -16,29 +16,33 @@ from school_service.core.records import get
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.report_cards import reads
 from school_service.features.report_cards.models import MAX_CARDS, ZIP
-from school_service.features.results.service import check_broadsheet, find_term
+from school_service.features.results.service import check_broadsheet, check_term_result, find_term
 from school_service.features.students.models import Student
 from school_service.printing.printers import print_paper
+from tenants.clock import now
 
 File = tuple[str, Callable[[], bytes]]
 """A file: its name, and the function that prints it, for which no connection is needed."""
 
 
-def print_card(*, student_id: UUID, term: str, public_url: str | None) -> File:
-    """Print a student's published card of a term, as a PDF that says its structure.
+def print_card(*, student_id: UUID, term: str, draft: bool, public_url: str | None) -> File:
+    """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
 
     `term` is the id of a term or its name in the student's latest session. `public_url`: where the service is found,
     for what verifies the card. Raises NotFound, also where no card is published, and Invalid for an unknown term.
     """
-    found = _fetch(reads.printed_of_student(student_id, term))
+    read = reads.drafted_of_student if draft else reads.printed_of_student
+    found = _fetch(read(student_id, term))
     if found is None:
+        if draft:
+            check_term_result(id=student_id, term=term)
         get(Student, student_id)
         find_term(term)
         raise NotFound("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
-    audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"]})
+    audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft})
     name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}.pdf"
-    return name, _printing(found, title=None, archive=False, public_url=public_url)
+    return name, _printing(found, title=None, archive=False, draft=draft, public_url=public_url)
 
 
 def print_cards(
@@ -46,20 +50,22 @@ def print_cards(
     batch_id: UUID,
     term: str,
     students: Sequence[UUID] | None,
+    draft: bool,
     format: str,
     public_url: str | None,
 ) -> File:
-    """Print the published cards of a batch, or of some of its students, in the order of the class list.
+    """Print the published cards of a batch, or drafts of them, or those of some of its students, by name.
 
     As one PDF, or as a zip with one for each. `term` is the id of a term or its name in the batch's session. Raises
     Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound where
     nothing is published.
     """
-    found = _fetch(reads.printed_of_batch(batch_id, term, None if students is None else list(students)))
+    read = reads.drafted_of_batch if draft else reads.printed_of_batch
+    found = _fetch(read(batch_id, term, None if students is None else list(students)))
     if found is None:
         check_broadsheet(batch=batch_id, term=term)
-        if students is None or _fetch(reads.printed_of_batch(batch_id, term)) is None:
-            raise NotFound("No report cards of this batch and term are published.")
+        if students is None or _fetch(read(batch_id, term)) is None:
+            raise NotFound("No report cards of this batch and term are there to print.")
         found = {"students": []}
     there = set(found["students"])
     missing = sorted(str(one) for one in students or () if str(one) not in there)
@@ -68,12 +74,11 @@ def print_cards(
     if len(there) > MAX_CARDS:
         raise Invalid.field("students", f"{len(there)} cards; at most {MAX_CARDS} are printed at once")
     about = orjson.loads(found["about"])
-    audit_change(
-        EXPORT, batch_id, new={"paper": "report cards", "term": about["term"], "students": len(there)}
-    )
+    what = {"paper": "report cards", "term": about["term"], "draft": draft, "students": len(there)}
+    audit_change(EXPORT, batch_id, new=what)
     title = f"{about['class']} {_term(about)}"
     return f"Report cards {title}.{format}", _printing(
-        found, title=f"Report cards: {title}", archive=format == ZIP, public_url=public_url
+        found, title=f"Report cards: {title}", archive=format == ZIP, draft=draft, public_url=public_url
     )
 
 
@@ -84,7 +89,7 @@ def _fetch(read: BoundQuery) -> dict[str, Any] | None:
 
 
 def _printing(
-    found: dict[str, Any], *, title: str | None, archive: bool, public_url: str | None
+    found: dict[str, Any], *, title: str | None, archive: bool, draft: bool, public_url: str | None
 ) -> Callable[[], bytes]:
     """Make the function that prints. What PostgreSQL wrote goes to the printer as it is."""
     verify_at = f"{public_url}/verify/{request_context().school_id}" if public_url else None
@@ -94,7 +99,7 @@ def _printing(
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
         "title": title,
         "verify_at": verify_at,
-        "drafted_at": None,
+        "drafted_at": now().isoformat() if draft else None,
         "archive": archive,
     }
     return partial(print_paper, task)
