@@ -12,6 +12,7 @@ from uuid import UUID
 
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import Connection
 from urllib3 import encode_multipart_formdata
 
 from benchmarks.installation import installation
@@ -22,7 +23,7 @@ from school_service.features.assessments.models import Assessment
 from school_service.features.assessments.service import create_assessment
 from school_service.features.classrooms.service import create_classroom
 from school_service.features.cohort_subjects.service import create_cohort_subject
-from school_service.features.cohorts.service import create_cohort
+from school_service.features.cohorts.service import create_batch, create_cohort
 from school_service.features.enrollments.service import enroll
 from school_service.features.gradebooks.service import Score, enter_sheet
 from school_service.features.sessions.service import create_session, create_term
@@ -67,13 +68,18 @@ class School:
                 for n in range(students)
             ]
 
-    def teach(self, *, year: int, terms: int, subjects: int, assessments: int) -> list[Taught]:
-        """Give the class a session with so many terms, subjects, and assessments of each in a term."""
+    def teach(self, *, year: int, terms: int, subjects: int, assessments: int, arms: int = 1) -> list[Taught]:
+        """Give the class a session with so many terms, subjects, and assessments of each in a term.
+
+        The students are in so many arms, as many in each, the first of which has the cohort's id.
+        """
         with in_transaction(SchoolBinding(self._id)):
             start, end = date(year, 9, 8), date(year + 1, 7, 24)
             session = create_session(name=f"{year}", start_date=start, end_date=end)
             cohort = create_cohort(classroom=self._room, session_id=str(session.id))
-            enroll(cohort_id=cohort.id, batch=cohort.id, students=self._students)
+            for arm in range(arms):
+                batch = create_batch(cohort_id=cohort.id, name=f"Arm {arm}").id if arm else cohort.id
+                enroll(cohort_id=cohort.id, batch=batch, students=self._students[arm::arms])
             scheduled = []
             cohort_subjects = [
                 create_cohort_subject(
@@ -111,6 +117,18 @@ class School:
             ).scalars()
             for table in tables.all():
                 connection.exec_driver_sql(f"VACUUM ANALYZE {self._schema}.{table}")
+
+    def execute(self, statement: str) -> None:
+        """Run a statement in the school's schema, as the operator."""
+        with self.connect() as connection:
+            connection.exec_driver_sql(statement)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """Connect to the school's schema, as the operator; what is done is committed at the end."""
+        with self._tenancy.admin.begin() as connection:
+            connection.exec_driver_sql(f"SET LOCAL search_path TO {self._schema}")
+            yield connection
 
     def get(self, path: str) -> bytes:
         """GET, and fail on anything but 200."""

@@ -39,6 +39,7 @@ from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.publications.views import blp as publications
 from school_service.features.report_cards.verification import blp as verification
 from school_service.features.report_cards.views import blp as report_cards
+from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
 from school_service.features.scoresheets.views import blp as scoresheets
@@ -48,6 +49,7 @@ from school_service.features.student_imports.views import blp as student_imports
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
 from school_service.features.submissions.views import blp as submissions
+from school_service.features.term_calendars.views import blp as term_calendars
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.printing import printers
@@ -65,6 +67,7 @@ FEATURES = (
     users,
     roles,
     sessions,
+    term_calendars,
     classrooms,
     subjects,
     students,
@@ -85,6 +88,7 @@ FEATURES = (
     teachers,
     employees,
     school_settings,
+    result_settings,
     graduates,
     contacts,
     personal_data,

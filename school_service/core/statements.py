@@ -77,6 +77,24 @@ class NewRow:
         return tuple(self.values.values())
 
 
+@dataclass(frozen=True, slots=True)
+class PutRow(NewRow):
+    """A row to insert, or else to give these values to the row that is there, found by the columns of `key`."""
+
+    key: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        """The INSERT, and the UPDATE where there is such a row; its id stays."""
+        return _replacement(self.table, self.key)
+
+
+def put_row(model: type[Any], *key: str, **values: Any) -> PutRow:
+    """Make a row of a model that there may be already: `key` are the columns of its unique constraint; as `new_row`."""
+    row = new_row(model, **values)
+    return PutRow(row.table, row.values, key)
+
+
 def new_row(model: type[Any], **values: Any) -> NewRow:
     """Make a row of a model; columns that are not given have the model's default, else null.
 
@@ -212,3 +230,10 @@ def _insertion(table: Table) -> str:
     values = ", ".join(["%s"] * len(columns))
     # Names of the metadata alone: values are parameters.
     return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
+
+
+@cache
+def _replacement(table: Table, key: tuple[str, ...]) -> str:
+    fixed = {*key, *(column.name for column in table.primary_key)}
+    changed = ", ".join(f"{name} = excluded.{name}" for name in _defaults(table) if name not in fixed)
+    return f"{_insertion(table)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"

@@ -29,6 +29,7 @@ SECTIONS = {
     "metric-definitions": "metrics",
     "permissions": "roles",
     "positions": "settings",
+    "result-settings": "settings",
     "sessions": "terms",
     "templates": "subjects",
 }

@@ -16,7 +16,7 @@ from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.reads import session_by_id_or_name
 from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
-from school_service.features.results.rules import compute, counts, is_term, scope_of_batch
+from school_service.features.results.rules import compute, counts, is_term, scope_of_batch, takers
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.models import Student
 from school_service.features.subjects.models import Subject
@@ -176,9 +176,8 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
     is_counting = select(computed.counting.c.id).where(
         computed.counting.c.cohort_subject_id == CohortSubject.id
     )
-    is_taken = select(computed.takers.c.student_id).where(
-        computed.takers.c.cohort_subject_id == CohortSubject.id
-    )
+    taking = takers(computed)
+    is_taken = select(taking.c.student_id).where(taking.c.cohort_subject_id == CohortSubject.id)
     not_submitted = (
         select(_array(aggregate_order_by(Subject.name, Subject.name, CohortSubject.id)))
         .select_from(CohortSubject)

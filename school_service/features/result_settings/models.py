@@ -13,10 +13,16 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.core.columns import primary_key
 from school_service.core.database import db
 from school_service.core.enumeration import Enumeration
+from school_service.features.assessments.models import CATEGORIES as ASSESSMENT_CATEGORIES
 
 POINTS, CATEGORIES = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
 AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
 BOTH, BATCH, COHORT, NONE = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
+COUNTING = Enumeration(
+    "CountingCategory", *(name for name in ASSESSMENT_CATEGORIES if not name.endswith("_TERM"))
+)
+"""The categories that count in a term: those of the others bring a term's result in from elsewhere."""
+
 MAX_PLACES, MAX_SUBJECTS, MAX_TERMS = 2, 40, 3
 HUNDREDTHS = Numeric(5, 2)
 
@@ -68,13 +74,13 @@ DEFAULTS: dict[str, Any] = {
     "weighting": POINTS,
     "weights": [],
     "percent_places": 2,
-    "pass_mark": Decimal(40),
+    "pass_mark": Decimal("40.00"),
     "minimum_subjects": 1,
     "minimum_terms": 1,
     "rank_by": AVERAGE,
-    "first_term_weight": Decimal(1),
-    "second_term_weight": Decimal(1),
-    "third_term_weight": Decimal(1),
+    "first_term_weight": Decimal("1.00"),
+    "second_term_weight": Decimal("1.00"),
+    "third_term_weight": Decimal("1.00"),
     "positions": BOTH,
     "principal_comments": [],
     "verification": True,

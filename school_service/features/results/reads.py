@@ -30,12 +30,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import Submission
-from school_service.features.cohort_subjects.models import CohortSubject
+from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
+from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
 from school_service.features.results.rules import (
     Computed,
     compute,
+    one,
     scope_of_batch,
     scope_of_student,
     scope_of_subject,
@@ -76,12 +79,14 @@ def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = 
     there.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
-    found, scores = computed.subjects, _scores(computed)
-    position = found.c.cohort_position if batch_id is None else found.c.batch_position
-    query = (
+    found = computed.subjects
+    if batch_id is None:
+        position, scores = found.c.cohort_position, _scores(computed)
+    else:
+        position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
+    return (
         select(STUDENT.label("student"), *_subject_result(computed, scores), *_LIVE[:2])
         .select_from(found)
-        .join(computed.rules, literal(True))
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Student, Student.id == found.c.student_id)
@@ -89,7 +94,6 @@ def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = 
         .join(scores, _same(scores, found))
         .order_by(position.nulls_last(), *BY_NAME)
     )
-    return query if batch_id is None else query.where(found.c.batch_id == batch_id)
 
 
 @read_model
@@ -108,21 +112,22 @@ def term_result(student_id: UUID, term: str) -> Query:
     `term` is the id of a term or its name in their latest session. No row where they are in no batch of that session.
     """
     computed = compute(scope_of_student(student_id, term))
-    return _term_results(computed, computed.terms.c.student_id == student_id)
+    return _term_results(computed, student_id)
 
 
 @read_model
 def broadsheet(batch_id: UUID, term: str) -> Query:
     """Read model of BroadsheetSchema, of a term; `term` as in `term_results`."""
     computed = compute(scope_of_batch(batch_id, term))
-    scope, rules, terms, subjects = computed.scope, computed.rules, computed.terms, computed.subjects
+    scope, terms, subjects = computed.scope, computed.terms, computed.subjects
+    batch = one(scope, "batch_id")
     students = (
         select(
             terms.c.student_id,
             STUDENT.label("student"),
             terms.c.total,
             terms.c.average,
-            _letter(terms, computed).label("grade"),
+            terms.c.grade,
             terms.c.batch_position.label("position"),
             terms.c.batch_tied.label("tied"),
             terms.c.cohort_position,
@@ -131,19 +136,18 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             terms.c.batch_average.label("class_average"),
             terms.c.batch_lowest.label("class_lowest"),
             terms.c.batch_highest.label("class_highest"),
-            (terms.c.average >= rules.c.pass_mark).label("passed"),
+            (terms.c.average >= one(computed.rules, "pass_mark")).label("passed"),
             func.row_number().over(order_by=BY_NAME).label("by_name"),
         )
         .select_from(terms)
-        .join(scope, scope.c.batch_id == terms.c.batch_id)
-        .join(rules, literal(True))
         .join(Student, Student.id == terms.c.student_id)
         .join(User, User.id == Student.user_id)
+        .where(terms.c.batch_id == batch)
         .cte("students")
     )
     submitted = (
         select(Submission.id)
-        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id)
+        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id"))
         .exists()
     )
     results = (
@@ -151,16 +155,14 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             subjects.c.student_id,
             subjects.c.cohort_subject_id.label("id"),
             subjects.c.percent,
-            _letter(subjects, computed).label("grade"),
+            subjects.c.grade,
             subjects.c.batch_position.label("position"),
             _status(subjects).label("status"),
             subjects.c.batch_average.label("class_average"),
             subjects.c.batch_lowest.label("class_lowest"),
             subjects.c.batch_highest.label("class_highest"),
         )
-        .select_from(subjects)
-        .join(scope, scope.c.batch_id == subjects.c.batch_id)
-        .join(rules, literal(True))
+        .where(subjects.c.batch_id == batch)
         .cte("results")
     )
     taught = (
@@ -172,9 +174,8 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             CohortSubject.elective,
             submitted.label("submitted"),
         )
-        .select_from(scope)
-        .join(CohortSubject, CohortSubject.cohort_id == scope.c.cohort_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
+        .where(CohortSubject.cohort_id == one(scope, "cohort_id"))
         .subquery("taught")
     )
     return select(
@@ -200,7 +201,8 @@ def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[C
             func.max(results.c.class_highest).label("highest"),
         )
         .group_by(results.c.id)
-        .subquery("figures")
+        .cte("figures")
+        .prefix_with("MATERIALIZED")
     )
     subject = func.json_build_object(
         *_members(taught, "id", "base", "name", "code", "elective", "submitted"),
@@ -215,7 +217,8 @@ def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[C
     of_student = (
         select(results.c.student_id, func.json_object_agg(results.c.id, result, type_=JSON).label("results"))
         .group_by(results.c.student_id)
-        .subquery("of_student")
+        .cte("of_student")
+        .prefix_with("MATERIALIZED")
     )
     row = func.json_build_object(
         "student", students.c.student,
@@ -248,12 +251,15 @@ def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[C
     )
 
 
-def _term_results(computed: Computed, *conditions: Column) -> Query:
-    """Select term results of the scope's batch, by name."""
-    scope, rules, terms = computed.scope, computed.rules, computed.terms
-    subjects, sessions = _subjects_by_student(computed), computed.sessions
+def _term_results(computed: Computed, student_id: Any = None) -> Query:
+    """Select term results of the scope's batch, by name; or of a student in it."""
+    scope, terms, sessions = computed.scope, computed.terms, computed.sessions
+    whose = computed.roster.c.batch_id == one(scope, "batch_id")
+    if student_id is not None:
+        whose = computed.roster.c.student_id == student_id
+    subjects = _subjects_by_student(computed, whose)
     cumulative = _session_subjects_by_student(computed)
-    return (
+    found = (
         select(
             STUDENT.label("student"),
             *_head(scope),
@@ -263,8 +269,8 @@ def _term_results(computed: Computed, *conditions: Column) -> Query:
             terms.c.total,
             (100 * terms.c.graded).label("obtainable"),
             terms.c.average,
-            _letter(terms, computed).label("grade"),
-            _remark(terms, computed).label("remark"),
+            terms.c.grade,
+            terms.c.remark,
             terms.c.passed,
             (terms.c.graded - terms.c.passed).label("failed"),
             _figures(terms, "batch").label("batch_figures"),
@@ -272,44 +278,43 @@ def _term_results(computed: Computed, *conditions: Column) -> Query:
             func.json_build_object(
                 "terms", sessions.c.terms,
                 "average", sessions.c.average,
-                "grade", _letter(sessions, computed),
-                "remark", _remark(sessions, computed),
+                "grade", sessions.c.grade,
+                "remark", sessions.c.remark,
                 "batch_figures", _figures(sessions, "batch"),
                 "cohort_figures", _figures(sessions, "cohort"),
                 "subjects", func.coalesce(cumulative.c.listed, _NONE_LISTED),
+                type_=JSON,
             ).label("cumulative"),
         )
         .select_from(terms)
         .join(scope, scope.c.batch_id == terms.c.batch_id)
-        .join(rules, literal(True))
         .join(sessions, sessions.c.student_id == terms.c.student_id)
         .join(Student, Student.id == terms.c.student_id)
         .join(User, User.id == Student.user_id)
         .outerjoin(subjects, subjects.c.student_id == terms.c.student_id)
         .outerjoin(cumulative, cumulative.c.student_id == terms.c.student_id)
-        .where(*conditions)
         .order_by(*BY_NAME)
     )  # fmt: skip
+    return found if student_id is None else found.where(terms.c.student_id == student_id)
 
 
-def _subjects_by_student(computed: Computed) -> FromClause:
-    """The subject results of the scope's batch: an array for each student, by the subject's name."""
-    found, scores = computed.subjects, _scores(computed)
+def _subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+    """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
+    found, scores = computed.subjects, _scores(computed, whose)
     columns = _subject_result(computed, scores)
-    document = func.json_build_object(*(part for one in columns for part in (one.name, one.element)))
+    document = func.json_build_object(*(part for shown in columns for part in (shown.name, shown.element)))
     return (
         select(
             found.c.student_id,
             func.json_agg(aggregate_order_by(document, Subject.name, CohortSubject.id)).label("listed"),
         )
         .select_from(found)
-        .join(computed.scope, computed.scope.c.batch_id == found.c.batch_id)
-        .join(computed.rules, literal(True))
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(scores, _same(scores, found))
         .group_by(found.c.student_id)
-        .subquery("of_student")
+        .cte("of_student")
+        .prefix_with("MATERIALIZED")
     )
 
 
@@ -330,32 +335,46 @@ def _subject_result(computed: Computed, scores: FromClause) -> list[Any]:
         found.c.score.label("score"),
         found.c.points.label("points"),
         found.c.percent.label("percent"),
-        _letter(found, computed).label("grade"),
-        _remark(found, computed).label("remark"),
+        found.c.grade.label("grade"),
+        found.c.remark.label("remark"),
         _figures(found, "batch").label("batch"),
         _figures(found, "cohort").label("cohort"),
     ]
 
 
-def _scores(computed: Computed) -> FromClause:
-    """What each student of the scope's batch, or taker of its subject, has in each assessment that counts: an array."""
-    marks = computed.marks
+def _scores(computed: Computed, *conditions: Column) -> FromClause:
+    """What those on the roster who fit the conditions have in each assessment of what they take: an array by subject.
+
+    Scores are looked up in their table, and not among those that were summed: no index leads there.
+    """
+    roster, counting = computed.roster, computed.counting
     score = func.json_build_object(
-        "assessment", marks.c.id,
-        "category", marks.c.category,
-        "abbreviation", marks.c.abbreviation,
-        "total_points", marks.c.total_points,
-        "score", marks.c.score,
-        "absence", case((marks.c.score.is_(None), marks.c.absence)),
+        "assessment", counting.c.id,
+        "category", counting.c.category,
+        "abbreviation", counting.c.abbreviation,
+        "total_points", counting.c.total_points,
+        "score", GradebookEntry.score,
+        "absence", Absence.status,
     )  # fmt: skip
+    entry = and_(
+        GradebookEntry.assessment_id == counting.c.id,
+        GradebookEntry.student_id == SubjectEnrollment.student_id,
+    )
+    absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == SubjectEnrollment.student_id)
+    whose = (SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
     return (
         select(
-            marks.c.student_id,
-            marks.c.cohort_subject_id,
-            _listed(score, marks.c.category, marks.c.due_date, marks.c.id).label("listed"),
+            *whose, _listed(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed")
         )
-        .group_by(marks.c.student_id, marks.c.cohort_subject_id)
-        .subquery("scores")
+        .select_from(roster)
+        .join(SubjectEnrollment, SubjectEnrollment.student_id == roster.c.student_id)
+        .join(counting, counting.c.cohort_subject_id == SubjectEnrollment.cohort_subject_id)
+        .outerjoin(GradebookEntry, entry)
+        .outerjoin(Absence, absence)
+        .where(*conditions)
+        .group_by(*whose)
+        .cte("scores")
+        .prefix_with("MATERIALIZED")
     )
 
 
@@ -375,7 +394,7 @@ def _session_subjects_by_student(computed: Computed) -> FromClause:
         "code", Subject.code,
         "terms", func.json_build_object(*_members(found, *TERMS)),
         "percent", found.c.percent,
-        "grade", _letter(found, computed),
+        "grade", found.c.grade,
     )  # fmt: skip
     return (
         select(
@@ -383,10 +402,10 @@ def _session_subjects_by_student(computed: Computed) -> FromClause:
             func.json_agg(aggregate_order_by(document, Subject.name, Subject.id)).label("listed"),
         )
         .select_from(found)
-        .join(computed.rules, literal(True))
         .join(Subject, Subject.id == found.c.base)
         .group_by(found.c.student_id)
-        .subquery("of_session")
+        .cte("of_session")
+        .prefix_with("MATERIALIZED")
     )
 
 
@@ -406,19 +425,11 @@ def _status(subjects: FromClause) -> Column:
     return case((subjects.c.percent.is_(None), INCOMPLETE), else_=GRADED)
 
 
-def _letter(found: FromClause, computed: Computed) -> Column:
-    return computed.rules.c.letters[found.c.band]
-
-
-def _remark(found: FromClause, computed: Computed) -> Column:
-    return computed.rules.c.remarks[found.c.band]
-
-
 def _figures(found: FromClause, name: str) -> Any:
     """A position with the class figures, in the batch or in the cohort."""
     members = ("position", "tied", "of", "average", "lowest", "highest")
     return func.json_build_object(
-        *(part for one in members for part in (one, found.c[f"{name}_{one}"])), type_=JSON
+        *(part for member in members for part in (member, found.c[f"{name}_{member}"])), type_=JSON
     )
 
 

@@ -5,9 +5,7 @@ uses them,
 
 `rules`     one row: the school's result settings or their defaults, the weights of the class's level, the grade bands
 `roster`    who is in the cohort now and not withdrawn
-`takers`    which of them takes which subject
-`counting`  the assessments that count in the term
-`marks`     each of them in each assessment that counts: a score, an absence, or neither
+`counting`  the assessments that count
 `subjects`  subject results: percent, band, position and class figures in the batch and in the cohort
 `terms`     term results of everyone on the roster
 `sessions`  session results: this term and those published before it, and `session_subjects`, by base subject
@@ -38,10 +36,12 @@ from sqlalchemy import (
     case,
     cast,
     column,
+    except_,
     func,
     literal,
     literal_column,
     not_,
+    null,
     or_,
     select,
     union_all,
@@ -73,6 +73,8 @@ BROUGHT_IN = {f"{term}_TERM": term for term in TERMS}
 AVERAGE_PLACES = 2
 
 _ZERO: Column = literal_column("0", Numeric())
+_NO_NUMBER: Column = literal_column("NULL::numeric", Numeric())
+_NO_POINTS: Column = literal_column("0.00", Numeric())
 
 
 # Scopes: SELECTs of one row, or none: `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`,
@@ -153,9 +155,7 @@ class Computed:
     scope: CTE
     rules: CTE
     roster: CTE
-    takers: CTE
     counting: CTE
-    marks: CTE
     subjects: CTE
     terms: CTE
     session_subjects: CTE
@@ -167,14 +167,25 @@ def compute(scope: Query, *, cohort_subject_id: Any = None) -> Computed:
     of = scope.cte("scope")
     rules = _rules(of)
     roster = _roster(of)
-    takers = _takers(of, roster, cohort_subject_id)
-    counting = _counting(of, rules)
-    marks = _marks(takers, counting)
-    subjects = _subjects(marks, rules)
+    counting = _counting(of, rules, cohort_subject_id)
+    subjects = _subjects(roster, _sums(counting), rules)
     terms = _terms(roster, subjects, rules)
-    session_subjects = _session_subjects(of, roster, takers, subjects, rules)
-    sessions = _sessions(terms, session_subjects, rules)
-    return Computed(of, rules, roster, takers, counting, marks, subjects, terms, session_subjects, sessions)
+    session_subjects = _session_subjects(of, roster, subjects, rules)
+    return Computed(
+        of,
+        rules,
+        roster,
+        counting,
+        subjects,
+        terms,
+        session_subjects,
+        _sessions(terms, session_subjects, rules),
+    )
+
+
+def one(row: FromClause, name: str) -> Any:
+    """A value of a CTE of one row: PostgreSQL looks it up once, before it plans for what depends on it."""
+    return select(row.c[name]).scalar_subquery()
 
 
 def _rules(scope: CTE) -> CTE:
@@ -251,35 +262,15 @@ def _weights_of_level(scope: CTE) -> Query:
 def _roster(scope: CTE) -> CTE:
     return (
         select(Enrollment.student_id, Enrollment.batch_id)
-        .join(scope, scope.c.cohort_id == Enrollment.cohort_id)
         .join(Student, Student.id == Enrollment.student_id)
-        .where(CURRENT, Student.status != WITHDRAWN)
+        .where(Enrollment.cohort_id == one(scope, "cohort_id"), CURRENT, Student.status != WITHDRAWN)
         .cte("roster")
     )
 
 
-def _takers(scope: CTE, roster: CTE, cohort_subject_id: Any) -> CTE:
-    """Who takes which subject of the cohort."""
+def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
+    """The assessments that count in the term, of one cohort subject where it is given."""
     found = (
-        select(
-            roster.c.student_id,
-            roster.c.batch_id,
-            CohortSubject.id.label("cohort_subject_id"),
-            CohortSubject.subject_id.label("base"),
-        )
-        .select_from(scope)
-        .join(CohortSubject, CohortSubject.cohort_id == scope.c.cohort_id)
-        .join(SubjectEnrollment, SubjectEnrollment.cohort_subject_id == CohortSubject.id)
-        .join(roster, roster.c.student_id == SubjectEnrollment.student_id)
-    )
-    if cohort_subject_id is not None:
-        found = found.where(CohortSubject.id == cohort_subject_id)
-    return found.cte("takers")
-
-
-def _counting(scope: CTE, rules: CTE) -> CTE:
-    """The assessments that count in the term."""
-    return (
         select(
             Assessment.id,
             Assessment.cohort_subject_id,
@@ -288,18 +279,17 @@ def _counting(scope: CTE, rules: CTE) -> CTE:
             Assessment.total_points,
             Assessment.due_date,
         )
-        .select_from(scope)
         .join(rules, literal(True))
-        .join(
-            Assessment,
-            and_(Assessment.cohort_id == scope.c.cohort_id, Assessment.term_id == scope.c.term_id),
-        )
         .where(
+            Assessment.cohort_id == one(scope, "cohort_id"),
+            Assessment.term_id == one(scope, "term_id"),
             NOT_DELETED,
             *counts(rules),
         )
-        .cte("counting")
     )
+    if cohort_subject_id is not None:
+        found = found.where(Assessment.cohort_subject_id == cohort_subject_id)
+    return found.cte("counting")
 
 
 def counts(rules: CTE) -> tuple[Column, ...]:
@@ -312,76 +302,98 @@ def counts(rules: CTE) -> tuple[Column, ...]:
     )
 
 
-def _marks(takers: CTE, counting: CTE) -> CTE:
-    """Each taker in each assessment of the subject: `counted` is null for a blank, and for EXCUSED."""
-    entries = (
-        select(GradebookEntry.assessment_id, GradebookEntry.student_id, GradebookEntry.score)
-        .join(counting, counting.c.id == GradebookEntry.assessment_id)
-        .subquery("entries")
-    )
-    absences = (
-        select(Absence.assessment_id, Absence.student_id, Absence.status)
-        .join(counting, counting.c.id == Absence.assessment_id)
-        .subquery("away")
-    )
+def takers(computed: Computed) -> FromClause:
+    """Who of the scope's cohort takes which of its subjects: `cohort_subject_id`, `student_id`."""
     return (
-        select(
-            takers.c.student_id,
-            takers.c.batch_id,
-            takers.c.cohort_subject_id,
-            takers.c.base,
-            counting.c.id,
-            counting.c.category,
-            counting.c.abbreviation,
-            counting.c.total_points,
-            counting.c.due_date,
-            entries.c.score,
-            absences.c.status.label("absence"),
-            func.coalesce(entries.c.score, case((absences.c.status == ABSENT, _ZERO))).label("counted"),
-        )
-        .select_from(takers)
-        .join(counting, counting.c.cohort_subject_id == takers.c.cohort_subject_id)
-        .outerjoin(
-            entries,
-            and_(entries.c.assessment_id == counting.c.id, entries.c.student_id == takers.c.student_id),
-        )
-        .outerjoin(
-            absences,
-            and_(absences.c.assessment_id == counting.c.id, absences.c.student_id == takers.c.student_id),
-        )
-        .cte("marks")
+        select(SubjectEnrollment.cohort_subject_id, SubjectEnrollment.student_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(computed.roster, computed.roster.c.student_id == SubjectEnrollment.student_id)
+        .where(CohortSubject.cohort_id == one(computed.scope, "cohort_id"))
+        .subquery("takers")
     )
 
 
-def is_blank_mark(marks: CTE) -> Column:
-    """Tell whether a mark is blank: neither a score nor an absence."""
-    return and_(marks.c.counted.is_(None), marks.c.absence.is_(None))
+def blanks(computed: Computed) -> FromClause:
+    """What is blank of what counts, each with its taker: `cohort_subject_id`, `assessment_id`, `student_id`.
+
+    Who has one is INCOMPLETE in the subject.
+    """
+    counting, taking = computed.counting, takers(computed)
+    scored = select(GradebookEntry.assessment_id, GradebookEntry.student_id).join(
+        counting, counting.c.id == GradebookEntry.assessment_id
+    )
+    away = select(Absence.assessment_id, Absence.student_id).join(
+        counting, counting.c.id == Absence.assessment_id
+    )
+    expected = select(counting.c.id.label("assessment_id"), taking.c.student_id).join(
+        taking, taking.c.cohort_subject_id == counting.c.cohort_subject_id
+    )
+    missing = except_(expected, scored, away).subquery("missing")
+    return (
+        select(counting.c.cohort_subject_id, missing.c.assessment_id, missing.c.student_id)
+        .join(counting, counting.c.id == missing.c.assessment_id)
+        .subquery("blanks")
+    )
 
 
-def _subjects(marks: CTE, rules: CTE) -> CTE:
-    """Subject results, without what is NOT_GRADED; `percent` is null where one is INCOMPLETE."""
-    is_counted = marks.c.counted.is_not(None)
-    whose = (marks.c.student_id, marks.c.batch_id, marks.c.cohort_subject_id, marks.c.base)
+def _sums(counting: CTE) -> FromClause:
+    """What students have in the assessments that count, by student and cohort subject: of whoever takes the subject.
+
+    Takers, scores and absences are rows of one UNION ALL, that is grouped: what is not in it is blank. Joined, each
+    taker with each assessment, they would be compared one by one wherever PostgreSQL expects few.
+    """
+    taught = (
+        select(counting.c.cohort_subject_id, func.count().label("assessments"))
+        .group_by(counting.c.cohort_subject_id)
+        .subquery("taught")
+    )
+    of = (counting.c.cohort_subject_id, counting.c.category, counting.c.total_points)
+    counted = case((Absence.status == ABSENT, _NO_POINTS))
+    rows = union_all(
+        select(
+            SubjectEnrollment.student_id,
+            taught.c.cohort_subject_id,
+            cast(null(), Text).label("category"),
+            _NO_NUMBER.label("total_points"),
+            _NO_NUMBER.label("counted"),
+            taught.c.assessments,
+        ).join(taught, taught.c.cohort_subject_id == SubjectEnrollment.cohort_subject_id),
+        select(GradebookEntry.student_id, *of, GradebookEntry.score, null()).join(
+            counting, counting.c.id == GradebookEntry.assessment_id
+        ),
+        select(Absence.student_id, *of, counted, null()).join(
+            counting, counting.c.id == Absence.assessment_id
+        ),
+    ).subquery("rows")
     by_category = []
     for category in OF_A_TERM:
-        of_category = marks.c.category == category
+        of_category = rows.c.category == category
         by_category += [
-            func.sum(marks.c.counted).filter(of_category).label(f"{category}_score"),
-            func.sum(marks.c.total_points).filter(of_category, is_counted).label(f"{category}_points"),
+            func.sum(rows.c.counted).filter(of_category).label(f"{category}_score"),
+            func.sum(rows.c.total_points)
+            .filter(of_category, rows.c.counted.is_not(None))
+            .label(f"{category}_points"),
         ]
-    is_blank = is_blank_mark(marks)
-    sums = (
+    assessments = func.max(rows.c.assessments)
+    blanks = assessments - func.count(rows.c.category)
+    return (
         select(
-            *whose,
-            func.count().filter(is_blank).label("blanks"),
-            func.sum(marks.c.counted).label("score"),
-            func.sum(marks.c.total_points).filter(is_counted).label("points"),
+            rows.c.student_id,
+            rows.c.cohort_subject_id,
+            blanks.label("blanks"),
+            func.sum(rows.c.counted).label("score"),
+            func.sum(rows.c.total_points).filter(rows.c.counted.is_not(None)).label("points"),
             *by_category,
         )
-        .group_by(*whose)
-        .having(or_(func.count().filter(is_blank) > 0, func.count(marks.c.counted) > 0))
+        .group_by(rows.c.student_id, rows.c.cohort_subject_id)
+        # Null where nobody takes it. All excused: no subject of the term.
+        .having(and_(assessments > 0, or_(blanks > 0, func.count(rows.c.counted) > 0)))
         .subquery("sums")
     )
+
+
+def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
+    """Subject results, without what is NOT_GRADED; `percent` is null where one is INCOMPLETE."""
     percent = case(
         (sums.c.blanks > 0, None),
         (rules.c.by_category, _weighed_percent(sums, rules)),
@@ -389,20 +401,19 @@ def _subjects(marks: CTE, rules: CTE) -> CTE:
     )
     graded = (
         select(
-            *(
-                sums.c[name]
-                for name in ("student_id", "batch_id", "cohort_subject_id", "base", "score", "points")
-            ),
+            *(sums.c[name] for name in ("student_id", "cohort_subject_id", "score", "points")),
+            roster.c.batch_id,
             percent.label("percent"),
         )
         .select_from(sums)
+        .join(roster, roster.c.student_id == sums.c.student_id)
         .join(rules, literal(True))
         .subquery("graded")
     )
     return (
         select(
             *graded.c,
-            _band(graded.c.percent, rules).label("band"),
+            *_grade(graded.c.percent, rules),
             *_ranks(
                 "batch", graded.c.percent, graded.c.percent, graded.c.cohort_subject_id, graded.c.batch_id
             ),
@@ -480,7 +491,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
     return (
         select(
             *averaged.c,
-            _band(average, rules).label("band"),
+            *_grade(average, rules),
             *_ranks("batch", key, shown, averaged.c.batch_id),
             *_ranks("cohort", key, shown),
         )
@@ -490,7 +501,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
     )
 
 
-def _session_subjects(scope: CTE, roster: CTE, takers: CTE, subjects: CTE, rules: CTE) -> CTE:
+def _session_subjects(scope: CTE, roster: CTE, subjects: CTE, rules: CTE) -> CTE:
     """Session percents by student and base subject.
 
     `FIRST`, `SECOND` and `THIRD` are the percents of the terms; `has_FIRST` and so on tell whether the subject was
@@ -499,14 +510,14 @@ def _session_subjects(scope: CTE, roster: CTE, takers: CTE, subjects: CTE, rules
     of_terms = union_all(
         select(
             subjects.c.student_id,
-            subjects.c.base,
-            scope.c.term,
+            CohortSubject.subject_id.label("base"),
+            one(scope, "term").label("term"),
             subjects.c.percent,
             literal(True).label("own"),
             literal(True).label("latest"),
-        ).select_from(subjects.join(scope, literal(True))),
+        ).join(CohortSubject, CohortSubject.id == subjects.c.cohort_subject_id),
         _published(scope, roster),
-        _brought_in(scope, takers, rules),
+        _brought_in(scope, roster, rules),
     ).subquery("of_terms")
     columns: list[Column] = []
     for term in TERMS:
@@ -547,7 +558,7 @@ def _session_subjects(scope: CTE, roster: CTE, takers: CTE, subjects: CTE, rules
         .subquery("weighed")
     )
     return (
-        select(*averaged.c, _band(averaged.c.percent, rules).label("band"))
+        select(*averaged.c, *_grade(averaged.c.percent, rules))
         .select_from(averaged)
         .join(rules, literal(True))
         .cte("session_subject_results")
@@ -560,13 +571,16 @@ def _published(scope: CTE, roster: CTE) -> Query:
         select(ReportCard.student_id, Term.term, ReportCard.card)
         # A student who came from another batch may have two cards of a term: the later one counts.
         .ext(distinct_on(ReportCard.student_id, Term.term))
-        .select_from(scope)
-        .join(Publication, Publication.session_id == scope.c.session_id)
+        .select_from(Publication)
         .join(Term, Term.id == Publication.term_id)
         .join(ReportCard, ReportCard.publication_id == Publication.id)
         .join(roster, roster.c.student_id == ReportCard.student_id)
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-        .where(_is_one_of(Publication.state, (PUBLISHED, REOPENED)), Term.term < scope.c.term)
+        .where(
+            Publication.session_id == one(scope, "session_id"),
+            _is_one_of(Publication.state, (PUBLISHED, REOPENED)),
+            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            Term.term < one(scope, "term"),
+        )
         .order_by(ReportCard.student_id, Term.term, Publication.published_at.desc(), Publication.id)
         .subquery("cards")
     )
@@ -586,41 +600,40 @@ def _published(scope: CTE, roster: CTE) -> Query:
     ).select_from(cards.join(listed, literal(True)))
 
 
-def _brought_in(scope: CTE, takers: CTE, rules: CTE) -> Query:
+def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
     """Select what students bring in from elsewhere for terms until this one, as percents."""
     term = case(*((Assessment.category == category, name) for category, name in BROUGHT_IN.items()))
+    takes = and_(
+        SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+        SubjectEnrollment.student_id == GradebookEntry.student_id,
+    )
+    whose = (GradebookEntry.student_id, CohortSubject.subject_id)
     return (
         select(
-            takers.c.student_id,
-            takers.c.base,
+            *whose,
             term,
             _rounded(
                 100 * func.sum(GradebookEntry.score),
                 func.sum(Assessment.total_points),
-                func.max(rules.c.percent_places),
-                func.max(rules.c.shift),
+                one(rules, "percent_places"),
+                one(rules, "shift"),
             ),
             literal(False),
             literal(False),
         )
-        .select_from(scope)
-        .join(rules, literal(True))
-        .join(Assessment, Assessment.cohort_id == scope.c.cohort_id)
-        .join(takers, takers.c.cohort_subject_id == Assessment.cohort_subject_id)
-        .join(
-            GradebookEntry,
-            and_(
-                GradebookEntry.assessment_id == Assessment.id,
-                GradebookEntry.student_id == takers.c.student_id,
-            ),
-        )
+        .select_from(Assessment)
+        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .join(SubjectEnrollment, takes)
+        .join(roster, roster.c.student_id == GradebookEntry.student_id)
         .where(
+            Assessment.cohort_id == one(scope, "cohort_id"),
             NOT_DELETED,
             Assessment.include_in_final,
             _is_one_of(Assessment.category, tuple(BROUGHT_IN)),
-            term <= scope.c.term,
+            term <= one(scope, "term"),
         )
-        .group_by(takers.c.student_id, takers.c.base, Assessment.category)
+        .group_by(*whose, Assessment.category)
     )
 
 
@@ -655,7 +668,7 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
     return (
         select(
             *averaged.c,
-            _band(averaged.c.average, rules).label("band"),
+            *_grade(averaged.c.average, rules),
             *_ranks("batch", key, key, averaged.c.batch_id),
             *_ranks("cohort", key, key),
         )
@@ -687,9 +700,13 @@ def _mean(total: Any, number: Any) -> Column:
     return _rounded(total, number, AVERAGE_PLACES, 10**AVERAGE_PLACES)
 
 
-def _band(percent: Any, rules: CTE) -> Column:
-    """The number of the band with the highest lower threshold that is not above a percent; 0 below the lowest."""
-    return func.width_bucket(percent, rules.c.thresholds, type_=Integer())
+def _grade(percent: Any, rules: CTE) -> tuple[Label[Any], Label[Any]]:
+    """Columns `grade` and `remark`: of the band with the highest lower threshold that is not above a percent.
+
+    The number of the band is 0 below the lowest, and an array has nothing there.
+    """
+    band = func.width_bucket(percent, rules.c.thresholds, type_=Integer())
+    return rules.c.letters[band].label("grade"), rules.c.remarks[band].label("remark")
 
 
 def _ranks(name: str, key: Any, figure: Any, *partition: Any) -> list[Label[Any]]:

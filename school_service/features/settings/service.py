@@ -12,7 +12,7 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, lock_table, remove
-from school_service.core.statements import NewRow, in_one_message, insert_row, new_row
+from school_service.core.statements import NewRow, in_one_message, insert_row, new_row, statement
 from school_service.core.wording import record_name
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.audit.service import audit_change
@@ -49,6 +49,15 @@ def change_school_settings(*, must_change_password: bool | None = None) -> None:
             old={"must_change_password": not must_change_password},
             new={"must_change_password": must_change_password},
         )
+
+
+@statement
+def locking_settings() -> Any:
+    """Lock the school's row of settings until the transaction ends: the statement, for `execute`.
+
+    For settings of which there is one row at most, and perhaps none yet that could be locked.
+    """
+    return select(SchoolSettings.id).with_for_update(key_share=True)
 
 
 def create_named(model: type[NamedSetting], *, name: str) -> NewRow:

@@ -15,10 +15,10 @@ from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.publications.models import PUBLISHED, Publication
+from school_service.features.results import rules
 from school_service.features.results.rules import (
     Computed,
     compute,
-    is_blank_mark,
     is_term,
     scope_of_batch,
     scope_of_subject,
@@ -90,17 +90,17 @@ def submitting(cohort_subject_id: UUID, term: str) -> Query:
     assessment that has some, by abbreviation, with the students.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
-    scope, counting, marks = computed.scope, computed.counting, computed.marks
+    scope, counting, blank = computed.scope, computed.counting, rules.blanks(computed)
     student = func.json_build_object("id", Student.id, "admission_number", Student.admission_number)
     of_assessment = (
         select(
-            marks.c.id,
-            marks.c.abbreviation,
+            counting.c.id,
+            counting.c.abbreviation,
             func.json_agg(aggregate_order_by(student, Student.admission_number)).label("students"),
         )
-        .join(Student, Student.id == marks.c.student_id)
-        .where(is_blank_mark(marks))
-        .group_by(marks.c.id, marks.c.abbreviation)
+        .join(blank, blank.c.assessment_id == counting.c.id)
+        .join(Student, Student.id == blank.c.student_id)
+        .group_by(counting.c.id, counting.c.abbreviation)
         .subquery("of_assessment")
     )
     one = func.json_build_object(
@@ -111,18 +111,15 @@ def submitting(cohort_subject_id: UUID, term: str) -> Query:
     blanks = select(
         cast(func.json_agg(aggregate_order_by(one, of_assessment.c.abbreviation, of_assessment.c.id)), Text)
     )
-    count = (
-        select(func.count()).select_from(counting).where(counting.c.cohort_subject_id == cohort_subject_id)
-    )
-    takers = computed.takers
+    taking = rules.takers(computed)
+    is_taker = taking.c.cohort_subject_id == cohort_subject_id
     return select(
         scope.c.cohort_id,
         scope.c.session_id,
         scope.c.term_id,
-        scope.c.term,
         _submission_id(scope, cohort_subject_id),
-        count.scalar_subquery().label("counting"),
-        select(func.count()).select_from(takers).scalar_subquery().label("takers"),
+        select(func.count()).select_from(counting).scalar_subquery().label("counting"),
+        select(func.count()).select_from(taking).where(is_taker).scalar_subquery().label("takers"),
         func.coalesce(blanks.scalar_subquery(), literal("[]")).label("blanks"),
     )
 
@@ -179,23 +176,14 @@ def _submission_id(scope: Any, cohort_subject_id: Any) -> Any:
 
 def _submissions(computed: Computed) -> tuple[Query, Any]:
     """Select the submissions of all subjects of the scope's cohort, and how many assessments of each count."""
-    scope, marks = computed.scope, computed.marks
-    counting = (
-        select(computed.counting.c.cohort_subject_id, func.count().label("assessments"))
-        .group_by(computed.counting.c.cohort_subject_id)
-        .subquery("counted")
-    )
-    takers = (
-        select(computed.takers.c.cohort_subject_id, func.count().label("takers"))
-        .group_by(computed.takers.c.cohort_subject_id)
-        .subquery("taking")
-    )
-    blanks = (
-        select(marks.c.cohort_subject_id, func.count().label("blanks"))
-        .where(is_blank_mark(marks))
-        .group_by(marks.c.cohort_subject_id)
-        .subquery("blank")
-    )
+    scope = computed.scope
+
+    def number(of: Any, name: str) -> Any:
+        subject = of.c.cohort_subject_id
+        return select(subject, func.count().label(name)).group_by(subject).subquery(f"number_of_{name}")
+
+    counting = number(computed.counting, "assessments")
+    takers, blanks = number(rules.takers(computed), "takers"), number(rules.blanks(computed), "blanks")
     none = literal_column("0")
     state = case((Submission.id.is_(None), OPEN), else_=SUBMITTED)
     found = (

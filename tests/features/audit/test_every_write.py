@@ -390,6 +390,17 @@ def _(scene):
     return lambda: scene.api.patch("/settings", {"must_change_password": True})
 
 
+@writes("PATCH /result-settings", "result-settings")
+def _(scene):
+    return lambda: scene.api.patch("/result-settings", {"pass_mark": 45})
+
+
+@writes("PUT /terms/{id}/calendar", "term-calendar")
+def _(scene):
+    term = scene.make.term()["id"]
+    return lambda: scene.api.put(f"/terms/{term}/calendar", {"times_opened": 120})
+
+
 @writes("PATCH /users/{id}", "user")
 def _(scene):
     user = scene.user()
