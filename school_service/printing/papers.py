@@ -12,6 +12,7 @@ from typing import Any
 
 from school_service.core.file_names import plain_file_name
 from school_service.printing.report_cards import compose_card
+from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import typeset
 from school_service.printing.wording import class_name
 
@@ -108,4 +109,18 @@ def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
     return written.getvalue()
 
 
-PAPERS: Mapping[str, Callable[..., bytes]] = {"picture": print_picture, "report-cards": print_cards}
+def print_transcript(
+    *, transcript: Mapping[str, Any], letterhead: Mapping[str, Any], pictures: Mapping[str, str]
+) -> bytes:
+    """Print a transcript, as the API answers it, under the school's letterhead. `pictures` as in `print_cards`."""
+    content = compose_transcript(transcript, letterhead=letterhead)
+    content["pictures"] = {name: list(b64decode(picture)) for name, picture in pictures.items()}
+    moment = datetime.fromisoformat(transcript["generated_at"])
+    return typeset("transcript", content, timestamp=int(moment.timestamp()), tagged=True)
+
+
+PAPERS: Mapping[str, Callable[..., bytes]] = {
+    "picture": print_picture,
+    "report-cards": print_cards,
+    "transcript": print_transcript,
+}

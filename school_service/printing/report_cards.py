@@ -61,22 +61,14 @@ def compose_card(
     return {
         "title": f"Report card: {name}, {card['term_name']} {card['session']['name']}",
         "school": letterhead["name"],
-        "letterhead": {
-            "name": words(letterhead["name"]),
-            "motto": words(letterhead["motto"]),
-            "address": words(letterhead["address"]),
-            "contacts": words(
-                in_line([letterhead["phone_number"], letterhead["email_address"], letterhead["website"]])
-            ),
-            "logo": letterhead["logo"],
-        },
+        "letterhead": compose_letterhead(letterhead),
         "heading": heading,
         "running": words(in_line([name, student["admission_number"], of_class, heading])),
         "name": words(name),
-        "student": _pairs(
+        "student": pairs_of(
             ("Admission number", student["admission_number"]),
             ("Class", of_class),
-            ("Gender", _gender(student["gender"])),
+            ("Gender", gender_of(student["gender"])),
             ("Age", _age(card)),
             ("Number in class", str(card["number_in_class"])),
         ),
@@ -101,7 +93,7 @@ def compose_card(
             for band in card["bands"]
         ],
         "comments": _comments(card),
-        "notes": _pairs(
+        "notes": pairs_of(
             ("Next term begins", long_date(card["calendar"]["next_term_begins"])),
             ("Notice", card["calendar"]["notice"]),
         ),
@@ -112,13 +104,24 @@ def compose_card(
     }
 
 
-def _pairs(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
+def compose_letterhead(letterhead: Document) -> dict[str, Any]:
+    """Say what stands at the head of a paper."""
+    contacts = [letterhead[name] for name in ("phone_number", "email_address", "website")]
+    return {
+        **{name: words(letterhead[name]) for name in ("name", "motto", "address")},
+        "contacts": words(in_line(contacts)),
+        "logo": letterhead["logo"],
+    }
+
+
+def pairs_of(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
     """Pairs of a label and a value, without those that have none."""
     shown = ((label, words(value)) for label, value in pairs)
     return [(label, value) for label, value in shown if value is not None]
 
 
-def _gender(gender: str | None) -> str | None:
+def gender_of(gender: str | None) -> str | None:
+    """Write a gender: Female."""
     return gender and sentence_case(gender.lower())
 
 
@@ -131,9 +134,9 @@ def _term_facts(card: Document) -> list[tuple[str, Words]]:
     """The result of the term; positions as the school shows them."""
     total = f"{card['total']} of {card['obtainable']}" if card["obtainable"] else None
     passed = card["passed"] + card["failed"] and f"{card['passed']} of {card['passed'] + card['failed']}"
-    return _pairs(
+    return pairs_of(
         ("Total", total),
-        ("Average", _text(card["average"])),
+        ("Average", text_of(card["average"])),
         ("Grade", _graded(card)),
         ("Subjects passed", passed or None),
         *_positions(card, card),
@@ -145,9 +148,9 @@ def _session_facts(card: Document) -> list[tuple[str, Words]]:
     so_far = card["cumulative"]
     if card["term"]["term"] == "FIRST" or so_far["average"] is None:
         return []
-    return _pairs(
+    return pairs_of(
         ("Terms", str(so_far["terms"])),
-        ("Average", _text(so_far["average"])),
+        ("Average", text_of(so_far["average"])),
         ("Grade", _graded(so_far)),
         *_positions(card, so_far),
     )
@@ -168,7 +171,8 @@ def _positions(card: Document, result: Document) -> list[tuple[str, str | None]]
     return shown
 
 
-def _text(figure: Any) -> str | None:
+def text_of(figure: Any) -> str | None:
+    """Write a figure as it is; None where there is none."""
     return None if figure is None else str(figure)
 
 
@@ -201,7 +205,7 @@ def _columns(card: Document, weights: Mapping[str, Any]) -> list[Column]:
         columns.append(column("Pos.", heading, term, lambda subject: _place(subject[of])))
     columns.append(column("Remark", "", term, lambda subject: words(subject["remark"]), text=True))
     columns += [
-        column(heading, "", "Class", lambda subject, name=name: _text(subject["batch"][name]))  # type: ignore[misc]
+        column(heading, "", "Class", lambda subject, name=name: text_of(subject["batch"][name]))  # type: ignore[misc]
         for heading, name in (("Avg.", "average"), ("Low", "lowest"), ("High", "highest"))
     ]
     return columns + _session_columns(card, dropped)
@@ -299,7 +303,7 @@ def _session_columns(card: Document, dropped: Sequence[Document]) -> list[Column
     rows = [by_base.get(subject["subject"]["base"]) for subject in card["subjects"]] + list(dropped)
 
     def cells(figure: Callable[[Document], Any]) -> list[str | Words]:
-        return [_text(figure(row)) or _NOT_THERE if row is not None else _NOT_THERE for row in rows]
+        return [text_of(figure(row)) or _NOT_THERE if row is not None else _NOT_THERE for row in rows]
 
     columns = []
     for term, heading in TERMS.items():
@@ -334,7 +338,7 @@ def _traits(traits: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def _attendance(attendance: Document) -> list[tuple[str, Words]]:
-    return _pairs(
+    return pairs_of(
         ("School opened", _times(attendance["opened"])),
         ("Present", _times(attendance["present"])),
         ("Absent", _times(attendance["absent"])),

@@ -265,3 +265,64 @@ def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
         "archive": False,
     }
     return {**made, **members}
+
+
+def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[str, Any]:
+    """A transcript, as the API answers it: from JSS 1 on."""
+    made = {
+        "student": student(),
+        "school": "Unity High School",
+        "sessions": [transcript_session(number, subjects) for number in range(sessions)],
+        "graduation_class": "SSS 3 A",
+        "generated_at": "2026-07-24T09:00:00+00:00",
+    }
+    return {**made, **members}
+
+
+def transcript_session(number: int, subjects: int) -> dict[str, Any]:
+    """A session of a transcript; its terms have a few percents less or more."""
+    results = cumulative(
+        [subject_result(one, name) for one, name in enumerate(sorted(SUBJECTS[:subjects]), 1)], "THIRD"
+    )
+    place = {"position": 2 + number, "of": 40}
+    return {
+        "session": {"id": identify("session", number), "name": f"{2020 + number}/{2021 + number}"},
+        "classroom": f"{'JSS' if number < 3 else 'SSS'} {number % 3 + 1}",
+        "batch_name": "A",
+        "terms": [
+            {
+                "term": term,
+                "average": "61.25",
+                "grade": "C4",
+                **place,
+                "version": 1,
+                "published_at": "2025-12-19T14:30:00+00:00",
+            }
+            for term in TERMS
+        ],
+        "subjects": [
+            {
+                "name": one["name"],
+                "code": one["code"],
+                **one["terms"],
+                "percent": one["percent"],
+                "grade": one["grade"],
+            }
+            for one in results["subjects"]
+        ],
+        "average": results["average"],
+        "grade": results["grade"],
+        **place,
+        "outcome": "GRADUATED" if number == 5 else "PROMOTED",
+    }
+
+
+def transcript_task(**members: Any) -> dict[str, Any]:
+    """A task of printing a transcript."""
+    return {
+        "paper": "transcript",
+        "transcript": transcript(),
+        "letterhead": letterhead(),
+        "pictures": {},
+        **members,
+    }

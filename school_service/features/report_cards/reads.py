@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     CTE,
     JSON,
     ColumnElement,
@@ -51,7 +52,7 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
     """
     found = _published().where(Publication.batch_id == batch_id, is_term(term))
     if student_ids is not None:
-        found = found.where(ReportCard.student_id == any_(student_ids))
+        found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
 
 
@@ -75,7 +76,7 @@ def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 @read_model
 def drafted_of_student(student_id: UUID, term: str) -> Query:
     """Select what is printed for a student as results are now, as `drafted_of_batch`; `term` as published."""
-    scope = scope_of_student(student_id, term).cte("of_student")
+    scope = scope_of_student(student_id, term).subquery("own_batch")
     batch_id = select(scope.c.batch_id).scalar_subquery()
     term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
     return _printed(_drafted(cards(batch_id, term_id), array([student_id])).cte("found"))

@@ -355,6 +355,7 @@ def _scores(computed: Computed, *conditions: Column) -> FromClause:
         "total_points", counting.c.total_points,
         "score", GradebookEntry.score,
         "absence", Absence.status,
+        "publish", counting.c.publish_scores,
     )  # fmt: skip
     entry = and_(
         GradebookEntry.assessment_id == counting.c.id,

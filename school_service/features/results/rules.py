@@ -141,7 +141,6 @@ def is_term(term: Any) -> Column:
 
 
 def is_term_id(term: Any) -> Column:
-    """Tell whether a row of Term is the one of this id."""
     return cast(Term.id, Text) == func.lower(term)
 
 
@@ -278,6 +277,7 @@ def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
             Assessment.abbreviation,
             Assessment.total_points,
             Assessment.due_date,
+            Assessment.publish_scores,
         )
         .join(rules, literal(True))
         .where(

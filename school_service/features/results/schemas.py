@@ -82,6 +82,9 @@ class ResultScoreSchema(RecordSchema):
             "description": "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank."
         },
     )
+    publish = fields.Boolean(
+        metadata={"description": "Whether cards and students see it singly; it counts in any case."}
+    )
 
 
 class ResultSubjectSchema(RecordSchema):
