@@ -99,11 +99,9 @@ def score(category: str, points: Any, entered: Any, **members: Any) -> dict[str,
     return {**made, **members}
 
 
-def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
+def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
     """A card with everything on it; `members` replace its own. Figures are texts."""
-    results = [
-        subject_result(number, name) for number, name in enumerate(sorted(SUBJECTS[:subjects]), start=1)
-    ]
+    results = [subject_result(place, name) for place, name in enumerate(sorted(SUBJECTS[:number]), start=1)]
     total = sum(Decimal(result["percent"]) for result in results)
     average = hundredths(total / len(results)) if results else None
     grade, remark = band(average) if results else (None, None)
@@ -281,9 +279,8 @@ def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[st
 
 def transcript_session(number: int, subjects: int) -> dict[str, Any]:
     """A session of a transcript; its terms have a few percents less or more."""
-    results = cumulative(
-        [subject_result(one, name) for one, name in enumerate(sorted(SUBJECTS[:subjects]), 1)], "THIRD"
-    )
+    names = enumerate(sorted(SUBJECTS[:subjects]), start=1)
+    results = cumulative([subject_result(one, name) for one, name in names], "THIRD")
     place = {"position": 2 + number, "of": 40}
     return {
         "session": {"id": identify("session", number), "name": f"{2020 + number}/{2021 + number}"},
