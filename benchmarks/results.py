@@ -5,8 +5,8 @@
 Starts a PostgreSQL of its own from the wheel, and a school with a cohort of 80 students in two arms, who take 12
 subjects with 4 assessments each in a term: 3,840 scores. The service answers in this process, as WSGI.
 
-Broadsheet: GET /broadsheets of an arm, 40 by 12 by 4 scores, against a plain SELECT of the arm's 1,920 scores as JSON, on
-a connection of its own. Both take turns, request after request, so that whatever else the machine does meets both.
+Broadsheet: GET /broadsheets of an arm, against a plain SELECT of the arm's 1,920 scores as JSON, on a connection of its
+own. Both take turns, request after request, so that whatever else the machine does meets both.
 Workbook: GET /broadsheets/download, against openpyxl alone writing the same cells.
 Prints the median milliseconds of each and their ratio.
 """

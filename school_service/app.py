@@ -46,10 +46,12 @@ from school_service.features.scoresheets.views import blp as scoresheets
 from school_service.features.sessions.views import blp as sessions
 from school_service.features.settings.views import blp as school_settings
 from school_service.features.student_imports.views import blp as student_imports
+from school_service.features.students.reads import OWN_STUDENT
 from school_service.features.students.views import blp as students
 from school_service.features.subjects.views import blp as subjects
 from school_service.features.submissions.views import blp as submissions
 from school_service.features.term_calendars.views import blp as term_calendars
+from school_service.features.transcripts.views import blp as transcripts
 from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.printing import printers
@@ -85,6 +87,7 @@ FEATURES = (
     report_cards,
     verification,
     publications,
+    transcripts,
     teachers,
     employees,
     school_settings,
@@ -150,7 +153,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     share = settings.school_requests or max(1, settings.pool_size // 2)
     shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
     app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
+        settings, TokenVerifier(settings, keys), USER_STATE, OWN_STUDENT, insertion, options, shares
     )
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)

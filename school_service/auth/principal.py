@@ -81,12 +81,13 @@ class VerifiedToken:
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
     def condition(
-        self, permissions: Iterable[str], *, with_given_password: bool
+        self, permissions: Iterable[str], *, with_given_password: bool, own_student: bool = False
     ) -> tuple[str, tuple[Any, ...]]:
         """Write as SQL when a user's state lets the token's bearer have all of the permissions, with its parameters.
 
         An expression over the state's columns, `caller`: true where `principal` raises nothing, nor do its
-        `require_own_password` (not asked for `with_given_password`) and `require`.
+        `require_own_password` (not asked for `with_given_password`) and `require` (not asked of the student that the
+        state says the user is, for `own_student`).
         """
         parts: list[str] = []
         parameters: list[Any] = []
@@ -95,9 +96,11 @@ class VerifiedToken:
             parameters.append(self.session_number)
             if not with_given_password:
                 parts.append("NOT caller.must_change_password")
-        for permission in permissions:
-            parts.append("%s = ANY (caller.permissions)")
-            parameters.append(str(permission))
+        needed = [str(permission) for permission in permissions]
+        if needed:
+            has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
+            parts.append(f"(caller.own_student OR {has_all})" if own_student else has_all)
+            parameters += needed
         return " AND ".join(parts) or "true", tuple(parameters)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:

@@ -123,6 +123,12 @@ def request_context() -> RequestContext:
     return context
 
 
+def is_current_user(user_id: UUID) -> bool:
+    """Tell whether a user is who acts in this transaction."""
+    principal = request_context().principal
+    return principal is not None and principal.actor == str(user_id)
+
+
 def current_school() -> School:
     """The school of the transaction, with its public details (id, name, address, …)."""
     return request_context().load_school()

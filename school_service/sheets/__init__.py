@@ -3,6 +3,7 @@
 `columns`        what a column of a sheet is, for writing and reading alike
 `workbook_frame` all of a workbook but its rows, made once for each layout
 `sheet_writer`   workbooks made to be filled in: the rows, written into the frame
+`report_writer`  workbooks made to be read and printed
 `uploads`        the steps of an upload, in the order that all sheets have
 `downloads`      what a sheet says of its download, so that an upload loses nothing
 `sheet_files`    which kind of file was uploaded

@@ -64,15 +64,17 @@ class Blueprint(flask_smorest.Blueprint):
         *others: Permission,
         school_required: bool | None = None,
         own: str | None = None,
+        own_student: str | None = None,
         audited: bool = False,
         with_given_password: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
-        names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
-        log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let
-        in though they must change their password first, which every other operation refuses.
+        names a path parameter: the user whose id it is needs no permission; `own_student` one, too: the student whose
+        account it is needs none. `audited`: a GET that writes to the audit log, such as an export; no other runs in a
+        transaction that can write. `with_given_password`: that user is let in though they must change their password
+        first, which every other operation refuses.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -87,6 +89,7 @@ class Blueprint(flask_smorest.Blueprint):
                     school_required=header_required,
                     access=access,
                     own=parameters[own] if own else None,
+                    own_student=parameters[own_student] if own_student else None,
                     audited=audited,
                 )
 

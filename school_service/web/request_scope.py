@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -63,13 +63,15 @@ class AppState:
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text), `name`,
     `session_number` and `must_change_password`, or no row where the user does not exist any more; its one parameter is
-    the user's id. `audit_insertion` writes the
-    statement that adds entries to the audit log, and its parameters. `binding_options` hold for every transaction.
+    the user's id. `own_student` is a condition of it: whether a student, by id, is the user, by id. `audit_insertion`
+    writes the statement that adds entries to the audit log, and its parameters. `binding_options` hold for every
+    transaction.
     """
 
     settings: Settings
     verifier: TokenVerifier
     user_state: str
+    own_student: str
     audit_insertion: AuditInsertion
     binding_options: BindingOptions
     shares: Shares
@@ -117,6 +119,12 @@ def current_principal() -> Principal:
     return principal
 
 
+def current_user_id() -> UUID | None:
+    """The id of the user whose token this request has, known from its beginning; None for a machine client."""
+    token: VerifiedToken = g.token
+    return token.user_id
+
+
 def current_school_id() -> UUID:
     """The id of this request's school."""
     return request_context().school_id
@@ -139,11 +147,12 @@ class Access(NamedTuple):
     """What a view asks of its principal: all of the permissions.
 
     The user whose own id is in the path needs none; and, `with_given_password`, is let in though they must change their
-    password first.
+    password first. `own_student`: nor does the user who is the student whose id is in the path, which their state says.
     """
 
     permissions: tuple[Permission, ...]
     with_given_password: bool = False
+    own_student: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +171,15 @@ def run_in_request_scope(
     school_required: bool,
     access: Access,
     own: UUID | None = None,
+    own_student: UUID | None = None,
     audited: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
     The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
-    it. Any error rolls back. GET runs read-only, and in one round trip where the view returns a read model; unless it
-    is `audited`: then it writes to the audit log. Raises Busy where the school has its share of requests.
+    it, `own_student` that of the student whose user is. Any error rolls back. GET runs read-only, and in one round trip
+    where the view returns a read model; unless it is `audited`: then it writes to the audit log. Raises Busy where the
+    school has its share of requests.
     """
     state, environ = app_state(), request.environ
     g.token = token = authenticate()
@@ -179,6 +190,9 @@ def run_in_request_scope(
         access = Access((), access.with_given_password)
     elif access.with_given_password:
         access = Access(access.permissions)
+    if own_student is not None and token.user_id is not None:
+        binding = _with_own_student(binding, own_student, token.user_id, state)
+        access = access._replace(own_student=True)
     try:
         # The share comes first, so that a request that waits holds no connection.
         with state.shares.of(school_id):
@@ -198,6 +212,18 @@ def run_in_request_scope(
         raise
 
 
+def _with_own_student(
+    binding: SchoolBinding, student_id: UUID, user_id: UUID, state: AppState
+) -> SchoolBinding:
+    """Let the user's state say whether they are a student: `own_student`."""
+    statement = f"SELECT caller.*, {state.own_student} AS own_student FROM ({binding.state}) AS caller"  # noqa: S608
+    return replace(
+        binding,
+        state=statement,
+        state_parameters=(str(student_id), str(user_id), *binding.state_parameters),
+    )
+
+
 def _admit(token: VerifiedToken, access: Access, state: dict[str, Any] | None) -> None:
     """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
     g.principal = principal = token.principal(state)
@@ -206,6 +232,8 @@ def _admit(token: VerifiedToken, access: Access, state: dict[str, Any] | None) -
     context.address = client_address()
     if not access.with_given_password:
         principal.require_own_password()
+    if access.own_student and state is not None and state["own_student"]:
+        return
     if access.permissions and not all(map(principal.has, access.permissions)):
         principal.require(access.permissions)
 
@@ -270,7 +298,9 @@ class _Reading:
             return fetch_texts(current_session().connection(), sql, parameters)
         if self._binding.state is not None and not self._judged:
             condition, its_parameters = self._token.condition(
-                self._access.permissions, with_given_password=self._access.with_given_password
+                self._access.permissions,
+                with_given_password=self._access.with_given_password,
+                own_student=self._access.own_student,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read_in_school(self._engine, self._binding, reading, self._options)

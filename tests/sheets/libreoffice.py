@@ -27,3 +27,17 @@ def saved_by_libreoffice(content: bytes, folder: Path) -> bytes:
         check=True, capture_output=True, timeout=180,
     )  # fmt: skip
     return (folder / "after" / "before.xlsx").read_bytes()
+
+
+def printed_by_libreoffice(content: bytes, folder: Path) -> Path:
+    """Open a workbook in LibreOffice and print it; answers the PDF. `folder` is one for the test alone."""
+    workbook = folder / "printed.xlsx"
+    workbook.write_bytes(content)
+    subprocess.run(
+        [
+            SOFFICE, f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless",
+            "--convert-to", "pdf", "--outdir", folder, workbook,
+        ],
+        check=True, capture_output=True, timeout=180,
+    )  # fmt: skip
+    return folder / "printed.pdf"

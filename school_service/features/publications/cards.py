@@ -71,7 +71,7 @@ def cards(batch_id: Any, term: Any) -> Query:
         "number_in_class", func.count().over(),
         "term_name", Term.display_name,
         "level", Classroom.level,
-        "letterhead", _letterhead(logo, signature),
+        "letterhead", letterhead(logo, signature),
         "calendar", func.jsonb_build_object(
             "start_date", TermCalendar.start_date,
             "end_date", TermCalendar.end_date,
@@ -175,7 +175,8 @@ def bands() -> Column:
     return select(func.coalesce(func.jsonb_agg(from_high), _constant([]))).scalar_subquery()
 
 
-def _letterhead(logo: Any, signature: Any) -> Column:
+def letterhead(logo: Any, signature: Any) -> Column:
+    """The school's letterhead, the registry's details where it has none: for outer joins of it and its pictures."""
     registered = {name: school_value(f"school_{name}", _member(name)) for name in _REGISTERED}
     return func.jsonb_build_object(
         *(

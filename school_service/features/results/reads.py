@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    CTE,
     JSON,
     ColumnElement,
     DateTime,
@@ -23,18 +22,22 @@ from sqlalchemy import (
     cast,
     func,
     literal,
-    literal_column,
+    not_,
     null,
     select,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import Submission
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.results import frozen, published
+from school_service.features.results.broadsheets import NONE_LISTED, broadsheet_of, listed, members
 from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
+from school_service.features.results.published import latest_of_session, latest_publication
 from school_service.features.results.rules import (
     Computed,
     compute,
@@ -51,8 +54,6 @@ from school_service.features.users.models import User
 
 Column = ColumnElement[Any]
 
-_NONE_LISTED: Column = literal_column("'[]'::json")
-_NO_MEMBERS: Column = literal_column("'{}'::json")
 
 STUDENT = func.json_build_object(
     "id", Student.id,
@@ -73,18 +74,29 @@ _LIVE = (
 
 @read_model
 def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of StudentSubjectResultSchema: as they were published, else live; `live_subject_results` otherwise."""
+    computed, live = _subject_results(cohort_subject_id, term, batch_id)
+    return frozen.subject_results(computed.scope, cohort_subject_id, batch_id, live)
+
+
+@read_model
+def live_subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
     """Read model of StudentSubjectResultSchema: of whoever takes a cohort subject, by position, then by name.
 
     `term` is the id of a term or its name in the cohort's session. With a batch, those who are in it, by their position
     there.
     """
+    return _subject_results(cohort_subject_id, term, batch_id)[1]
+
+
+def _subject_results(cohort_subject_id: Any, term: Any, batch_id: Any) -> tuple[Computed, Query]:
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     found = computed.subjects
     if batch_id is None:
         position, scores = found.c.cohort_position, _scores(computed)
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
-    return (
+    return computed, (
         select(STUDENT.label("student"), *_subject_result(computed, scores), *_LIVE[:2])
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
@@ -106,21 +118,116 @@ def term_results(batch_id: UUID, term: str) -> Query:
 
 
 @read_model
-def term_result(student_id: UUID, term: str) -> Query:
-    """Read model of TermResultSchema, for a student in the batch that they are in.
+def term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Read model of TermResultSchema, for a student: as it was published, else live; `term` as in `live_term_result`.
+
+    `user_id` is whose token asks: the student's own account is shown what is published of them, and no more.
+    """
+    staff_found = frozen.latest_card(student_id, term, withdrawn=True)
+    live = _term_results(compute(scope_of_student(student_id, term)), student_id).order_by(None)
+    unpublished = ~select(staff_found.c.state).exists()
+    if user_id is None:
+        return _either(frozen.term_result(staff_found), live.where(unpublished))
+    is_own = frozen.is_own(student_id, user_id)
+    in_force = frozen.latest_card(student_id, term, withdrawn=False)
+    return _either(
+        frozen.own_term_result(in_force).where(is_own),
+        frozen.term_result(staff_found).where(~is_own),
+        live.where(~is_own, unpublished),
+    )
+
+
+@read_model
+def live_term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Read model of TermResultSchema, for a student in the batch that they are in; no row for their own account.
 
     `term` is the id of a term or its name in their latest session. No row where they are in no batch of that session.
     """
-    computed = compute(scope_of_student(student_id, term))
-    return _term_results(computed, student_id)
+    live = _term_results(compute(scope_of_student(student_id, term)), student_id)
+    return live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+
+
+def _either(*queries: Query) -> Query:
+    """Select what one of several queries finds, of which one at most has a row."""
+    first, *others = queries
+    return select(first.union_all(*others).subquery("either"))
 
 
 @read_model
 def broadsheet(batch_id: UUID, term: str) -> Query:
-    """Read model of BroadsheetSchema, of a term; `term` as in `term_results`."""
-    computed = compute(scope_of_batch(batch_id, term))
+    """Read model of BroadsheetSchema, of a term: as it was published last, else live; `term` as in `term_results`."""
+    return _published_or_live(batch_id, term, printed=False)
+
+
+@read_model
+def live_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Read model of BroadsheetSchema, of a term, live; `term` as in `term_results`."""
+    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=False)
+
+
+@read_model
+def session_broadsheet(batch_id: UUID, session: str) -> Query:
+    """Read model of BroadsheetSchema, of a session until the latest term that is published; `session` by id or name.
+
+    No row where no term of it is.
+    """
+    return published.session_broadsheet(latest_of_session(batch_id, session), printed=False)
+
+
+@read_model
+def printed_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Select what the workbook of `broadsheet` says: `broadsheets.broadsheet_of`, printed, in texts of JSON.
+
+    Beside it, the name of the term, the decimal places of percents, and the moment of the figures.
+    """
+    return _published_or_live(batch_id, term, printed=True)
+
+
+@read_model
+def printed_live_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Select what the workbook of `live_broadsheet` says, as `printed_broadsheet`."""
+    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=True)
+
+
+@read_model
+def printed_session_broadsheet(batch_id: UUID, session: str) -> Query:
+    """Select what the workbook of `session_broadsheet` says, as `printed_broadsheet`; its term has no name."""
+    return published.session_broadsheet(latest_of_session(batch_id, session), printed=True)
+
+
+def any_broadsheet(
+    *,
+    batch: UUID,
+    term: str | None = None,
+    session: str | None = None,
+    live: bool = False,
+    printed: bool = False,
+) -> BoundQuery:
+    """The read model of the broadsheet of a term or of a session, whichever is given; of a term live, if that is asked.
+
+    `printed`: what its workbook says.
+    """
+    if session is not None:
+        return (printed_session_broadsheet if printed else session_broadsheet)(batch, session)
+    if term is None:
+        raise TypeError("A broadsheet is of a term or of a session.")
+    if live:
+        return (printed_live_broadsheet if printed else live_broadsheet)(batch, term)
+    return (printed_broadsheet if printed else broadsheet)(batch, term)
+
+
+def _published_or_live(batch_id: Any, term: Any, *, printed: bool) -> Query:
+    """Select a published broadsheet, or the live one where there is none: which then is not computed."""
+    publication = latest_publication(batch_id, term)
+    frozen = published.published_broadsheet(publication, printed=printed)
+    live = _broadsheet(compute(scope_of_batch(batch_id, term)), printed=printed)
+    without = select(publication.c.id).exists()
+    return select(union_all(frozen, live.where(not_(without))).subquery("either"))
+
+
+def _broadsheet(computed: Computed, *, printed: bool) -> Query:
     scope, terms, subjects = computed.scope, computed.terms, computed.subjects
-    batch = one(scope, "batch_id")
+    batch, pass_mark = one(scope, "batch_id"), one(computed.rules, "pass_mark")
     students = (
         select(
             terms.c.student_id,
@@ -136,7 +243,7 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             terms.c.batch_average.label("class_average"),
             terms.c.batch_lowest.label("class_lowest"),
             terms.c.batch_highest.label("class_highest"),
-            (terms.c.average >= one(computed.rules, "pass_mark")).label("passed"),
+            (terms.c.average >= pass_mark).label("passed"),
             func.row_number().over(order_by=BY_NAME).label("by_name"),
         )
         .select_from(terms)
@@ -144,11 +251,6 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
         .join(User, User.id == Student.user_id)
         .where(terms.c.batch_id == batch)
         .cte("students")
-    )
-    submitted = (
-        select(Submission.id)
-        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id"))
-        .exists()
     )
     results = (
         select(
@@ -158,12 +260,16 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             subjects.c.grade,
             subjects.c.batch_position.label("position"),
             _status(subjects).label("status"),
+            (subjects.c.percent >= pass_mark).label("passed"),
             subjects.c.batch_average.label("class_average"),
             subjects.c.batch_lowest.label("class_lowest"),
             subjects.c.batch_highest.label("class_highest"),
         )
         .where(subjects.c.batch_id == batch)
         .cte("results")
+    )
+    of_term = and_(
+        Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id")
     )
     taught = (
         select(
@@ -172,83 +278,22 @@ def broadsheet(batch_id: UUID, term: str) -> Query:
             Subject.name,
             Subject.code,
             CohortSubject.elective,
-            submitted.label("submitted"),
+            Submission.id.is_not(None).label("submitted"),
+            Submission.submitted_by_name.label("submitted_by"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
+        .outerjoin(Submission, of_term)
         .where(CohortSubject.cohort_id == one(scope, "cohort_id"))
         .subquery("taught")
     )
-    return select(
-        *_head(scope), *_LIVE, *broadsheet_of(students=students, results=results, taught=taught)
-    ).select_from(scope)
-
-
-def broadsheet_of(*, students: CTE, results: CTE, taught: FromClause) -> tuple[Column, ...]:
-    """Columns `subjects`, `students` and `summary` of a broadsheet, whatever its figures were read from.
-
-    `students` has a row for each student: `student_id`, `student`, `total`, `average`, `grade`, `position`, `tied`,
-    `cohort_position`, `graded`, `status`, `passed`, their order `by_name`, and the class figures of their averages;
-    `results` one for each subject of a student: `student_id`, `id`, `percent`, `grade`, `position`, `status`, and the
-    class figures of the subject; `taught` one for each subject: `id`, `base`, `name`, `code`, `elective`, `submitted`.
-    """
-    figures = (
-        select(
-            results.c.id,
-            func.count().label("takers"),
-            func.count(results.c.percent).label("graded"),
-            func.max(results.c.class_average).label("average"),
-            func.max(results.c.class_lowest).label("lowest"),
-            func.max(results.c.class_highest).label("highest"),
+    columns: list[Any] = [*broadsheet_of(students=students, results=results, taught=taught, printed=printed)]
+    if printed:
+        columns += (
+            scope.c.term_name,
+            one(computed.rules, "percent_places").label("places"),
+            func.statement_timestamp().label("moment"),
         )
-        .group_by(results.c.id)
-        .cte("figures")
-        .prefix_with("MATERIALIZED")
-    )
-    subject = func.json_build_object(
-        *_members(taught, "id", "base", "name", "code", "elective", "submitted"),
-        *_members(figures, "takers", "graded", "average", "lowest", "highest"),
-    )
-    subjects = (
-        select(_listed(subject, taught.c.name, taught.c.id))
-        .select_from(taught)
-        .join(figures, figures.c.id == taught.c.id)
-    )
-    result = func.json_build_object(*_members(results, "percent", "grade", "position", "status"))
-    of_student = (
-        select(results.c.student_id, func.json_object_agg(results.c.id, result, type_=JSON).label("results"))
-        .group_by(results.c.student_id)
-        .cte("of_student")
-        .prefix_with("MATERIALIZED")
-    )
-    row = func.json_build_object(
-        "student", students.c.student,
-        "results", func.coalesce(of_student.c.results, _NO_MEMBERS),
-        *_members(
-            students, "total", "average", "grade", "position", "tied", "cohort_position", "graded", "status"
-        ),
-    )  # fmt: skip
-    rows = (
-        select(_listed(row, students.c.position.nulls_last(), students.c.by_name))
-        .select_from(students)
-        .outerjoin(of_student, of_student.c.student_id == students.c.student_id)
-    )
-    is_ranked = students.c.position.is_not(None)
-    summary = select(
-        func.json_build_object(
-            "students", func.count(),
-            "ranked", func.count(students.c.position),
-            "average", func.max(students.c.class_average),
-            "highest", func.max(students.c.class_highest),
-            "lowest", func.max(students.c.class_lowest),
-            "passed", func.count().filter(is_ranked, students.c.passed),
-            type_=JSON,
-        )
-    ).select_from(students)  # fmt: skip
-    return (
-        subjects.scalar_subquery().label("subjects"),
-        rows.scalar_subquery().label("students"),
-        summary.scalar_subquery().label("summary"),
-    )
+    return select(*_head(scope), *_LIVE, *columns).select_from(scope)
 
 
 def _term_results(computed: Computed, student_id: Any = None) -> Query:
@@ -264,7 +309,7 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
             STUDENT.label("student"),
             *_head(scope),
             *_LIVE,
-            func.coalesce(subjects.c.listed, _NONE_LISTED).label("subjects"),
+            func.coalesce(subjects.c.listed, NONE_LISTED).label("subjects"),
             terms.c.status,
             terms.c.total,
             (100 * terms.c.graded).label("obtainable"),
@@ -282,7 +327,7 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
                 "remark", sessions.c.remark,
                 "batch_figures", _figures(sessions, "batch"),
                 "cohort_figures", _figures(sessions, "cohort"),
-                "subjects", func.coalesce(cumulative.c.listed, _NONE_LISTED),
+                "subjects", func.coalesce(cumulative.c.listed, NONE_LISTED),
                 type_=JSON,
             ).label("cumulative"),
         )
@@ -364,9 +409,7 @@ def _scores(computed: Computed, *conditions: Column) -> FromClause:
     absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == SubjectEnrollment.student_id)
     whose = (SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
     return (
-        select(
-            *whose, _listed(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed")
-        )
+        select(*whose, listed(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed"))
         .select_from(roster)
         .join(SubjectEnrollment, SubjectEnrollment.student_id == roster.c.student_id)
         .join(counting, counting.c.cohort_subject_id == SubjectEnrollment.cohort_subject_id)
@@ -393,7 +436,7 @@ def _session_subjects_by_student(computed: Computed) -> FromClause:
         "base", Subject.id,
         "name", Subject.name,
         "code", Subject.code,
-        "terms", func.json_build_object(*_members(found, *TERMS)),
+        "terms", func.json_build_object(*members(found, *TERMS)),
         "percent", found.c.percent,
         "grade", found.c.grade,
     )  # fmt: skip
@@ -428,15 +471,7 @@ def _status(subjects: FromClause) -> Column:
 
 def _figures(found: FromClause, name: str) -> Any:
     """A position with the class figures, in the batch or in the cohort."""
-    members = ("position", "tied", "of", "average", "lowest", "highest")
+    names = ("position", "tied", "of", "average", "lowest", "highest")
     return func.json_build_object(
-        *(part for member in members for part in (member, found.c[f"{name}_{member}"])), type_=JSON
+        *(part for member in names for part in (member, found.c[f"{name}_{member}"])), type_=JSON
     )
-
-
-def _members(found: FromClause, *names: str) -> list[Any]:
-    return [part for name in names for part in (name, found.c[name])]
-
-
-def _listed(document: Any, *order: Any) -> Any:
-    return func.coalesce(func.json_agg(aggregate_order_by(document, *order)), _NONE_LISTED)

@@ -78,7 +78,7 @@ _NO_POINTS: Column = literal_column("0.00", Numeric())
 
 
 # Scopes: SELECTs of one row, or none: `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`,
-# `session_name`, `term_id`, `term`.
+# `session_name`, `term_id`, `term`, `term_name`.
 
 
 def scope_of_batch(batch_id: Any, term: Any) -> Query:
@@ -126,6 +126,7 @@ def _scope() -> Query:
             AcademicSession.name.label("session_name"),
             Term.id.label("term_id"),
             Term.term,
+            Term.display_name.label("term_name"),
         )
         .select_from(Batch)
         .join(Cohort, Cohort.id == Batch.cohort_id)
@@ -141,6 +142,7 @@ def is_term(term: Any) -> Column:
 
 
 def is_term_id(term: Any) -> Column:
+    """Tell whether a row of Term is the one of this id."""
     return cast(Term.id, Text) == func.lower(term)
 
 
@@ -297,7 +299,7 @@ def counts(rules: CTE) -> tuple[Column, ...]:
     weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
     return (
         Assessment.include_in_final,
-        _is_one_of(Assessment.category, OF_A_TERM),
+        is_one_of(Assessment.category, OF_A_TERM),
         or_(not_(rules.c.by_category), weight > 0),
     )
 
@@ -476,7 +478,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
     averaged = (
         select(
             *sums.c,
-            _mean(sums.c.total, sums.c.graded).label("average"),
+            mean(sums.c.total, sums.c.graded).label("average"),
             status.label("status"),
             (rules.c.rank_by == TOTAL).label("by_total"),
         )
@@ -577,7 +579,7 @@ def _published(scope: CTE, roster: CTE) -> Query:
         .join(roster, roster.c.student_id == ReportCard.student_id)
         .where(
             Publication.session_id == one(scope, "session_id"),
-            _is_one_of(Publication.state, (PUBLISHED, REOPENED)),
+            is_one_of(Publication.state, (PUBLISHED, REOPENED)),
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
             Term.term < one(scope, "term"),
         )
@@ -630,7 +632,7 @@ def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
             Assessment.cohort_id == one(scope, "cohort_id"),
             NOT_DELETED,
             Assessment.include_in_final,
-            _is_one_of(Assessment.category, tuple(BROUGHT_IN)),
+            is_one_of(Assessment.category, tuple(BROUGHT_IN)),
             term <= one(scope, "term"),
         )
         .group_by(*whose, Assessment.category)
@@ -657,7 +659,7 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
     averaged = (
         select(
             *sums.c,
-            _mean(sums.c.total, sums.c.averaged).label("average"),
+            mean(sums.c.total, sums.c.averaged).label("average"),
             and_(sums.c.status == COMPLETE, sums.c.terms >= rules.c.minimum_terms).label("is_ranked"),
         )
         .select_from(sums)
@@ -681,7 +683,8 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
 # What all of them are made of
 
 
-def _is_one_of(text: Any, texts: tuple[str, ...]) -> Any:
+def is_one_of(text: Any, texts: tuple[str, ...]) -> Any:
+    """Tell whether a text is one of a few."""
     return text == any_(literal(list(texts), ARRAY(String)))
 
 
@@ -695,7 +698,7 @@ def _rounded(numerator: Any, denominator: Any, places: Any, shift: Any) -> Colum
     return func.round(whole / shift, places, type_=Numeric())
 
 
-def _mean(total: Any, number: Any) -> Column:
+def mean(total: Any, number: Any) -> Column:
     """The average of so many figures, with two places; null of none."""
     return _rounded(total, number, AVERAGE_PLACES, 10**AVERAGE_PLACES)
 
@@ -725,7 +728,7 @@ def _ranks(name: str, key: Any, figure: Any, *partition: Any) -> list[Label[Any]
             f"{name}_tied"
         ),
         case((is_ranked, number)).label(f"{name}_of"),
-        _mean(func.sum(figure).over(**whole), number).label(f"{name}_average"),
+        mean(func.sum(figure).over(**whole), number).label(f"{name}_average"),
         func.min(figure).over(**whole).label(f"{name}_lowest"),
         func.max(figure).over(**whole).label(f"{name}_highest"),
     ]

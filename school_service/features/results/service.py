@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Text, and_, cast, or_, select
 
-from school_service.core.database import db
-from school_service.core.errors import Invalid, NotFound
+from school_service.core.database import db, is_current_user
+from school_service.core.errors import Forbidden, Invalid, NotFound
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import Batch, Cohort
@@ -25,11 +25,16 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
         raise Invalid.field("batch", "is not of the cohort")
 
 
-def check_term_result(*, id: UUID, term: str, **_live: Any) -> None:
-    """Say why a student has no term result. Raises NotFound, and Invalid for an unknown term."""
-    get(Student, id)
+def check_term_result(*, id: UUID, term: str, live: bool = False) -> None:
+    """Say why a student has no term result. Raises NotFound, Invalid for an unknown term, Forbidden for live figures
+    of one's own.
+    """
+    student = get(Student, id)
+    is_own = is_current_user(student.user_id)
+    if is_own and live:
+        raise Forbidden("Students see what is published of them alone.")
     find_term(term)
-    raise NotFound("The student is in no class of that session.")
+    raise NotFound("Nothing is published." if is_own else "The student is in no class of that session.")
 
 
 def check_broadsheet(

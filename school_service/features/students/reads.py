@@ -15,6 +15,9 @@ from school_service.features.users.models import User
 BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
 """The order in which students are listed."""
 
+OWN_STUDENT = "EXISTS (SELECT FROM students AS own WHERE own.id = %s AND own.user_id = %s)"
+"""Whether a student is a user, by the ids of both, for the statement that reads a user's state."""
+
 _guardian = case(
     (
         Student.guardian_full_name.is_not(None),

@@ -266,12 +266,13 @@ def test_verifying_is_one_message(arms, api, anyone, place, messages):
     assert "transaction_read_only TO on" in sent[0]
 
 
-def test_a_suspended_school_is_as_unknown_as_any(committing, tenancy):
+def test_a_suspended_school_is_as_unknown_as_any(committing, tenancy, app):
     arms = Arms(committing, students=1, subjects=1)
     arms.published(arms.first)
     api, anyone = committing.api, committing.api.using(token=None, school=None)
-    code = code_of(api, arms.students[arms.first][0])
-    limiter.limiter.storage.reset()
+    with app.app_context():
+        code = code_of(api, arms.students[arms.first][0])
+        limiter.limiter.storage.reset()
     headers = {"X-Request-ID": "the-same"}
     unknown = anyone.get(f"/verify/{api.school}/{uuid4()}", headers=headers)
     assert verify(anyone, api.school, code).status_code == 200

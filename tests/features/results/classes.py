@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
@@ -326,22 +326,23 @@ class Store:
             )
 
     def publication(
-        self, drawn: RandomClass, batch: str, term: str, state: str, cards: dict[str, Any]
+        self, *, batch: str, cohort: str, session: str, term: str, state: str, cards: dict[str, Any]
     ) -> None:
         """Store a publication of a batch's term, with these cards by student, as they are written."""
-        publication = drawn.uuid()
+        publication, number = str(uuid4()), len(cards)
         reopened = [None if state == "PUBLISHED" else "somebody"]
         self.rows(
-            "publications", id=("uuid", [publication]), batch_id=("uuid", [batch]), cohort_id=("uuid", [drawn.cohort]),
-            session_id=("uuid", [drawn.session]), term_id=("uuid", [drawn.terms[term]]), version=("int", [1]),
-            state=("text", [state]), rules=("jsonb", ["{}"]), published_at=("timestamptz", [MOMENT]),
+            "publications", id=("uuid", [publication]), batch_id=("uuid", [batch]), cohort_id=("uuid", [cohort]),
+            session_id=("uuid", [session]), term_id=("uuid", [term]), version=("int", [1]), state=("text", [state]),
+            rules=("jsonb", ['{"pass_mark": 40, "percent_places": 2}']), published_at=("timestamptz", [MOMENT]),
             published_by=("text", ["somebody"]), published_by_name=("text", ["somebody"]),
             reopened_at=("timestamptz", [MOMENT if reopened[0] else None]), reopened_by=("text", reopened),
             reopened_by_name=("text", reopened), reason=("text", reopened),
         )  # fmt: skip
-        number = len(cards)
         self.rows(
-            "report_cards", id=("uuid", [drawn.uuid() for _ in cards]), publication_id=("uuid", [publication] * number),
-            student_id=("uuid", [*cards]), code=("uuid", [drawn.uuid() for _ in cards]),
-            changed=("bool", [False] * number), card=("jsonb", [*cards.values()]),
+            "report_cards", id=("uuid", [str(uuid4()) for _ in cards]),
+            publication_id=("uuid", [publication] * number), student_id=("uuid", [*cards]),
+            code=("uuid", [str(uuid4()) for _ in cards]), changed=("bool", [False] * number),
+            card=("jsonb", [*cards.values()]),
         )  # fmt: skip
+        self.execute("UPDATE report_cards SET average = (card ->> 'average')::numeric")

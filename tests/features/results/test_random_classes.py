@@ -67,7 +67,10 @@ def _compare(drawn: RandomClass, store: Store, seen: Counter[str]) -> None:
             _count(result, seen)
         for batch, cards in found.items():
             state = random.choice(("PUBLISHED", "PUBLISHED", "REOPENED", "WITHDRAWN", "SUPERSEDED"))
-            store.publication(drawn, batch, term, state, {one: _card(card) for one, card in cards.items()})
+            store.publication(
+                batch=batch, cohort=drawn.cohort, session=drawn.session, term=drawn.terms[term], state=state,
+                cards={one: _card(result) for one, result in cards.items()},
+            )  # fmt: skip
             if state in {"PUBLISHED", "REOPENED"}:
                 _publish(published, drawn, term, {student: expected[student] for student in cards})
         dropped = drawn.drop()

@@ -16,15 +16,8 @@ With no decimal places: 77, 58, 55, 55, average 61.25.
 from __future__ import annotations
 
 import json
-from uuid import UUID
 
 import pytest
-
-from school_service.core.database import db
-from school_service.features.absences.models import Absence
-from school_service.features.result_settings.models import DEFAULTS, ResultSettings
-from school_service.web.request_scope import in_transaction
-from tenants.connections.binding import SchoolBinding
 
 NAMES = ("Ada", "Bọ́lá", "Chidi", "Ɗanladi", "Ẹfẹ́")
 POINTS = {"CA1": 10, "CA2": 10, "CA3": 20, "EXAM": 60}
@@ -56,22 +49,14 @@ class Worked:
                     make.entry(paper, self.ids[name], self.cohort["id"], marks[position])
 
     def away(self, paper, name, status):
-        with in_transaction(SchoolBinding(self.api.school)):
-            db.session.add(
-                Absence(assessment_id=UUID(paper["id"]), student_id=UUID(self.ids[name]), status=status)
-            )
+        absences = [{"student": self.ids[name], "status": status}]
+        self.api.ok(self.api.put(f"/assessments/{paper['id']}/absences", {"absences": absences}))
 
     def results(self):
         """The results of the subject, with figures as they are written."""
         answer = self.api.get(f"/cohort-subjects/{self.subject['id']}/results?term=FIRST")
         assert answer.status_code == 200, answer.get_data(as_text=True)
         return json.loads(answer.data, parse_float=str, parse_int=str)
-
-
-def settings(api, **values):
-    """Give the school result settings that differ from the defaults in these."""
-    with in_transaction(SchoolBinding(api.school)):
-        db.session.add(ResultSettings(**{**DEFAULTS, **values}))
 
 
 @pytest.fixture
@@ -120,7 +105,7 @@ def test_each_score_is_there_with_its_absence_or_blank(worked):
 
 
 def test_without_decimal_places_each_percent_is_a_whole_number(worked):
-    settings(worked.api, percent_places=0)
+    worked.api.ok(worked.api.patch("/result-settings", {"percent_places": 0}))
 
     found = worked.results()
 

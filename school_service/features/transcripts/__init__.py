@@ -1,0 +1,1 @@
+"""Transcripts: everything that was published of a student, session by session."""
