@@ -109,11 +109,9 @@ def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
     return written.getvalue()
 
 
-def print_transcript(
-    *, transcript: Mapping[str, Any], letterhead: Mapping[str, Any], pictures: Mapping[str, str]
-) -> bytes:
-    """Print a transcript, as the API answers it, under the school's letterhead. `pictures` as in `print_cards`."""
-    content = compose_transcript(transcript, letterhead=letterhead)
+def print_transcript(*, transcript: Mapping[str, Any], pictures: Mapping[str, str]) -> bytes:
+    """Print a transcript, as the API answers it, whose `school` names its pictures. `pictures` as in `print_cards`."""
+    content = compose_transcript(transcript)
     content["pictures"] = {name: list(b64decode(picture)) for name, picture in pictures.items()}
     moment = datetime.fromisoformat(transcript["generated_at"])
     return typeset("transcript", content, timestamp=int(moment.timestamp()), tagged=True)

@@ -19,9 +19,9 @@ _OUTCOMES = {
 Document = Mapping[str, Any]
 
 
-def compose_transcript(transcript: Document, *, letterhead: Document) -> dict[str, Any]:
+def compose_transcript(transcript: Document) -> dict[str, Any]:
     """Say what stands where on a transcript: texts alone, by their places in the template."""
-    student = transcript["student"]
+    student, letterhead = transcript["student"], transcript["school"]
     name = full_name(student)
     return {
         "title": f"Transcript: {name}",
@@ -45,7 +45,7 @@ def compose_transcript(transcript: Document, *, letterhead: Document) -> dict[st
 
 def _session(session: Document) -> dict[str, Any]:
     """A session: its heading, the terms that it has, its subjects, and below them averages and positions."""
-    by_term = {term["term"]: term for term in session["terms"]}
+    by_term = {term["term"]["term"]: term for term in session["terms"]}
     terms = [term for term in TERMS if term in by_term or _has(session["subjects"], term)]
     rows = [
         [

@@ -269,7 +269,7 @@ def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[st
     """A transcript, as the API answers it: from JSS 1 on."""
     made = {
         "student": student(),
-        "school": "Unity High School",
+        "school": letterhead(),
         "sessions": [transcript_session(number, subjects) for number in range(sessions)],
         "graduation_class": "SSS 3 A",
         "generated_at": "2026-07-24T09:00:00+00:00",
@@ -288,7 +288,7 @@ def transcript_session(number: int, subjects: int) -> dict[str, Any]:
         "batch_name": "A",
         "terms": [
             {
-                "term": term,
+                "term": {"id": identify("term", number, term), "term": term},
                 "average": "61.25",
                 "grade": "C4",
                 **place,
@@ -319,7 +319,6 @@ def transcript_task(**members: Any) -> dict[str, Any]:
     return {
         "paper": "transcript",
         "transcript": transcript(),
-        "letterhead": letterhead(),
         "pictures": {},
         **members,
     }

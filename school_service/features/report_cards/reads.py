@@ -12,7 +12,6 @@ from sqlalchemy import (
     ColumnElement,
     Text,
     Uuid,
-    and_,
     any_,
     case,
     cast,
@@ -26,7 +25,6 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, array
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.cohorts.models import CURRENT, Enrollment
 from school_service.features.letterheads.models import Letterhead, Picture
 from school_service.features.publications.cards import cards, rules
 from school_service.features.publications.models import (
@@ -35,11 +33,11 @@ from school_service.features.publications.models import (
     Publication,
     ReportCard,
 )
-from school_service.features.publications.reads import IN_FORCE
 from school_service.features.report_cards.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
 from school_service.features.result_settings.models import BATCH, BOTH, ResultSettings
-from school_service.features.results.rules import is_term, is_term_id, scope_of_student
-from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.results.frozen import IN_FORCE, is_own, latest_card, published_cards
+from school_service.features.results.rules import is_term, scope_of_student
+from school_service.features.transcripts.reads import printed_transcript as transcript
 
 
 @read_model
@@ -50,7 +48,7 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
     object of base64 by hash; `about`, what a file is named after: class, session and term, and of one student the
     name. `students` are the ids of whose cards they are. With `student_ids` theirs alone.
     """
-    found = _published().where(Publication.batch_id == batch_id, is_term(term))
+    found = published_cards().where(IN_FORCE, Publication.batch_id == batch_id, is_term(term))
     if student_ids is not None:
         found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
@@ -62,9 +60,7 @@ def printed_of_student(student_id: UUID, term: str) -> Query:
 
     `term` is the id of a term or its name in the student's latest session.
     """
-    return _printed(
-        _published().where(ReportCard.student_id == student_id, _is_term_of(student_id, term)).cte("found")
-    )
+    return _printed(latest_card(student_id, term, withdrawn=False))
 
 
 @read_model
@@ -74,12 +70,32 @@ def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 
 
 @read_model
-def drafted_of_student(student_id: UUID, term: str) -> Query:
-    """Select what is printed for a student as results are now, as `drafted_of_batch`; `term` as published."""
+def drafted_of_student(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Select what is printed for a student as results are now, as `drafted_of_batch`; `term` as published.
+
+    `user_id` is whose token asks: the student's own account gets none.
+    """
     scope = scope_of_student(student_id, term).subquery("own_batch")
     batch_id = select(scope.c.batch_id).scalar_subquery()
     term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
-    return _printed(_drafted(cards(batch_id, term_id), array([student_id])).cte("found"))
+    found = _drafted(cards(batch_id, term_id), array([student_id]))
+    return _printed((found if user_id is None else found.where(~is_own(student_id, user_id))).cte("found"))
+
+
+@read_model
+def printed_transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+    """Select what a transcript says on paper: `transcript` and `pictures` are texts of JSON; `name` and so on.
+
+    No row without a student, nor where nothing is published and the student's own account asks (`user_id`).
+    """
+    found = transcript.query(student_id, user_id).subquery("transcript")
+    hashes = [cast(found.c.school, JSONB)[name].astext for name in ("logo", "signature")]
+    student = cast(found.c.student, JSONB)
+    return select(
+        cast(func.row_to_json(literal_column("transcript")), Text).label("transcript"),
+        _pictures(*(Picture.sha256 == one for one in hashes)).label("pictures"),
+        *(student[name].astext.label(name) for name in ("admission_number", "last_name", "first_name")),
+    ).select_from(found)
 
 
 def _drafted(drafts: Query, student_ids: Any) -> Query:
@@ -100,65 +116,10 @@ def _drafted(drafts: Query, student_ids: Any) -> Query:
     return found if student_ids is None else found.where(draft.c.student_id == any_(student_ids))
 
 
-def _published() -> Query:
-    return (
-        select(
-            ReportCard.student_id,
-            ReportCard.code,
-            ReportCard.card,
-            Publication.rules,
-            Publication.logo_id,
-            Publication.signature_id,
-        )
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == Publication.term_id)
-        .where(IN_FORCE)
-    )
-
-
-def _is_term_of(student_id: Any, term: Any) -> ColumnElement[bool]:
-    """Tell whether a row of Term is meant: by its id, or by its name in the student's latest session.
-
-    That is the session that they are enrolled in or, where they are in none any more, that of their latest card.
-    """
-    enrolled = (
-        select(Enrollment.session_id)
-        .where(Enrollment.student_id == student_id, CURRENT)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
-    )
-    of_card, publication = aliased(ReportCard), aliased(Publication)
-    last = (
-        select(publication.session_id)
-        .select_from(of_card)
-        .join(publication, publication.id == of_card.publication_id)
-        .join(AcademicSession, AcademicSession.id == publication.session_id)
-        .where(of_card.student_id == student_id)
-        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
-        .limit(1)
-    )
-    session = func.coalesce(enrolled.scalar_subquery(), last.scalar_subquery())
-    return or_(is_term_id(term), and_(Term.term == term, Term.session_id == session))
-
-
 def _printed(found: CTE) -> Query:
     student = found.c.card["student"]
     by_name = [student[name].astext for name in ("last_name", "first_name", "admission_number")]
     card = func.json_build_object("card", found.c.card, "code", found.c.code, "rules", found.c.rules)
-    pictures = (
-        select(
-            func.json_object_agg(
-                Picture.sha256, func.translate(func.encode(Picture.image, "base64"), "\n", ""), type_=JSON
-            )
-        )
-        .where(
-            or_(
-                Picture.id.in_(select(found.c.logo_id)),
-                Picture.id.in_(select(found.c.signature_id)),
-            )
-        )
-        .scalar_subquery()
-    )
     about = select(
         func.json_build_object(
             "class", found.c.card["classroom"].astext + " " + found.c.card["batch_name"].astext,
@@ -170,10 +131,21 @@ def _printed(found: CTE) -> Query:
     ).limit(1)  # fmt: skip
     return select(
         cast(func.json_agg(aggregate_order_by(card, *by_name, found.c.student_id)), Text).label("cards"),
-        cast(pictures, Text).label("pictures"),
+        _pictures(
+            Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))
+        ).label("pictures"),
         func.array_agg(cast(found.c.student_id, Text)).label("students"),
         cast(about.scalar_subquery(), Text).label("about"),
     ).select_from(found)
+
+
+def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
+    """The pictures that fit one of the conditions: an object of base64 by hash, as text."""
+    base64 = func.translate(func.encode(Picture.image, "base64"), "\n", "")
+    found = select(cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)).where(
+        or_(*conditions)
+    )
+    return found.correlate_except(Picture).scalar_subquery()
 
 
 @read_model

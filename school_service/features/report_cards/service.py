@@ -18,6 +18,7 @@ from school_service.features.report_cards import reads
 from school_service.features.report_cards.models import MAX_CARDS, ZIP
 from school_service.features.results.service import check_broadsheet, check_term_result, find_term
 from school_service.features.students.models import Student
+from school_service.features.transcripts.service import check_transcript
 from school_service.printing.printers import print_paper
 from tenants.clock import now
 
@@ -25,17 +26,23 @@ File = tuple[str, Callable[[], bytes]]
 """A file: its name, and the function that prints it, for which no connection is needed."""
 
 
-def print_card(*, student_id: UUID, term: str, draft: bool, public_url: str | None) -> File:
+def print_card(
+    *, student_id: UUID, term: str, draft: bool, user_id: UUID | None, public_url: str | None
+) -> File:
     """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
 
     `term` is the id of a term or its name in the student's latest session. `public_url`: where the service is found,
-    for what verifies the card. Raises NotFound, also where no card is published, and Invalid for an unknown term.
+    for what verifies the card. `user_id` is whose token asks: students get no drafts of their own, Forbidden. Raises
+    NotFound, also where no card is published, and Invalid for an unknown term.
     """
-    read = reads.drafted_of_student if draft else reads.printed_of_student
-    found = _fetch(read(student_id, term))
+    found = _fetch(
+        reads.drafted_of_student(student_id, term, user_id)
+        if draft
+        else reads.printed_of_student(student_id, term)
+    )
     if found is None:
         if draft:
-            check_term_result(id=student_id, term=term)
+            check_term_result(id=student_id, term=term, live=True)
         get(Student, student_id)
         find_term(term)
         raise NotFound("No report card of this student and term is published.")
@@ -80,6 +87,25 @@ def print_cards(
     return f"Report cards {title}.{format}", _printing(
         found, title=f"Report cards: {title}", archive=format == ZIP, draft=draft, public_url=public_url
     )
+
+
+def print_transcript(*, student_id: UUID, user_id: UUID | None) -> File:
+    """Print a student's transcript, as a PDF that says its structure.
+
+    `user_id` is whose token asks, as for the transcript that is shown. Raises NotFound.
+    """
+    found = fetch_row(reads.printed_transcript(student_id, user_id))
+    if found is None:
+        check_transcript(id=student_id)
+        raise RuntimeError("Whoever has no transcript was told why.")
+    audit_change(EXPORT, student_id, new={"paper": "transcript"})
+    task = {
+        "paper": "transcript",
+        "transcript": orjson.Fragment(found["transcript"]),
+        "pictures": orjson.Fragment(found["pictures"] or "{}"),
+    }
+    name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
+    return name, partial(print_paper, task)
 
 
 def _fetch(read: BoundQuery) -> dict[str, Any] | None:

@@ -63,7 +63,7 @@ class Verification(MethodView):
         except (UnknownSchool, SchoolSuspended, SchoolUpgrading):
             found = None
         if found is None:
-            raise NotFound("There is no report card with this code.")
+            raise NotFound("There is nothing at this address.")
         return found
 
 

@@ -11,7 +11,7 @@ from school_service.core.permissions import Permission
 from school_service.features.report_cards import service
 from school_service.features.report_cards.schemas import ReportCardFilterSchema, ReportCardsFilterSchema
 from school_service.web.blueprint import PDF, ZIP, Blueprint
-from school_service.web.request_scope import app_state
+from school_service.web.request_scope import app_state, current_user_id
 
 blp = Blueprint(
     "report-cards", __name__, description="Published results on paper, and the verification of that paper."
@@ -22,12 +22,24 @@ blp = Blueprint(
 class StudentReportCard(MethodView):
     """A student's report card."""
 
-    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
-        """Print a student's report card of a term."""
-        return service.print_card(student_id=id, public_url=app_state().settings.public_url, **filters)
+        """Print a student's report card of a term. Students need no permission for their own, once it is published."""
+        public_url = app_state().settings.public_url
+        return service.print_card(student_id=id, user_id=current_user_id(), public_url=public_url, **filters)
+
+
+@blp.route("/students/<uuid:id>/transcript/download")
+class StudentTranscript(MethodView):
+    """A student's transcript."""
+
+    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.returns_file(PDF)
+    def get(self, id: UUID) -> Any:
+        """Print a student's transcript. Students need no permission for their own."""
+        return service.print_transcript(student_id=id, user_id=current_user_id())
 
 
 @blp.route("/report-cards")
