@@ -29,6 +29,7 @@ SECTIONS = {
     "metric-definitions": "metrics",
     "permissions": "roles",
     "positions": "settings",
+    "report-cards": "results",
     "result-settings": "settings",
     "sessions": "terms",
     "templates": "subjects",
@@ -40,6 +41,8 @@ OF_ANOTHER_SECTION = {
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+    ("GET", "/students/{id}/report-card"): "results",
+    ("GET", "/students/{id}/transcript/download"): "results",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
@@ -200,11 +203,12 @@ def test_its_permission_fits_its_path_and_method(operation):
     assert operation.permissions == SEVERAL.get(key, (Permission(f"{access}:{section}"),))
 
 
-def test_only_health_and_the_built_in_provider_need_no_token():
+def test_only_health_the_built_in_provider_and_verification_need_no_token():
     assert {(operation.method, operation.path) for operation in PUBLIC} == {
         ("GET", "/health"),
         ("GET", "/health/live"),
         ("GET", "/health/ready"),
+        ("GET", "/verify/{school}/{code}"),
         ("POST", "/auth/oauth/token"),
         ("GET", "/auth/.well-known/jwks.json"),
         ("GET", "/.well-known/oauth-authorization-server"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 
 import pytest
 
-from tests.factories import UNKNOWN_ID
+from tests.factories import PASSWORD, UNKNOWN_ID
 from tests.features.publications.arms import Arms
 from tests.features.report_cards.papers import needs_poppler, pages_of, text_of
 
@@ -224,3 +225,99 @@ def test_a_card_and_a_class_of_cards_are_one_statement_each(make, api, messages,
             assert read().status_code == 200
         # Bound; read; the audit log with COMMIT.
         assert len(sent) == 3
+
+
+# Students' own
+
+
+def own(make, student):
+    """A client with the token of a student's account."""
+    user = make.api.ok(make.api.get(f"/students/{student}"))["user"]
+    make.api.ok(make.api.put(f"/users/{user}/password", {"password": PASSWORD}))
+    return make.signed_in(make.api.ok(make.api.get(f"/users/{user}")))
+
+
+@needs_poppler
+def test_students_print_what_is_published_of_themselves_and_nothing_else(arms, make, api):
+    arms.mark(publish_scores=False, first=88)
+    first, second = arms.students[arms.first]
+    me = own(make, first)
+    assert card(me, first).status_code == 404
+
+    arms.published(arms.first)
+
+    mine = card(me, first)
+    assert mine.status_code == 200
+    assert mine.data == card(api, first).data
+    # A score that is not published singly is on no card.
+    assert "Exam" not in text_of(mine.data)
+    assert "88.00" in text_of(mine.data)
+    transcript = me.get(f"/students/{first}/transcript/download")
+    assert transcript.status_code == 200
+    assert "88.00" in text_of(transcript.data)
+    for refused in (
+        card(me, second),
+        card(me, first, draft="true"),
+        cards(me, arms.first),
+        me.get(f"/students/{second}/transcript/download"),
+    ):
+        assert refused.status_code == 403
+
+
+def test_a_student_of_the_other_school_prints_nothing_here(arms, make_other, api):
+    arms.published(arms.first)
+    theirs = Arms(make_other)
+    theirs.published(theirs.first)
+    stranger = own(make_other, theirs.students[theirs.first][0])
+    student = arms.students[arms.first][0]
+
+    assert card(stranger, student).status_code == 403
+    assert card(stranger.using(school=api.school), student).status_code == 403
+    assert stranger.get(f"/students/{student}/transcript/download").status_code == 403
+
+
+# Transcripts
+
+
+@needs_poppler
+def test_a_transcript_says_what_the_api_says(arms, api):
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    told = json.loads(api.get(f"/students/{student}/transcript").data, parse_float=str)
+
+    answer = api.get(f"/students/{student}/transcript/download")
+
+    assert answer.mimetype == "application/pdf"
+    text = text_of(answer.data, "-layout")
+    (session,) = told["sessions"]
+    for subject in session["subjects"]:
+        row = next(line for line in text.splitlines() if subject["name"] in line)
+        assert row.split()[-3:] == [subject["FIRST"], subject["percent"], subject["grade"]]
+    assert told["school"]["name"] in text
+    assert "Page 1 of 1" in text
+
+
+@needs_poppler
+def test_a_transcript_without_anything_published_is_for_staff_alone(arms, make, api):
+    student = arms.students[arms.first][0]
+
+    answer = api.get(f"/students/{student}/transcript/download")
+
+    assert "No results are published" in text_of(answer.data)
+    assert own(make, student).get(f"/students/{student}/transcript/download").status_code == 404
+
+
+def test_a_transcript_of_the_other_schools_student_is_404(arms, api, make_other):
+    theirs = Arms(make_other)
+
+    assert api.get(f"/students/{theirs.students[theirs.first][0]}/transcript/download").status_code == 404
+    assert api.get(f"/students/{UNKNOWN_ID}/transcript/download").status_code == 404
+
+
+def test_a_transcript_is_one_statement(arms, api, messages):
+    arms.published(arms.first)
+
+    with messages() as sent:
+        assert api.get(f"/students/{arms.students[arms.first][0]}/transcript/download").status_code == 200
+
+    assert len(sent) == 3
