@@ -25,6 +25,7 @@ from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classrooms.views import blp as classrooms
 from school_service.features.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.cohorts.views import blp as cohorts
+from school_service.features.comments.views import blp as comments
 from school_service.features.contacts.views import blp as contacts
 from school_service.features.employees.views import blp as employees
 from school_service.features.employees.views import teachers
@@ -34,6 +35,7 @@ from school_service.features.gradebooks.views import blp as gradebooks
 from school_service.features.graduates.views import blp as graduates
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.letterheads.views import blp as letterheads
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.publications.views import blp as publications
@@ -82,6 +84,7 @@ FEATURES = (
     absences,
     scoresheets,
     metrics,
+    comments,
     results,
     submissions,
     report_cards,
@@ -92,6 +95,7 @@ FEATURES = (
     employees,
     school_settings,
     result_settings,
+    letterheads,
     graduates,
     contacts,
     personal_data,

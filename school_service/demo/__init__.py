@@ -13,4 +13,7 @@
 `cohorts`            the classes of the current session, and what they are taught
 `scores`             their assessments, and the scores
 `metrics`            the scores of their behaviour
+`letterhead`         what stands on the school's paper
+`drawing`            the pictures of it
+`terms`              calendars, and absences and comments of the first term
 """

@@ -13,7 +13,7 @@ class SampleSchool:
     """A sample school; its id is made of its code, so that every start finds it again.
 
     `state`: where it is. `language`: the Nigerian language it teaches, name and code. `peoples`: whose
-    children come to it, and their weights.
+    children come to it, and their weights. `colour`: of its badge, as red, green and blue.
     """
 
     code: str
@@ -24,6 +24,7 @@ class SampleSchool:
     email_address: str
     motto: str
     language: tuple[str, str]
+    colour: tuple[int, int, int]
     peoples: tuple[tuple[Names, int], ...]
 
     @property
@@ -52,6 +53,7 @@ SCHOOLS = (
         email_address="office@queen-amina.example.org",
         motto="Ilimi haske ne",
         language=("Hausa", "HAU"),
+        colour=(20, 80, 60),
         peoples=((HAUSA, 5), (TIV, 2), (IGBO, 1), (YORUBA, 1), (EDO, 1)),
     ),
     SampleSchool(
@@ -63,6 +65,7 @@ SCHOOLS = (
         email_address="office@unity-high.example.org",
         motto="Ìmọ̀ ni agbára",
         language=("Yorùbá", "YOR"),
+        colour=(28, 52, 120),
         peoples=((YORUBA, 5), (IGBO, 2), (EFIK, 1), (EDO, 1), (HAUSA, 1)),
     ),
 )

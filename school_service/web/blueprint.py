@@ -118,10 +118,11 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def takes_file(self, name: str) -> Callable[[View], View]:
+    def takes_file(self, name: str, *, most: int | None = None) -> Callable[[View], View]:
         """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage.
 
-        A file of more than MAX_UPLOAD_BYTES is refused: the limit of the request allows for the form around it.
+        A file of more than MAX_UPLOAD_BYTES, or than `most` bytes, is refused: the limit of the request allows for the
+        form around it.
         """
         documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
 
@@ -129,7 +130,9 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def with_file(*arguments: Any, **parameters: Any) -> Any:
                 *before, files = arguments
-                size, limit = files[name].stream.seek(0, SEEK_END), app_state().settings.max_upload_bytes
+                limit = app_state().settings.max_upload_bytes
+                limit = limit if most is None else min(limit, most)
+                size = files[name].stream.seek(0, SEEK_END)
                 if size > limit:
                     raise TooLarge(f"The file has {size:,} bytes; {limit:,} are allowed.")
                 files[name].stream.seek(0)

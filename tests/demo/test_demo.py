@@ -142,12 +142,36 @@ def assert_is_filled(service, token, school):
     rows = get(f"/scoresheets/{subject['id']}/scoresheet")
     categories = {entry["assessment_category"] for row in rows for entry in row["gradebooks"]}
     assert categories == {"CA1", "CA2", "CA3", "EXAM"}
+    assert_the_first_term_is_complete(get, sessions)
     people = get("/users?pageSize=1000")["data"]
     assert sum(bool(person["roles"]) for person in people) >= 5
     assert any(not person["last_name"].isascii() for person in people)
     login = service.ok("POST", "/users/login", token=token, school=school["id"], body=school["admin"])
     assert login["user"]["school"]["name"] == school["name"]
     assert login["user"]["school"]["address"]
+
+
+def assert_the_first_term_is_complete(get, sessions):
+    """All that a card needs is there: letterhead, calendar, comments, and of each assessment a score or an absence."""
+    letterhead = get("/letterhead")
+    assert letterhead["principal_name"].startswith("Dr ")
+    assert letterhead["logo"]["media_type"] == letterhead["signature"]["media_type"] == "image/png"
+    (session,) = (session["id"] for session in sessions if session["current"])
+    terms = get(f"/terms?session_id={session}")
+    for term in terms:
+        calendar = get(f"/terms/{term['id']}/calendar")
+        assert calendar["start_date"] < calendar["end_date"] < calendar["next_term_begins"]
+    first = terms[0]["id"]
+    for cohort in get("/cohorts"):
+        for said in get(f"/comments?batch={cohort['id']}&term=FIRST"):
+            assert said["form_teacher_comment"]
+            assert said["principal_comment"]
+            assert 0 <= said["times_present"] <= 124
+    subject = get("/cohort-subjects?pageSize=1")["data"][0]["id"]
+    takers = get(f"/scoresheets/{subject}/scoresheet?term={first}")
+    entries = [entry["assessment"] for row in takers for entry in row["gradebooks"]]
+    for assessment in set(entries):
+        assert entries.count(assessment) + len(get(f"/assessments/{assessment}/absences")) == len(takers)
 
 
 def assert_staff_are_there(get):

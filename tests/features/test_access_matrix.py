@@ -26,12 +26,16 @@ SECTIONS = {
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "letterhead": "settings",
     "metric-definitions": "metrics",
+    "broadsheets": "results",
     "permissions": "roles",
     "positions": "settings",
     "report-cards": "results",
+    "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
+    "submissions": "results",
     "templates": "subjects",
 }
 # Ending sessions changes a user: nothing is deleted.
@@ -43,6 +47,15 @@ OF_ANOTHER_SECTION = {
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
     ("GET", "/students/{id}/report-card"): "results",
     ("GET", "/students/{id}/transcript/download"): "results",
+    ("GET", "/comments"): "results",
+    ("PUT", "/comments"): "metrics",
+    ("GET", "/comments/download-sheet"): "results",
+    ("POST", "/comments/upload-sheet"): "metrics",
+    ("POST", "/cohort-subjects/{id}/submission"): "gradebooks",
+    ("POST", "/cohort-subjects/{id}/reopening"): "results",
+    ("GET", "/cohort-subjects/{id}/results"): "results",
+    ("GET", "/students/{id}/results"): "results",
+    ("GET", "/students/{id}/transcript"): "results",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {

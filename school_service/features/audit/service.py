@@ -85,12 +85,15 @@ def score_values(
     return values
 
 
-def score_changes(entity: str, entity_ids: Collection[UUID], *, newest: int) -> Sequence[Any]:
-    """Find the newest changes of the scores of some records: who made them, when, and `score_values` of each.
+def newest_changes(
+    entity: str, entity_ids: Collection[UUID], *, newest: int, member: str | None
+) -> Sequence[Any]:
+    """Find the newest changes of some records: who made them, when, and what was before and after.
 
-    Those of one record come the newest first, so many at most. `old` and `new` are what `score` was and is, and
-    `downloaded` as it is in `score_values`.
+    Those of one record come the newest first, so many at most. `old` and `new` are what this member of the values was
+    and is, such as `score`, or all of the values where it is None; `downloaded` is as in `score_values`.
     """
+    old, new = AuditEntry.old, AuditEntry.new
     sent = bindparam(None, list(entity_ids), type_=ARRAY(Uuid))
     ids = func.unnest(sent).table_valued(column("id", Uuid)).render_derived()
     of_record = (
@@ -100,8 +103,8 @@ def score_changes(entity: str, entity_ids: Collection[UUID], *, newest: int) -> 
             AuditEntry.id,
             AuditEntry.actor,
             AuditEntry.actor_name,
-            AuditEntry.old["score"].label("old"),
-            AuditEntry.new["score"].label("new"),
+            (old if member is None else old[member]).label("old"),
+            (new if member is None else new[member]).label("new"),
             AuditEntry.new["downloaded"].astext.label("downloaded"),
         )
         # Written so that the index of entities is no use: it would be read as a whole for each record, where PostgreSQL

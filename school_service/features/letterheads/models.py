@@ -24,6 +24,8 @@ PNG, JPEG = "image/png", "image/jpeg"
 LOGO, SIGNATURE = PICTURES = Enumeration("LetterheadPicture", "logo", "signature")
 MOTTO_LENGTH = 250
 WEBSITE_LENGTH = 254
+MOST_BYTES = 512 * 1024  # of a picture
+LEAST_PIXELS, MOST_PIXELS = 16, 2000  # a side
 
 
 class Picture(db.Model):

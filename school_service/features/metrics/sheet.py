@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, cast, func, or_, select
-
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
 from school_service.features.audit.service import EXPORT, audit_change
-from school_service.features.classrooms.models import Classroom
-from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.cohorts.class_sheets import (
+    BATCH,
+    TERM,
+    about_class,
+    class_name,
+    detail,
+    find_batch,
+    find_term,
+    judge_batch,
+    judge_term,
+    named_details,
+)
 from school_service.features.metrics.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.metrics.reads import class_list
 from school_service.features.metrics.service import (
@@ -27,7 +35,7 @@ from school_service.features.metrics.service import (
     list_traits,
 )
 from school_service.features.publications.service import lock_open
-from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.sessions.models import Term
 from school_service.features.students.changed_since import Replaced, refuse_changed
 from school_service.features.students.sheet_rows import (
     ADMISSION_NUMBER,
@@ -47,14 +55,15 @@ from school_service.sheets.sheet_reader import (
     SheetContent,
     read_details,
     read_sheet,
-    sheet_of_another,
 )
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts, SheetUpload
 
 SHEET = "Metrics"
 NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
-BATCH, TERM, METRIC_TYPE = "Batch", "Term", "Metric type"
+METRIC_TYPE = "Metric type"
+BATCH_FIELD = "batchId"
+_NAMED = ((f"{BATCH} ID", BATCH), (f"{TERM} ID", TERM), (METRIC_TYPE,))
 
 _MatchedRows = list[tuple[Any, Row]]
 """Each row with who is in the batch, as `class_list` selects them."""
@@ -67,8 +76,8 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     SECOND or THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term,
     and for a term of another session.
     """
-    batch = _find_batch(batch_id)
-    found = _find_term(term, batch, partial(Invalid.field, "term"))
+    batch = find_batch(batch_id, field=BATCH_FIELD)
+    found = find_term(term, batch)
     names = [trait.name for trait in list_traits() if trait.metric_type == metric_type]
     rows = []
     for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings():
@@ -78,12 +87,12 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
         EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
     )
     table = Table(SHEET, _columns(names), [columns for columns, _ in rows])
-    about = f"{_class(batch)} {batch.session} {found.display_name} {metric_type.lower()}"
+    about = f"{class_name(batch)} {batch.session} {found.display_name} {metric_type.lower()}"
     stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
     downloaded, hidden = download_details(batch.moment, stored)
     details = [*_details(batch, found, metric_type), downloaded]
     page_header = (
-        f"{current_school().name}\n{_class(batch)} {batch.session}",
+        f"{current_school().name}\n{class_name(batch)} {batch.session}",
         f"{metric_type}, {found.display_name}\n{BEST} (excellent) to {POOREST} (poor)",
     )
     return f"{about}.xlsx", write_workbook([table], details, hidden=hidden, page_header=page_header)
@@ -109,7 +118,7 @@ def upload(
     while the batch's results of the term are published.
     """
     named = {TERM: term, METRIC_TYPE: metric_type}
-    return _MetricUpload(_find_batch(batch), file_name, named, dry_run, force).run(file)
+    return _MetricUpload(find_batch(batch, field=BATCH_FIELD), file_name, named, dry_run, force).run(file)
 
 
 @dataclass
@@ -213,65 +222,15 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
         return frozenset(student.student_id for student, row in matched if row.number in rows)
 
 
-def _class(batch: Any) -> str:
-    """Name a batch in full, such as JSS 1 A."""
-    return f"{batch.classroom} {batch.name}"
-
-
-def _find_batch(batch: UUID | int) -> Any:
-    """Find a batch by id or number, with what its sheets say of it. Raises Invalid."""
-    is_batch = Batch.number == batch if isinstance(batch, int) else Batch.id == batch
-    found = db.session.execute(
-        select(
-            Batch.id,
-            Batch.number,
-            Batch.name,
-            Batch.cohort_id,
-            Cohort.session_id,
-            AcademicSession.name.label("session"),
-            Classroom.name.label("classroom"),
-            func.statement_timestamp().label("moment"),
-        )
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(is_batch)
-    ).one_or_none()
-    if found is None:
-        raise Invalid.field("batchId", "no such batch")
-    return found
-
-
-def _find_term(text: str, batch: Any, error: Callable[[str], Invalid]) -> Term:
-    """Find a term of a batch's session, by its id or its name in the session. Raises what `error` makes."""
-    of_session = and_(Term.session_id == batch.session_id, Term.term == text)
-    is_term = or_(cast(Term.id, Text) == text.lower(), of_session)
-    term = db.session.scalars(select(Term).where(is_term)).one_or_none()
-    if term is None:
-        raise error("no such term")
-    if term.session_id != batch.session_id:
-        raise error("is not of the batch's session")
-    return term
-
-
 def _columns(names: Iterable[str]) -> list[Column]:
     rule = NumberRange(Decimal(POOREST), Decimal(BEST), whole=True)
     return [*STUDENT_COLUMNS, *(Column(name, CellType.NUMBER, required=True, rule=rule) for name in names)]
 
 
 def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
-    return [
-        ("School", current_school().name),
-        ("Class", _class(batch)),
-        (BATCH, batch.name),
-        ("Session", batch.session),
-        (TERM, term.term),
-        ("Term name", term.display_name),
-        (METRIC_TYPE, metric_type),
-        ("Scores", f"{BEST} (excellent) to {POOREST} (poor)"),
-        (f"{BATCH} ID", str(batch.id)),
-        (f"{TERM} ID", str(term.id)),
-    ]
+    words, ids = about_class(batch, term)
+    scale = ("Scores", f"{BEST} (excellent) to {POOREST} (poor)")
+    return [*words, (METRIC_TYPE, metric_type), scale, *ids]
 
 
 def _judge_details(
@@ -282,33 +241,13 @@ def _judge_details(
     A sheet that was not downloaded may name batch and term without their ids: the batch by its number, the
     term as FIRST, SECOND or THIRD. What it has no sheet Details for, as in a .csv file, is `named` by the request.
     """
-    if details is None:
-        given = {normalized_name(label): value for label, value in named.items() if value}
-        details = {normalized_name(BATCH): str(batch.id), **given} if given else {}
-    named_batch = _detail(details, f"{BATCH} ID", BATCH)
-    named_term = _detail(details, f"{TERM} ID", TERM)
-    metric_type = _detail(details, METRIC_TYPE)
-    if named_batch.casefold() not in {str(batch.id), str(batch.number)}:
-        raise _sheet_of_another(details, named_batch)
+    details = named_details(details, batch, named)
+    # What is lacking is said first.
+    _, _, metric_type = (detail(details, *labels) for labels in _NAMED)
+    judge_batch(details, batch)
     if metric_type.upper() not in METRIC_TYPES:
         raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
-    term = _find_term(named_term, batch, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
-    return term, metric_type.upper()
-
-
-def _sheet_of_another(details: Mapping[str, str], named_batch: str) -> Invalid:
-    """Name the other batch with its class, where Details have it in full as they do once the sheet was downloaded."""
-    in_full = details.get(normalized_name("Class"))
-    about = {normalized_name(BATCH): in_full} if in_full else details
-    return sheet_of_another(about, BATCH, named_batch)
-
-
-def _detail(details: Mapping[str, str], *labels: str) -> str:
-    """Give the value of the first of the labels that has one. Raises Invalid where none has."""
-    for label in labels:
-        if found := details.get(normalized_name(label)):
-            return found
-    raise Invalid(f"The sheet {DETAILS} lacks {labels[0]}: download the sheet, and fill that one in.")
+    return judge_term(details, batch), metric_type.upper()
 
 
 def _unknown_trait(name: str, traits: Iterable[Any]) -> str:

@@ -10,27 +10,33 @@ from sqlalchemy import (
     ScalarSelect,
     Select,
     Text,
+    and_,
     any_,
     case,
     cast,
     func,
     literal_column,
+    or_,
     select,
     union_all,
 )
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.absences.models import Absence
+from school_service.features.absences.service import ENTITY as ABSENCE
 from school_service.features.assessments.models import Assessment
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import Batch, Cohort, Enrollment
+from school_service.features.comments.models import TermComment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.graduates.models import Graduate
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
+from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.roles.models import Role
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.settings.models import Department, EmployeeCategory, Position
@@ -54,12 +60,15 @@ def student_data(student_id: UUID) -> Query:
         ),
     ]
     return select(
-        *_account(user_id, records),
+        *_account(user_id, records, _absence_entries(student_id)),
         _one(select(*told_columns(Student)).where(Student.id == student_id), "student"),
         _many(_enrollments(student_id), "enrollments"),
         _many(_subject_enrollments(student_id), "subject_enrollments"),
         _many(_gradebook_entries(student_id), "gradebook_entries"),
+        _many(_absences(student_id), "absences"),
         _many(_metrics(student_id), "metrics"),
+        _many(_term_comments(student_id), "term_comments"),
+        _many(_report_cards(student_id), "report_cards"),
         _one(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
     ).where(Student.id == student_id)
 
@@ -87,7 +96,7 @@ def employee_data(employee_id: UUID) -> Query:
 # What is stored of whoever has an account.
 
 
-def _account(user_id: Any, records: list[Any]) -> list[Any]:
+def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
     contacts = (
         select(*told_columns(Contact))
         .where(Contact.owner_id == user_id)
@@ -103,7 +112,7 @@ def _account(user_id: Any, records: list[Any]) -> list[Any]:
         _one(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
-        _many(_audit(user_id, records), "audit"),
+        _many(_audit(user_id, records, *entries), "audit"),
     ]
 
 
@@ -111,7 +120,8 @@ def _records_of_account(user_id: Any) -> list[Any]:
     return [select(User.id).where(User.id == user_id), select(Contact.id).where(Contact.owner_id == user_id)]
 
 
-def _audit(user_id: Any, records: list[Any]) -> Rows:
+def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
+    """Select what the log says of records by their ids, and further entries by conditions of their own."""
     by_the_person = AuditEntry.actor == cast(user_id, Text)
     columns: list[ColumnElement[Any]] = [
         case((by_the_person, column)).label(column.name) if column.name in OF_THE_ACTOR else column
@@ -119,8 +129,8 @@ def _audit(user_id: Any, records: list[Any]) -> Rows:
     ]
     return (
         select(*columns)
-        # As an array, so that each is looked up in the index, however long the log.
-        .where(AuditEntry.entity_id == any_(func.array(union_all(*records).scalar_subquery())))
+        # As arrays, so that each is looked up in the index, however long the log.
+        .where(or_(AuditEntry.entity_id == any_(func.array(union_all(*records).scalar_subquery())), *entries))
         .order_by(AuditEntry.at, AuditEntry.id)
     )
 
@@ -181,6 +191,70 @@ def _gradebook_entries(student_id: UUID) -> Rows:
         .join(Term, Term.id == Assessment.term_id)
         .where(GradebookEntry.student_id == student_id)
         .order_by(GradebookEntry.created_at, GradebookEntry.id)
+    )
+
+
+def _absences(student_id: UUID) -> Rows:
+    """Write all absences, those from deleted assessments too."""
+    return (
+        select(
+            *told_columns(Absence),
+            Assessment.name.label("assessment"),
+            Subject.name.label("subject"),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+        )
+        .join(Assessment, Assessment.id == Absence.assessment_id)
+        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(AcademicSession, AcademicSession.id == Assessment.session_id)
+        .join(Term, Term.id == Assessment.term_id)
+        .where(Absence.student_id == student_id)
+        .order_by(Absence.created_at, Absence.assessment_id)
+    )
+
+
+def _absence_entries(student_id: UUID) -> Any:
+    """Find what the log says of a student's absences, also of those that are gone: by the ids of the assessments."""
+    cohorts = select(Enrollment.cohort_id).where(Enrollment.student_id == student_id)
+    assessments = select(Assessment.id).where(Assessment.cohort_id.in_(cohorts))
+    whose = func.coalesce(AuditEntry.new["student"].astext, AuditEntry.old["student"].astext)
+    return and_(
+        AuditEntry.entity_id == any_(func.array(assessments.scalar_subquery())),
+        AuditEntry.entity == ABSENCE,
+        whose == cast(student_id, Text),
+    )
+
+
+def _term_comments(student_id: UUID) -> Rows:
+    return (
+        select(
+            *told_columns(TermComment),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+        )
+        .join(AcademicSession, AcademicSession.id == TermComment.session_id)
+        .join(Term, Term.id == TermComment.term_id)
+        .where(TermComment.student_id == student_id)
+        .order_by(TermComment.created_at, TermComment.term_id)
+    )
+
+
+def _report_cards(student_id: UUID) -> Rows:
+    """Write all cards, those of earlier versions and those that were withdrawn too."""
+    return (
+        select(
+            *told_columns(ReportCard),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+            Publication.version,
+            Publication.state,
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(AcademicSession, AcademicSession.id == Publication.session_id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(ReportCard.student_id == student_id)
+        .order_by(Publication.published_at, ReportCard.id)
     )
 
 

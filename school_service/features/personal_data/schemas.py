@@ -14,15 +14,18 @@ from sqlalchemy import Boolean, Date, DateTime, Integer, Numeric, String, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
+from school_service.features.absences.models import Absence
 from school_service.features.audit.models import AuditEntry
 from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.cohorts.models import Enrollment
+from school_service.features.comments.models import TermComment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.graduates.models import Graduate
 from school_service.features.metrics.models import Metric, MetricScore
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
+from school_service.features.publications.models import ReportCard
 from school_service.features.students.models import Student
 from school_service.features.users.models import User, UserRole
 from school_service.web.schemas import RecordSchema
@@ -78,6 +81,11 @@ StoredGradebookEntrySchema = _rows_of(
     session=_name(),
     term=_name(),
 )
+StoredAbsenceSchema = _rows_of(Absence, assessment=_name(), subject=_name(), session=_name(), term=_name())
+StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
+StoredReportCardSchema = _rows_of(
+    ReportCard, session=_name(), term=_name(), version=fields.Integer(), state=_name()
+)
 StoredMetricScoreSchema = _rows_of(MetricScore, trait=_name())
 StoredMetricSchema = _rows_of(
     Metric, session=_name(), term=_name(), scores=fields.List(fields.Nested(StoredMetricScoreSchema))
@@ -110,7 +118,10 @@ class StudentDataSchema(AccountDataSchema):
     enrollments = fields.List(fields.Nested(StoredEnrollmentSchema))
     subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
     gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
+    absences = fields.List(fields.Nested(StoredAbsenceSchema))
     metrics = fields.List(fields.Nested(StoredMetricSchema))
+    term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
+    report_cards = fields.List(fields.Nested(StoredReportCardSchema))
     graduate = fields.Nested(StoredGraduateSchema, allow_none=True)
 
 

@@ -6,17 +6,22 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, literal, select, update
+from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.records import get, not_found
+from school_service.features.absences.models import Absence
+from school_service.features.assessments.models import Submission
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.cohorts.models import CURRENT, Enrollment
+from school_service.features.comments.models import TermComment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.employees.service import ENTITY as EMPLOYEE
+from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.roles.administrators import require_administrator
 from school_service.features.students.models import ACTIVE, WITHDRAWN, Student
 from school_service.features.students.service import guardian_columns
@@ -46,7 +51,7 @@ def check_employee(*, id: UUID) -> None:
 
 
 def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
-    """Erase a student's data; enrollments, scores, metrics and graduation stay. Again changes nothing.
+    """Erase a student's data; enrollments, results and graduation stay under a pseudonym. Again changes nothing.
 
     Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the student
     is enrolled, or nobody would be left who has every permission.
@@ -64,6 +69,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
             setattr(student, name, value)
         if student.status == ACTIVE:
             student.status = WITHDRAWN
+        _erase_words(student, user)
         _audit_erasure(STUDENT, student, contacts=_delete_contacts(user))
     return student_id
 
@@ -97,6 +103,48 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
     return employee_id
 
 
+def _erase_words(student: Student, user: User) -> None:
+    """Erase what was said of a student in words, and who they were on their cards; the figures stay."""
+    of_student = {"synchronize_session": False}
+    for model, words in (
+        (Absence, {"note": None}),
+        (TermComment, {"form_teacher_comment": None, "principal_comment": None}),
+    ):
+        statement = update(model).where(model.student_id == student.id).values(words)
+        db.session.execute(statement, execution_options=of_student)
+    card, who = (
+        ReportCard.card,
+        {
+            "admission_number": student.admission_number,
+            "first_name": user.first_name,
+            "middle_name": None,
+            "last_name": user.last_name,
+            "gender": "",
+            "dob": None,
+        },
+    )
+    erased = func.jsonb_set(card, ["student"], card["student"].concat(literal(who, JSONB)))
+    comments = literal({"comments": {"form_teacher": None, "principal": None}}, JSONB)
+    db.session.execute(
+        update(ReportCard).where(ReportCard.student_id == student.id).values(card=erased.op("||")(comments)),
+        execution_options=of_student,
+    )
+
+
+def _erase_signatory(user: User) -> None:
+    """Write the pseudonym for the name under which somebody submitted, published or reopened results."""
+    name, actor = f"{user.first_name} {user.last_name}", str(user.id)
+    for model, who in (
+        (Submission, "submitted_by"),
+        (Publication, "published_by"),
+        (Publication, "reopened_by"),
+    ):
+        db.session.execute(
+            update(model).where(getattr(model, who) == actor).values({f"{who}_name": name}),
+            execution_options={"synchronize_session": False},
+        )
+
+
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     """Lock a student or an employee, and their account, FOR NO KEY UPDATE; raises NotFound."""
     found = db.session.execute(
@@ -122,6 +170,7 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     user.session_number += 1
     user.deleted_at = user.deleted_at or moment
     user.erased_at = moment
+    _erase_signatory(user)
     db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
     if held.all_of_them and not was_deleted:
         require_administrator("Erasing this person")

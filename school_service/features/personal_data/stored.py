@@ -8,8 +8,10 @@ from sqlalchemy import Column
 
 NOT_TOLD = {
     "users": frozenset({"password_hash"}),
+    "report_cards": frozenset({"code"}),
 }
-"""By table. The hash of a password says nothing of a person, and helps whoever gets hold of the document."""
+"""By table. The hash of a password and the code of a card say nothing of a person, and help whoever gets hold of the
+document."""
 
 OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})
 """Columns of the audit log that tell of whoever made a change: told where that is the person, and null elsewhere."""

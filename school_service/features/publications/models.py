@@ -33,6 +33,11 @@ PUBLISHED, REOPENED, WITHDRAWN, SUPERSEDED = PUBLICATION_STATES = Enumeration(
 )
 
 
+def _picture() -> ForeignKey:
+    message = "Results were published with the picture at this moment. Try again."
+    return ForeignKey("pictures.id", info={"message": message})
+
+
 class Publication(db.Model):
     """A version of a batch's results in a term, as it was released, and the rules that it was made with.
 
@@ -71,8 +76,8 @@ class Publication(db.Model):
     version: Mapped[int] = mapped_column(Integer)
     state: Mapped[str] = mapped_column(String(20))
     rules: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    logo_id: Mapped[UUID | None] = mapped_column(ForeignKey("pictures.id"), index=True)
-    signature_id: Mapped[UUID | None] = mapped_column(ForeignKey("pictures.id"), index=True)
+    logo_id: Mapped[UUID | None] = mapped_column(_picture(), index=True)
+    signature_id: Mapped[UUID | None] = mapped_column(_picture(), index=True)
     published_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     published_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     published_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))

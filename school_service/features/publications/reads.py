@@ -314,23 +314,28 @@ def reopening(publication_id: UUID) -> Query:
     )
 
 
-@read_model
-def open_batch(cohort_id: UUID, batch_id: UUID, term_id: UUID) -> Query:
-    """Select the name of a batch and a term whose results are published, to be read once the cohort is locked."""
+def published_name(batch_id: Any, term_id: Any) -> Any:
+    """A column: the name of a batch and a term while its results are published, else null."""
     return (
-        select((Classroom.name + " " + Batch.name).label("batch"), Term.display_name.label("term"))
+        select(Classroom.name + " " + Batch.name + ", " + Term.display_name)
         .select_from(Publication)
         .join(Batch, Batch.id == Publication.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(Term, Term.id == Publication.term_id)
         .where(
-            Publication.cohort_id == cohort_id,
             Publication.batch_id == batch_id,
             Publication.term_id == term_id,
             Publication.state == PUBLISHED,
         )
+        .scalar_subquery()
     )
+
+
+@read_model
+def is_open(batch_id: UUID, term_id: UUID) -> Query:
+    """Select `published`, as `published_name`."""
+    return select(published_name(batch_id, term_id).label("published"))
 
 
 @read_model

@@ -189,11 +189,17 @@ def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
 
     Raises Conflict while the batch's results of that term are published.
     """
-    found = execute(reads.lock_cohort_by_id(cohort_id), reads.open_batch(cohort_id, batch_id, term_id))
-    if found is not None:
-        raise Conflict(
-            f"The results of {found['batch']}, {found['term']}, are published: reopen that publication first."
-        )
+    found = execute(reads.lock_cohort_by_id(cohort_id), reads.is_open(batch_id, term_id))
+    refuse_published(found["published"] if found else None)
+
+
+def refuse_published(name: str | None) -> None:
+    """Refuse to change what cards say that are published; raises Conflict.
+
+    `name` is what `reads.published_name` selects, read while the cohort is locked, FOR SHARE at least.
+    """
+    if name is not None:
+        raise Conflict(f"The results of {name}, are published: reopen that publication first.")
 
 
 def _judge(batch_ids: Sequence[UUID], term: str) -> tuple[dict[str, Any], list[NewVersion]]:

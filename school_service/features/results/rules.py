@@ -294,7 +294,7 @@ def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
     return found.cte("counting")
 
 
-def counts(rules: CTE) -> tuple[Column, ...]:
+def counts(rules: CTE) -> tuple[Any, ...]:
     """Tell whether an assessment that is not deleted counts in its term: all of these have to be so."""
     weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
     return (

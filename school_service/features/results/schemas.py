@@ -23,6 +23,10 @@ def _percent(description: str) -> fields.Decimal:
     return _figure(description, validate=validate.Range(0, 100))
 
 
+def _words(description: str) -> fields.String:
+    return fields.String(allow_none=True, metadata={"description": description})
+
+
 def _position(description: str) -> fields.Integer:
     return fields.Integer(
         allow_none=True, validate=validate.Range(min=1), metadata={"description": description}
@@ -111,8 +115,10 @@ class SubjectResultSchema(RecordSchema):
     score = _figure("The sum of the scores; null where there is none.")
     points = _figure("What they are of: the points of what is not excused and not blank.")
     percent = _percent("Rounded half up, to the places of the result settings.")
-    grade = fields.String(allow_none=True)
-    remark = fields.String(allow_none=True)
+    grade = _words(
+        "The letter of the band that the percent is in; null without a percent, and below the lowest band."
+    )
+    remark = _words("The remark of that band.")
     batch = fields.Nested(ClassFiguresSchema, metadata={"description": "Within the batch."})
     cohort = fields.Nested(ClassFiguresSchema, metadata={"description": "Within all batches of the cohort."})
 
@@ -139,7 +145,7 @@ class _ClassTermSchema(_StateSchema):
     """Of which class, session and term something is, and whether it is published."""
 
     batch = fields.UUID()
-    batch_name = fields.String()
+    batch_name = fields.String(metadata={"description": "The name of the batch, such as A."})
     cohort = fields.UUID()
     classroom = fields.String()
     session = fields.Nested(ResultSessionSchema)
@@ -161,9 +167,9 @@ class SessionSubjectSchema(RecordSchema):
     base = fields.UUID(metadata={"description": "The subject that is taught: terms meet by it."})
     name = fields.String()
     code = fields.String()
-    terms = fields.Nested(TermPercentsSchema)
+    terms = fields.Nested(TermPercentsSchema, metadata={"description": "The percents of its terms."})
     percent = _percent("Of the terms that the student has it in, by the weights of the terms.")
-    grade = fields.String(allow_none=True)
+    grade = _words("The letter of the band that the percent is in.")
 
 
 class SessionResultSchema(RecordSchema):
@@ -174,10 +180,12 @@ class SessionResultSchema(RecordSchema):
         metadata={"description": "In how many terms the student has a graded subject."},
     )
     average = _percent("Over the subjects of this term, with two decimal places.")
-    grade = fields.String(allow_none=True)
-    remark = fields.String(allow_none=True)
-    batch_figures = fields.Nested(ClassFiguresSchema)
-    cohort_figures = fields.Nested(ClassFiguresSchema)
+    grade = _words("The letter of the band that the average is in.")
+    remark = _words("The remark of that band.")
+    batch_figures = fields.Nested(
+        ClassFiguresSchema, metadata={"description": "Of the average, in the batch."}
+    )
+    cohort_figures = fields.Nested(ClassFiguresSchema, metadata={"description": "The same, in the cohort."})
     subjects = fields.List(
         fields.Nested(SessionSubjectSchema),
         metadata={"description": "By name; one that was dropped earlier is shown, and not averaged."},
@@ -200,14 +208,14 @@ class TermResultSchema(_ClassTermSchema):
     obtainable = fields.Integer(metadata={"description": "100 for each of them."})
     average = _percent("The total by their number, with two decimal places.")
     grade = fields.String(allow_none=True, metadata={"description": "Of the average."})
-    remark = fields.String(allow_none=True)
+    remark = _words("The remark of that band.")
     passed = fields.Integer(metadata={"description": "How many of them reach the pass mark."})
-    failed = fields.Integer()
+    failed = fields.Integer(metadata={"description": "How many do not."})
     batch_figures = fields.Nested(
         ClassFiguresSchema, metadata={"description": "Of the average, in the batch."}
     )
     cohort_figures = fields.Nested(ClassFiguresSchema, metadata={"description": "The same, in the cohort."})
-    cumulative = fields.Nested(SessionResultSchema)
+    cumulative = fields.Nested(SessionResultSchema, metadata={"description": "The session until this term."})
 
 
 class BroadsheetSubjectSchema(ResultSubjectSchema):
@@ -226,7 +234,7 @@ class BroadsheetResultSchema(RecordSchema):
     """A cell of a broadsheet: what a student has in a subject."""
 
     percent = _percent("Null where it is incomplete.")
-    grade = fields.String(allow_none=True)
+    grade = _words("The letter of the band that the percent is in.")
     position = _position("In the batch; null in a session's broadsheet.")
     status = fields.String(validate=validate.OneOf(SUBJECT_STATUSES))
 
@@ -242,11 +250,11 @@ class BroadsheetStudentSchema(RecordSchema):
             "description": "By the id of the subject; a subject that the student does not have is not there."
         },
     )
-    total = fields.Decimal()
+    total = fields.Decimal(metadata={"description": "The sum of the percents."})
     average = _percent("With two decimal places.")
-    grade = fields.String(allow_none=True)
+    grade = _words("Of the average.")
     position = _position("In the batch.")
-    tied = fields.Boolean()
+    tied = fields.Boolean(metadata={"description": "Whether another of the batch has the same position."})
     cohort_position = _position("In all batches of the cohort.")
     graded = fields.Integer(metadata={"description": "How many subjects the total is of."})
     status = fields.String(validate=validate.OneOf(TERM_STATUSES))
@@ -255,8 +263,8 @@ class BroadsheetStudentSchema(RecordSchema):
 class BroadsheetSummarySchema(RecordSchema):
     """How a batch did."""
 
-    students = fields.Integer()
-    ranked = fields.Integer()
+    students = fields.Integer(metadata={"description": "How many there are."})
+    ranked = fields.Integer(metadata={"description": "How many of them have a position."})
     average = _percent("The average of the averages of those who are ranked.")
     highest = _percent("The highest of them.")
     lowest = _percent("The lowest of them.")
@@ -276,7 +284,7 @@ class BroadsheetSchema(_ClassTermSchema):
         fields.Nested(BroadsheetStudentSchema),
         metadata={"description": "By position, then by name; those without a position last."},
     )
-    summary = fields.Nested(BroadsheetSummarySchema)
+    summary = fields.Nested(BroadsheetSummarySchema, metadata={"description": "How the batch did."})
 
 
 def term_text(whose: str, **options: Any) -> Text:

@@ -8,19 +8,20 @@ from typing import Any
 from uuid import UUID
 
 from school_service.core.database import request_context
-from school_service.features.audit.service import score_changes
+from school_service.features.audit.service import newest_changes
 from school_service.sheets.downloads import Download
 from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_rows
 
 ScoreOf = Callable[[Any, str], Any]
-"""The value of a column in what a record's `score` was before or after a change; None where it had none."""
+"""The value of a column in what a record's values were before or after a change; None where it had none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
     """A value that a sheet would replace, and that is not what was stored when the sheet was downloaded.
 
-    `record_id`: of the record that has the value, or had it. `stored` is None where there is none any more.
+    `record_id`: of the record that has the value, or had it. `stored` is None where there is none any more. `kind` is
+    what such a value is called.
     """
 
     row: int
@@ -29,6 +30,7 @@ class Replaced:
     record_id: UUID | None
     stored: object | None
     new: object
+    kind: str = "score"
 
 
 def refuse_changed(
@@ -40,18 +42,20 @@ def refuse_changed(
     letters: Mapping[str, str],
     force: bool,
     newest: int,
+    member: str | None = "score",
 ) -> Collection[int]:
     """Refuse to replace values that were changed since the download, in words that name who changed them.
 
     What the bearer of the same token changed by this very download is their own earlier upload and is let through.
-    `newest`: how many changes of a record are looked through for the last of a value. With `force` nothing is refused:
+    `newest`: how many changes of a record are looked through for the last of a value; `member` is that of the log's
+    values which `score_of` gets, or None for all of them. With `force` nothing is refused:
     returns the rows whose values replace others all the same. Raises RowsChanged.
     """
     if not replaced:
         return frozenset()
     history: dict[UUID, list[Any]] = {}
     record_ids = {each.record_id for each in replaced if each.record_id}
-    for change in score_changes(entity, record_ids, newest=newest):
+    for change in newest_changes(entity, record_ids, newest=newest, member=member):
         history.setdefault(change.entity_id, []).append(change)
     errors = []
     forced = set()
@@ -88,5 +92,5 @@ def _problem(each: Replaced, last: Any) -> str:
     who = "somebody" if last is None else last.actor_name
     when = "" if last is None else f" on {last.at:%Y-%m-%d at %H:%M} UTC"
     if each.stored is None:
-        return f"would bring back a score that {who} removed{when}, after the download,"
+        return f"would bring back a {each.kind} that {who} removed{when}, after the download,"
     return f"would replace {each.stored}, which {who} entered{when}, after the download,"

@@ -184,7 +184,7 @@ def _submissions(computed: Computed) -> tuple[Query, Any]:
 
     counting = number(computed.counting, "assessments")
     takers, blanks = number(rules.takers(computed), "takers"), number(rules.blanks(computed), "blanks")
-    none = literal_column("0")
+    none: Any = literal_column("0")
     state = case((Submission.id.is_(None), OPEN), else_=SUBMITTED)
     found = (
         select(

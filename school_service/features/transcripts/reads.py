@@ -149,7 +149,8 @@ def _figures(of: Any, card: Any, member: str, own: Any) -> list[Any]:
 
 
 def _subjects(subjects: Any, latest: Any) -> Any:
-    subject, number = literal_column("listed.subject", JSONB), literal_column("listed.number")
+    subject: Any = literal_column("listed.subject", JSONB)
+    number: Any = literal_column("listed.number")
     listed = (
         func.jsonb_array_elements(subjects)
         .table_valued("subject", with_ordinality="number")

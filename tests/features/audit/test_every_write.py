@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -10,12 +11,16 @@ import pytest
 from school_service.features.audit import service
 from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
+from tests.features.comments.sheets import Said
 from tests.features.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.publications.arms import Arms
 from tests.features.scoresheets.sheets import sheet_of, upload
 from tests.features.students.test_import import people
 from tests.features.students.test_import import sheet as students_sheet
 from tests.features.students.test_import import upload as import_students
+from tests.features.submissions.classes import Class
 from tests.features.test_access_matrix import OPERATIONS
+from tests.printing.pictures import png
 
 WRITING = {"POST", "PUT", "PATCH", "DELETE"}
 # Its tokens are of no school: there is no log that could have an entry.
@@ -33,6 +38,7 @@ MESSAGES = {
     # Sheets, with however many rows.
     ("POST", "/assessments/{id}/scoresheet"): 7,
     ("POST", "/metrics/upload-sheet"): 9,
+    ("POST", "/comments/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 9,
 }
 
@@ -313,6 +319,24 @@ def _(scene):
     return lambda: seen.upload(content)
 
 
+@writes("PUT /comments", "comment")
+def _(scene):
+    said = Said(scene.make, 2)
+    return lambda: said.put(*({"student": one, "times_present": 3} for one in said.students.values()))
+
+
+@writes("POST /comments/upload-sheet", "comment")
+def _(scene):
+    said = Said(scene.make, 2)
+    content = said.sheet(*((number, 5, "Good") for number in said.students))
+    return lambda: said.upload(content)
+
+
+@writes("GET /comments/download-sheet", "export")
+def _(scene):
+    return Said(scene.make, 2).download
+
+
 @writes("PATCH /teachers/{id}/add_to_batch", "form-teacher")
 def _(scene):
     batch, teacher = scene.teacher()
@@ -401,6 +425,31 @@ def _(scene):
     return lambda: scene.api.put(f"/terms/{term}/calendar", {"times_opened": 120})
 
 
+@writes("PATCH /letterhead", "letterhead")
+def _(scene):
+    return lambda: scene.api.patch("/letterhead", {"motto": "Ẹ̀kọ́ ni ìmọ́lẹ̀"})
+
+
+def drawing(which):
+    """Note the PUT and the DELETE of a picture of the letterhead."""
+
+    def put(scene):
+        return scene.api.put(f"/letterhead/{which}", data={"image": (BytesIO(png()), "logo.png")})
+
+    @writes(f"PUT /letterhead/{which}", "letterhead")
+    def _(scene):
+        return lambda: put(scene)
+
+    @writes(f"DELETE /letterhead/{which}", "letterhead")
+    def _(scene):
+        scene.api.ok(put(scene))
+        return lambda: scene.api.delete(f"/letterhead/{which}")
+
+
+drawing("logo")
+drawing("signature")
+
+
 @writes("PATCH /users/{id}", "user")
 def _(scene):
     user = scene.user()
@@ -451,6 +500,34 @@ def _(scene):
     employee = scene.make.employee()["id"]
     scene.api.ok(scene.api.delete(f"/employees/{employee}"))
     return lambda: scene.api.delete(f"/employees/{employee}/data")
+
+
+@writes("POST /cohort-subjects/{id}/submission", "submission", "absence")
+def _(scene):
+    taught = Class(scene.make, marked=1)
+    return lambda: taught.submit(blanks="ABSENT")
+
+
+@writes("POST /cohort-subjects/{id}/reopening", "submission")
+def _(scene):
+    taught = Class(scene.make)
+    scene.api.ok(taught.submit())
+    return taught.reopen
+
+
+@writes("POST /publications", "publication")
+def _(scene):
+    arms = Arms(scene.make, 1, 1)
+    arms.mark()
+    arms.submit()
+    return arms.publish
+
+
+@writes("POST /publications/{id}/reopening", "publication")
+def _(scene):
+    arms = Arms(scene.make, 1, 1)
+    first, _ = arms.published()
+    return lambda: arms.reopen(first)
 
 
 # Exports read, and are on record too.

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from school_service.core.database import db
+from school_service.features.publications.models import PUBLISHED, Publication, ReportCard
+from school_service.web.request_scope import in_transaction
+from tenants.clock import now
+from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
 from tests.features.metrics.sheets import TRAITS, Observed
 
@@ -39,10 +45,49 @@ def make_student(make: Factory) -> dict[str, Any]:
     subject = make.cohort_subject(seen.cohort)
     make.entry(make.assessment(subject, seen.term), student["id"], seen.batch, 12.5)
     assert seen.send({"QC/ZXQ": {TRAITS[0]: 5, TRAITS[1]: 3}}).status_code == 200
+    missed = make.assessment(subject, seen.term)
+    make.api.ok(make.absences(missed, {student["id"]: "EXCUSED"}, note="ill-Zxq"))
+    said = {"student": student["id"], "form_teacher_comment": "shy-Zxq", "principal_comment": "good-Zxq"}
+    about = {"batch": seen.batch, "term": "FIRST", "comments": [{**said, "times_present": 90}]}
+    make.api.ok(make.api.put("/comments", about))
+    publish_card(make, seen, student)
     complete_account(make, {"id": student["user"]})
     make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxq"}))
     student["cohort_id"] = seen.cohort["id"]
     return student
+
+
+def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
+    """Store a card of a student as it is frozen, in a publication that they themselves made."""
+    who = {name: student[name] for name in ("id", "admission_number", *PRIVATE_OF_STUDENT)}
+    comments = {"form_teacher": "shy-Zxq", "principal": "good-Zxq"}
+    session = make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"]
+    publication = Publication(
+        batch_id=UUID(seen.batch),
+        cohort_id=UUID(seen.cohort["id"]),
+        session_id=UUID(session),
+        term_id=UUID(seen.term["id"]),
+        version=1,
+        state=PUBLISHED,
+        rules={},
+        published_at=now(),
+        published_by=student["user"],
+        published_by_name="Chidinma-Zxq",
+    )
+    card = {"student": who, "comments": comments, "average": 62.5}
+    with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
+        db.session.add(publication)
+        db.session.flush()
+        db.session.add(
+            ReportCard(
+                publication_id=publication.id,
+                student_id=UUID(student["id"]),
+                code=uuid4(),
+                average=Decimal("62.50"),
+                changed=False,
+                card=card,
+            )
+        )
 
 
 def make_graduate(make: Factory) -> dict[str, Any]:

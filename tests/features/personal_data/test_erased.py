@@ -106,6 +106,29 @@ def test_results_stay_under_the_pseudonym(api, make):
     assert after["contacts"] == after["roles"] == []
 
 
+def test_absences_comments_and_cards_lose_their_words_and_names_and_no_figure(api, make):
+    student = make_left(make, "students")
+    before = api.ok(api.get(path_of("students", student)))
+
+    erase(api, "students", student)
+
+    after = api.ok(api.get(path_of("students", student)))
+    shown = api.ok(api.get(f"/students/{student['id']}"))
+    ((absence,), (comment,), (card,)) = (after[n] for n in ("absences", "term_comments", "report_cards"))
+    assert absence == {**before["absences"][0], "note": None}
+    nothing = {"form_teacher_comment": None, "principal_comment": None}
+    assert comment == {**before["term_comments"][0], **nothing}
+    assert comment["times_present"] == 90
+    names = ("first_name", "last_name", "admission_number")
+    who = {name: shown[name] for name in names} | {"middle_name": None, "gender": "", "dob": None}
+    assert card["card"] == {
+        "student": {"id": student["id"], **who},
+        "comments": {"form_teacher": None, "principal": None},
+        "average": 62.5,
+    }
+    assert (card["average"], card["version"], card["state"]) == (62.5, 1, "PUBLISHED")
+
+
 def test_a_graduate_stays_a_graduate(api, make):
     student = make_graduate(make)
     listed = api.ok(api.get("/graduates"))

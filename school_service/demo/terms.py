@@ -1,0 +1,172 @@
+"""The calendar of the current session, and of its first term all that a report card needs beside the scores."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, func, insert, select
+
+from school_service.core.database import db
+from school_service.core.statements import execute
+from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, first_day
+from school_service.features.absences.models import ABSENT, EXCUSED, Absence
+from school_service.features.absences.service import ENTITY as ABSENCE
+from school_service.features.absences.service import absence_values
+from school_service.features.assessments.models import Assessment
+from school_service.features.audit.service import Change, audit_changes
+from school_service.features.cohort_subjects.models import SubjectEnrollment
+from school_service.features.cohorts.models import CURRENT, Enrollment
+from school_service.features.comments.models import TermComment
+from school_service.features.comments.service import ENTITY as COMMENT
+from school_service.features.gradebooks.models import GradebookEntry
+from school_service.features.sessions.models import TERMS
+from school_service.features.students.models import Student
+from school_service.features.term_calendars.service import set_calendar
+from school_service.features.users.models import User
+from tenants.clock import now
+
+_FIRST, *_ = TERMS
+# Of each term: the weeks of the session in which it begins and ends, and how many times school opens.
+_TERMS = ((0, 13, 124), (17, 28, 112), (31, 43, 118))
+_EXCUSED = 0.4  # fraction of those who missed an assessment
+_SAID = (
+    (75, "An excellent result. {name} works with care, and helps others.", "Outstanding. Stay on this path."),
+    (60, "A good result. {name} takes part, and can reach more.", "A good term's work."),
+    (50, "{name} works steadily. Reading at home would help.", "A fair result: more is within reach."),
+    (0, "{name} needs more practice, and should ask when something is not clear.", "Work harder next term."),
+)
+"""Of whoever has so many percent: what the form teacher says, and what the principal."""
+
+
+def make_calendars(context: DemoContext) -> None:
+    """Set the calendar of each term of the current session."""
+    begins = [first_day(THIS_YEAR) + timedelta(weeks=first) for first, _, _ in _TERMS]
+    next_begins = (*begins[1:], first_day(THIS_YEAR + 1))
+    for term, (first, last, opened), start, after in zip(TERMS, _TERMS, begins, next_begins, strict=True):
+        calendar: dict[str, Any] = {
+            "start_date": start,
+            "end_date": start + timedelta(weeks=last - first, days=4),
+            "times_opened": opened,
+            "next_term_begins": after,
+            "notice": f"Fees are due by {after.day} {after:%B %Y}.",
+        }
+        execute(set_calendar(term_id=context.terms[THIS_SESSION, term], **calendar))
+
+
+def make_absences(context: DemoContext) -> None:
+    """Say of everybody without a score in an assessment of the first term that they were away."""
+    random, moment = context.population.random, now()
+    absences: list[dict[str, Any]] = []
+    for assessment_id, student_id in _blanks(context):
+        excused = random.random() < _EXCUSED
+        absences.append(
+            {
+                "assessment_id": assessment_id,
+                "student_id": student_id,
+                "status": EXCUSED if excused else ABSENT,
+                "note": "A letter from home" if excused else None,
+                "created_at": moment,
+            }
+        )
+    db.session.execute(insert(Absence), absences)
+    audit_changes(
+        ABSENCE,
+        (
+            Change(
+                one["assessment_id"],
+                None,
+                absence_values(one["student_id"], one["status"], source="hand"),
+            )
+            for one in absences
+        ),
+    )
+
+
+def make_comments(context: DemoContext) -> None:
+    """Write how often each student came in the first term, and what form teacher and principal say of it."""
+    random, moment = context.population.random, now()
+    term_id = context.terms[THIS_SESSION, _FIRST]
+    _, _, opened = _TERMS[0]
+    rows = []
+    for enrolled in _results(context):
+        form_teacher, principal = next(
+            (of_teacher, of_principal)
+            for least, of_teacher, of_principal in _SAID
+            if enrolled.percent >= least
+        )
+        rows.append(
+            {
+                "student_id": enrolled.student_id,
+                "term_id": term_id,
+                "batch_id": enrolled.batch_id,
+                "cohort_id": enrolled.cohort_id,
+                "session_id": context.sessions[THIS_SESSION],
+                "times_present": opened - min(opened, int(random.expovariate(0.2))),
+                "form_teacher_comment": form_teacher.format(name=enrolled.first_name),
+                "principal_comment": principal,
+                "created_at": moment,
+                "updated_at": moment,
+            }
+        )
+    db.session.execute(insert(TermComment), rows)
+    changed = ["form_teacher_comment", "principal_comment", "times_present"]
+    audit_changes(
+        COMMENT,
+        (
+            Change(
+                row["student_id"],
+                None,
+                {
+                    "term": term_id,
+                    "times_present": row["times_present"],
+                    "changed": changed,
+                    "source": "hand",
+                },
+            )
+            for row in rows
+        ),
+    )
+
+
+def _of_first_term(context: DemoContext) -> Any:
+    return Assessment.term_id == context.terms[THIS_SESSION, _FIRST]
+
+
+def _blanks(context: DemoContext) -> list[tuple[UUID, UUID]]:
+    """Find who has no score in an assessment of the first term, in order of the ids."""
+    score = and_(
+        GradebookEntry.assessment_id == Assessment.id,
+        GradebookEntry.student_id == SubjectEnrollment.student_id,
+    )
+    found = db.session.execute(
+        select(Assessment.id, SubjectEnrollment.student_id)
+        .join(SubjectEnrollment, SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id)
+        .outerjoin(GradebookEntry, score)
+        .where(_of_first_term(context), GradebookEntry.id.is_(None))
+    )
+    return sorted((row[0], row[1]) for row in found)
+
+
+def _results(context: DemoContext) -> Any:
+    """Find who is in a class, with their first name and what they scored in the first term, in percent."""
+    percent = 100 * func.sum(GradebookEntry.score) / func.sum(Assessment.total_points)
+    return db.session.execute(
+        select(
+            Enrollment.student_id,
+            Enrollment.batch_id,
+            Enrollment.cohort_id,
+            User.first_name,
+            percent.label("percent"),
+        )
+        .join(Student, Student.id == Enrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .join(GradebookEntry, GradebookEntry.student_id == Enrollment.student_id)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(CURRENT, _of_first_term(context))
+        .group_by(
+            Enrollment.student_id, Enrollment.batch_id, Enrollment.cohort_id, Student.number, User.first_name
+        )
+        .order_by(Student.number)
+    ).all()
