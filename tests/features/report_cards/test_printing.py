@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from tests.factories import PASSWORD, UNKNOWN_ID
+from school_service.app import create_app
+from school_service.core.database import db
+from school_service.printing.printers import Printers
+from tests.client import ApiClient, Document
+from tests.conftest import make_place
+from tests.factories import PASSWORD, UNKNOWN_ID, Factory
 from tests.features.publications.arms import Arms
-from tests.features.report_cards.papers import needs_poppler, pages_of, text_of
+from tests.features.report_cards.papers import images_of, needs_poppler, pages_of, text_of
+from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
 
@@ -321,3 +331,60 @@ def test_a_transcript_is_one_statement(arms, api, messages):
         assert api.get(f"/students/{arms.students[arms.first][0]}/transcript/download").status_code == 200
 
     assert len(sent) == 3
+
+
+# The letterhead's pictures, and printers
+
+
+@needs_poppler
+def test_a_card_has_the_pictures_that_it_was_published_with(arms, api):
+    student = arms.students[arms.first][0]
+    images = {"logo": png(80, 80), "signature": png(90, 30, (0, 0, 90))}
+    for name, image in images.items():
+        files = {"image": (io.BytesIO(image), f"{name}.png")}
+        api.ok(api.put(f"/letterhead/{name}", data=files, content_type="multipart/form-data"))
+    arms.published(arms.first)
+
+    before = card(api, student).data
+    api.ok(api.delete("/letterhead/logo"))
+    transcript = api.get(f"/students/{student}/transcript/download").data
+
+    assert [images_of(pdf) for pdf in (before, cards(api, arms.first).data, transcript)] == [
+        {(80, 80), (90, 30)}
+    ] * 3
+    assert card(api, student).data == before
+
+
+def test_a_printer_that_hangs_ends_with_503_and_takes_no_connection_meanwhile(settings, tenancy):
+    app = create_app(replace(settings, pool_size=1, public_url="https://schools.example.org"))
+    place = make_place(app, tenancy, "Kings College, Lagos")
+    make = Factory(ApiClient(app, Document(app), place.admin_token, place.id))
+    arms = Arms(make, students=1, subjects=1)
+    arms.published(arms.first)
+    begun = threading.Event()
+
+    class Hanging(Printers):
+        """Printers that tell when one has begun."""
+
+        def _run(self, task):
+            begun.set()
+            return super()._run(task)
+
+    sleeping = (sys.executable, "-I", "-c", "import time; time.sleep(600)")
+    app.extensions["printers"] = Hanging(1, command=sleeping, timeout=1.5)
+    with ThreadPoolExecutor(1) as threads:
+        printed = threads.submit(lambda: card(make.api.using(), arms.students[arms.first][0]))
+        assert begun.wait(10)
+        # The pool has one connection.
+        assert make.api.using().get("/classrooms").status_code == 200
+        assert not printed.done()
+        refused = printed.result()
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
+    # The address stands on cards of an application that people find.
+    app.extensions["printers"] = Printers(1)
+    found = make.api.get(f"/students/{arms.students[arms.first][0]}/report-card?term=FIRST").data
+    assert f"https://schools.example.org/verify/{place.id}/" in "".join(text_of(found).split())
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
