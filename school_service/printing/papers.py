@@ -7,13 +7,14 @@ import zipfile
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, count
 from typing import Any
 
 from school_service.core.file_names import plain_file_name
 from school_service.printing.report_cards import compose_card
 from school_service.printing.transcripts import compose_transcript
-from school_service.printing.typesetting import typeset
+from school_service.printing.typesetting import pages_of, typeset
 from school_service.printing.wording import class_name
 
 _MOST_BYTES = 200  # of the name of a file: systems take 255
@@ -53,7 +54,10 @@ def print_cards(
         }
         moment = datetime.fromisoformat(drafted_at or of[0]["card"]["published_at"])
         # The structure of a whole class would make its file eight times as large.
-        return typeset("report-cards", content, timestamp=int(moment.timestamp()), tagged=len(of) == 1)
+        made = partial(typeset, "report-cards", timestamp=int(moment.timestamp()), tagged=len(of) == 1)
+        plain: bytes = made({**content, "numbered": False})
+        # Where a card has a second page, its pages are numbered: that takes three times as long.
+        return plain if pages_of(plain) == len(of) else made({**content, "numbered": True})
 
     if not archive:
         return pdf(cards, title if len(cards) > 1 else None)

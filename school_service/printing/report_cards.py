@@ -31,6 +31,8 @@ Document = Mapping[str, Any]
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
+_EM = 0.62  # of a digit of Noto Sans, and a little room
+_WIDEST = 7.0  # ems: what is longer has several lines
 _NOT_THERE = "\N{EN DASH}"
 _TRAITS = {"AFFECTIVE": "Affective traits", "PSYCHOMOTOR": "Psychomotor skills"}
 
@@ -81,6 +83,7 @@ def compose_card(
                 "group": column.group,
                 "strong": column.strong,
                 "text": column.text,
+                "width": None if column.text else _width(column),
             }
             for column in columns
         ],
@@ -209,6 +212,13 @@ def _columns(card: Document, weights: Mapping[str, Any]) -> list[Column]:
         for heading, name in (("Avg.", "average"), ("Low", "lowest"), ("High", "highest"))
     ]
     return columns + _session_columns(card, dropped)
+
+
+def _width(column: Column) -> float:
+    """How wide a column of figures has to be for its longest line, in ems."""
+    lines = [column.heading, *(str(cell) for cell in column.cells if not isinstance(cell, list))]
+    below = [0.75 * len(line) for line in column.below.split("\n")]
+    return min(_EM * max(*map(len, lines), *below), _WIDEST)
 
 
 def _percent(subject: Document) -> str:
