@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
-import zipfile
+import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from itertools import chain, count
+from types import ModuleType
 from typing import Any
 
 from school_service.core.file_names import plain_file_name
@@ -81,13 +83,23 @@ def _pictures_of(card: Mapping[str, Any]) -> Iterable[str]:
 
 
 def qr_code(text: str) -> str:
-    """Draw a QR code (ISO/IEC 18004) as SVG, with its quiet zone."""
-    import segno  # it takes as long as all else that is imported: not for papers without a code
+    """Draw a QR code (ISO/IEC 18004) as SVG, with half of its quiet zone: the paper around it is white.
 
-    code = segno.make_qr(text, error="m")
+    Readers take every mask alike. To find out which of the eight looks best would take six times as long as all else.
+    """
+    segno = _segno()
+    code = segno.make_qr(text, error="m", mask=2)
     drawn = io.BytesIO()
     code.save(drawn, kind="svg", border=2, xmldecl=False)
     return drawn.getvalue().decode()
+
+
+@cache
+def _segno() -> Any:
+    """Import segno where there is a code to be drawn."""
+    # It asks the standard library for an XML function, and that for all of HTTP, which takes as long as a card.
+    sys.modules.setdefault("urllib.request", ModuleType("urllib.request"))
+    return import_module("segno")
 
 
 def _file_name(card: Mapping[str, Any]) -> str:
@@ -100,6 +112,8 @@ def _file_name(card: Mapping[str, Any]) -> str:
 
 def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
     """Write a zip of files: name, moment and content of each. The same files give the same bytes."""
+    import zipfile  # it brings much that a PDF has no need of
+
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:
         taken: set[str] = set()
