@@ -184,6 +184,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
+    _publish(page, year)
     _graduate(page, year)
     _errors(page, year)
     return page.text()
@@ -448,6 +449,67 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
     files = {"metric_sheet": ("traits.xlsx", _saved(sheet))}
     page.show("POST", f"/metrics/upload-sheet?batchId={year['cohort']['id']}", files=files)
     page.show("GET", f"/metrics?batchId={year['cohort']['id']}")
+
+
+def _publish(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Publish results
+
+        Results are read at any time, computed from the scores as they stand: `state` is PROVISIONAL then. At the end of
+        a term each subject is submitted by whoever enters its scores, and the class is published as a whole. These are
+        the subjects in which something counts; `blanks` are scores that are missing:
+        """
+    )
+    subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
+    path = f"/submissions?batch={batch}&term=FIRST"
+    page.show("GET", path)
+    page.say(
+        """
+        A student who was away has an absence instead of a score (`PUT /assessments/{id}/absences`): ABSENT counts 0,
+        EXCUSED counts nowhere. While anything is blank, submitting is 409 and names it; or `blanks` says what becomes
+        of it.
+        """
+    )
+    page.show("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    page.say("From here on nothing changes the scores of this subject and term, by hand or by sheet:")
+    (entry,) = page.quietly("GET", f"/gradebooks?batch={batch}&student={year['students'][1]}")["data"]
+    page.show("PATCH", f"/gradebooks/{entry['id']}", {"score": 50}, status=409)
+    page.say("What the cards say beside scores and traits:")
+    comment = {"student": year["students"][0], "times_present": 61, "form_teacher_comment": "A curious mind."}
+    page.show("PUT", "/comments", {"batch": batch, "term": "FIRST", "comments": [comment]})
+    page.say(
+        """
+        The class is published: all of it, or nothing, and a 409 says what is lacking (`?dry_run=true` tells without
+        doing it). Arms of a cohort are published together, so that their cards show the same positions.
+        """
+    )
+    body = {"term": "FIRST", "batches": [batch]}
+    (publication,) = page.show("POST", "/publications", body)
+    page.say(
+        """
+        Each card is frozen as it is then. A name, a grade band, a setting or an enrollment that changes later changes
+        no published answer; `live=true` asks for the figures of now. Students read their own without any permission.
+        """
+    )
+    page.show("GET", f"/students/{year['students'][0]}/results?term=FIRST")
+    page.say(
+        """
+        A mistake is corrected in the open. The publication is reopened, with a reason, then the subject. What was
+        published is shown on, as REOPENED, until the next version:
+        """
+    )
+    path = f"/publications/{publication['id']}/reopening"
+    page.show("POST", path, {"reason": "Two answers of one script were not marked."})
+    reason = {"term": "FIRST", "reason": "Two answers of one script were not marked."}
+    page.quietly("POST", f"/cohort-subjects/{subject}/reopening", reason)
+    page.quietly("PATCH", f"/gradebooks/{entry['id']}", {"score": 52})
+    page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    (again,) = page.show("POST", "/publications", body)
+    page.say("`changed` counts the cards that are to be printed again. These are they:")
+    page.show("GET", f"/publications/{again['id']}/changes")
+    page.say("Everything that was published of a student:")
+    page.show("GET", f"/students/{year['students'][0]}/transcript")
 
 
 def _graduate(page: Page, year: dict[str, Any]) -> None:

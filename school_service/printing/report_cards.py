@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from school_service.core.ordinals import shared_place
+from school_service.core.ordinals import position_text
 from school_service.printing.wording import (
     TERMS,
     Words,
@@ -226,7 +226,7 @@ def _percent(subject: Document) -> str:
 
 
 def _place(figures: Document) -> str:
-    return "" if figures["position"] is None else shared_place(figures["position"], tied=figures["tied"])
+    return position_text(figures["position"], tied=figures["tied"])
 
 
 Cell = Callable[[Document], str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from school_service.core.ordinals import ordinal, shared_place
+from school_service.core.ordinals import ordinal, position_text
 from school_service.printing.report_cards import compose_card
 from school_service.printing.wording import age, long_date, mark, words
 from tests.printing.samples import BARE, card, figures, letterhead, score, student, subject_result
@@ -220,7 +220,7 @@ def test_ordinals():
             102: "102nd", 111: "111th", 113: "113th"}  # fmt: skip
 
     assert {number: ordinal(number) for number in told} == told
-    assert shared_place(2, tied=True) == "2nd ="
+    assert position_text(2, tied=True) == "2nd ="
 
 
 def test_marks_lose_zeros_that_say_nothing():

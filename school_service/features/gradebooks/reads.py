@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, literal_column, or_, select
+from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
@@ -67,7 +70,7 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
 
     `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
     assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
-    been entered then.
+    been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is missed.
     """
     return (
         select(
@@ -87,7 +90,18 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
                 SubjectEnrollment.student_id == student_id,
             )
             .label("takes_subject"),
+            or_(
+                exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
+                # It was changed since the statement began, as it is when absences are entered.
+                literal_column("assessments.ctid") != _as_the_statement_began(assessment_id),
+            ).label("may_be_absent"),
         )
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
+
+
+def _as_the_statement_began(assessment_id: UUID) -> Any:
+    """Find where the row of an assessment was, whatever the row is that is locked."""
+    before = aliased(Assessment, name="before")
+    return select(literal_column("before.ctid")).where(before.id == assessment_id).scalar_subquery()
