@@ -102,7 +102,7 @@ def compose_card(
         ),
         "issued": _issued(card, drafted_at),
         "draft": drafted_at is not None,
-        "address": words(address),
+        "address": address,
         "link": address,
     }
 
