@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -139,10 +139,12 @@ class School:
         answer = self._client.post(path, json=body, headers=self._headers)
         return self._app.json.loads(self._answer(answer))
 
-    def upload(self, path: str, name: str, content: bytes) -> Any:
-        """POST a file as a form's field of that name, and fail on anything but 200."""
+    def upload(self, path: str, name: str, content: bytes, *, method: str = "POST") -> Any:
+        """Send a file as a form's field of that name, and fail on anything but 200."""
         body, media_type = encode_multipart_formdata({name: ("scores.xlsx", content)})
-        answer = self._client.post(path, headers=self._headers, data=body, content_type=media_type)
+        answer = self._client.open(
+            path, method=method, headers=self._headers, data=body, content_type=media_type
+        )
         return self._app.json.loads(self._answer(answer))
 
     @staticmethod
@@ -181,10 +183,10 @@ class Schools:
 
 
 @contextmanager
-def schools() -> Iterator[Schools]:
-    """Start PostgreSQL and make the application; nothing of it is left at the end."""
+def schools(**settings: Any) -> Iterator[Schools]:
+    """Start PostgreSQL and make the application, with these settings; nothing of it is left at the end."""
     with installation() as here:
-        app = create_app(here.settings)
+        app = create_app(replace(here.settings, **settings))
         with app.app_context():
             yield Schools(app, here.tenancy)
             for engine in db.engines.values():

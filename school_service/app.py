@@ -40,6 +40,8 @@ from school_service.features.metrics.views import blp as metrics
 from school_service.features.oneroster.views import blp as exchange
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.publications.views import blp as publications
+from school_service.features.report_cards.verification import blp as verification
+from school_service.features.report_cards.views import blp as report_cards
 from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.results.views import blp as results
 from school_service.features.roles.views import blp as roles
@@ -86,6 +88,8 @@ FEATURES = (
     comments,
     results,
     submissions,
+    report_cards,
+    verification,
     publications,
     transcripts,
     teachers,

@@ -77,6 +77,7 @@ class Settings:
     `school_waiting`    SCHOOL_WAITING: requests of one school that may wait for that, 1 to 1000; default: 100
     `connections_per_address`  CONNECTIONS_PER_ADDRESS: connections of one address, 1 to 500; default: 100
     `printers`          PRINTERS: processes that print at once, 1 to 50; default: 2
+    `public_url`        PUBLIC_URL: where people find the service, as in the codes of report cards; default: none
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
                         X-Forwarded-For is believed; default: none
@@ -116,6 +117,7 @@ class Settings:
     school_waiting: int
     connections_per_address: int
     printers: int
+    public_url: str | None
     max_upload_bytes: int
     trusted_proxies: Networks
     cors_origins: tuple[str, ...]
@@ -180,6 +182,7 @@ class Settings:
             school_waiting=read.integer("SCHOOL_WAITING", default=100, least=1, most=1000),
             connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             printers=read.integer("PRINTERS", default=2, least=1, most=50),
+            public_url=(read.web_address("PUBLIC_URL") or "").rstrip("/") or None,
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             cors_origins=read.origins("CORS_ORIGINS"),

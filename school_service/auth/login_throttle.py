@@ -65,6 +65,17 @@ class Limiter:
 limiter = Limiter()
 
 
+def count_try(limit: RateLimitItem, *key: str, message: str) -> None:
+    """Count a try of whatever has a limit; raises TooManyAttempts, with the message, beyond it."""
+    if not limiter.limiter.hit(limit, *key):
+        raise TooManyAttempts(_seconds_until_room(limit, *key), message)
+
+
+def _seconds_until_room(limit: RateLimitItem, *key: str) -> int:
+    """Seconds until a limit has room again."""
+    return max(1, math.ceil(limiter.limiter.get_window_stats(limit, *key).reset_time - time.time()))
+
+
 @dataclass(frozen=True, slots=True)
 class LoginThrottle:
     """The attempts to sign in from one address to the accounts of a realm: a school's id, or the token endpoint."""
@@ -89,7 +100,7 @@ class LoginThrottle:
     def record_success(self, account: str) -> None:
         """Count a right password; raises TooManyAttempts for an account that is signed in to without end."""
         if not limiter.limiter.hit(SUCCESS_LIMIT, self.realm, account, self.address):
-            raise TooManyAttempts(self._seconds(SUCCESS_LIMIT, self.realm, account, self.address))
+            raise TooManyAttempts(_seconds_until_room(SUCCESS_LIMIT, self.realm, account, self.address))
 
     def _limits(self, account: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
         here = (self.realm, account, self.address)
@@ -100,13 +111,8 @@ class LoginThrottle:
 
     def _refusal(self, account: str) -> TooManyAttempts:
         exhausted = [
-            self._seconds(limit, *key)
+            _seconds_until_room(limit, *key)
             for limit, key in self._limits(account)
             if limiter.limiter.get_window_stats(limit, *key).remaining <= 0
         ]
         return TooManyAttempts(max(exhausted, default=1))
-
-    @staticmethod
-    def _seconds(limit: RateLimitItem, *key: str) -> int:
-        """Seconds until a limit has room again."""
-        return max(1, math.ceil(limiter.limiter.get_window_stats(limit, *key).reset_time - time.time()))

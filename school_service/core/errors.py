@@ -107,8 +107,8 @@ class WrongPassword(NotAuthenticated):
 
 
 class TooManyAttempts(DomainError):
-    """Too many wrong passwords; `retry_after` is in seconds."""
+    """Too many wrong passwords, or other tries; `retry_after` is in seconds."""
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__("Too many wrong passwords. Try again later.")
+    def __init__(self, retry_after: int, message: str = "Too many wrong passwords. Try again later.") -> None:
+        super().__init__(message)
         self.retry_after = retry_after

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from school_service.demo.context import CLIENT_ID
 from school_service.demo.demo_file import DemoFile, DemoSchool, Login
 from school_service.demo.fill_school import fill_school
 from school_service.demo.sample_schools import SCHOOLS, SampleSchool
+from school_service.features.publications.models import PUBLISHED, Publication, ReportCard
 from school_service.features.users.models import User
 from school_service.server import base_address, listen, serve
 from school_service.web.request_log import configure_logging
@@ -51,14 +53,16 @@ def run(path: Path, host: str, port: int) -> None:
     """
     with listen(host, port) as listener, data_folder(path, create=True) as folder, _only_demo_of(folder.path):
         settings = folder.settings(_with_quiet_logs(os.environ))
+        settings = replace(settings, public_url=settings.public_url or base_address(listener))
         configure_logging(settings.log_level)
         app, tenancy = create_app(settings), tenancy_of(settings)
         with app.app_context():
             demo = _prepare(tenancy, settings, folder.path, base_address(listener))
             token = _token(settings, demo)
+            card = _card(settings, demo)
 
         def announce() -> None:
-            _show(settings, demo, demo_file.write(folder.path, demo), *token)
+            _show(settings, demo, demo_file.write(folder.path, demo), card, *token)
 
         serve(app, settings, listener, announce=announce)
         click.echo(f"\nStopped. The data stays in {folder.path}.")
@@ -194,7 +198,30 @@ def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
     return f"the administrator of {first.name}", token["access_token"]
 
 
-def _show(settings: Settings, demo: DemoFile, path: Path, purpose: str, token: str) -> None:
+def _card(settings: Settings, demo: DemoFile) -> tuple[str, str] | None:
+    """Find a report card of the first school: the addresses of its PDF, and where it is verified.
+
+    None where none is published, as in a demo that was made by an older release.
+    """
+    school_id = UUID(demo.schools[0].id)
+    newest = (
+        select(ReportCard.student_id, ReportCard.code, Publication.term_id)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(Publication.state == PUBLISHED)
+        .order_by(Publication.published_at.desc(), Publication.id, ReportCard.position, ReportCard.id)
+        .limit(1)
+    )
+    with in_transaction(SchoolBinding(school_id, read_only=True)):
+        found = db.session.execute(newest).one_or_none()
+    if found is None:
+        return None
+    paper = f"{demo.base_url}/students/{found.student_id}/report-card?term={found.term_id}"
+    return paper, f"{settings.public_url}/verify/{school_id}/{found.code}"
+
+
+def _show(
+    settings: Settings, demo: DemoFile, path: Path, card: tuple[str, str] | None, purpose: str, token: str
+) -> None:
     """Print what a person needs to try the service."""
     headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {demo.schools[0].id}")
     options = " ".join(f"-H {shlex.quote(header)}" for header in headers)
@@ -204,6 +231,9 @@ def _show(settings: Settings, demo: DemoFile, path: Path, purpose: str, token: s
         say(f"  Docs page   {demo.base_url}/docs")
     if settings.auth_url is not None:
         say(f"  Provider    {settings.auth_url}  (let its clients in with `school-service clients create`)")
+    if card is not None:
+        say(f"  A card      {card[0]}  (a PDF)")
+        say(f"  verified    {card[1]}  (needs no token)")
     say(f"  Details     {path}\n")
     for school in demo.schools:
         say(f"  {_bold(school.name)}")

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import io
-import zipfile
+import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache, partial
+from importlib import import_module
+from itertools import chain, count
+from types import ModuleType
 from typing import Any
 
+from school_service.core.file_names import plain_file_name
 from school_service.printing.report_cards import compose_card
-from school_service.printing.typesetting import typeset
+from school_service.printing.transcripts import compose_transcript
+from school_service.printing.typesetting import pages_of, typeset
+from school_service.printing.wording import class_name
 
+_MOST_BYTES = 200  # of the name of a file: systems take 255
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)  # that the file of a zip may be of
 
 
@@ -31,9 +39,9 @@ def print_cards(
 ) -> bytes:
     """Print report cards in one PDF or, with `archive`, in a zip with a PDF of each.
 
-    `cards`: the frozen document as `card`, its `code` (None: it can't be verified), and `file`, its name in a zip.
-    `pictures`: base64 by the hash that cards name. `verify_at`: the address before the code. `drafted_at`: when the
-    documents were made, where they are not published.
+    `cards`: the frozen document as `card`, its `code` and the `rules` that it was made with. `pictures`: base64 by the
+    hash that cards name. `verify_at`: the address before the code; None: no card can be verified. `drafted_at`: when
+    the documents were made, where they are not published.
     """
     images = {name: list(b64decode(picture)) for name, picture in pictures.items()}
 
@@ -48,17 +56,23 @@ def print_cards(
         }
         moment = datetime.fromisoformat(drafted_at or of[0]["card"]["published_at"])
         # The structure of a whole class would make its file eight times as large.
-        return typeset("report-cards", content, timestamp=int(moment.timestamp()), tagged=len(of) == 1)
+        made = partial(typeset, "report-cards", timestamp=int(moment.timestamp()), tagged=len(of) == 1)
+        plain: bytes = made({**content, "numbered": False})
+        # Where a card has a second page, its pages are numbered: that takes three times as long.
+        return plain if pages_of(plain) == len(of) else made({**content, "numbered": True})
 
     if not archive:
         return pdf(cards, title if len(cards) > 1 else None)
-    return _zip((one["file"], drafted_at or one["card"]["published_at"], pdf([one], None)) for one in cards)
+    return _zip(
+        (_file_name(one["card"]), drafted_at or one["card"]["published_at"], pdf([one], None))
+        for one in cards
+    )
 
 
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
-    code = one["code"] if one["card"]["verification"] and verify_at else None
-    address = f"{verify_at}/{code}" if code else None
-    card = compose_card(one["card"], code_address=address, drafted_at=drafted_at)
+    can_be_verified = one["card"]["verification"] and one["code"] and verify_at
+    address = f"{verify_at}/{one['code']}" if can_be_verified else None
+    card = compose_card(one["card"], rules=one["rules"], address=address, drafted_at=drafted_at)
     if address is not None:
         card["code"] = qr_code(address)
     return card
@@ -69,23 +83,60 @@ def _pictures_of(card: Mapping[str, Any]) -> Iterable[str]:
 
 
 def qr_code(text: str) -> str:
-    """Draw a QR code (ISO/IEC 18004) as SVG, with its quiet zone."""
-    import segno  # it takes as long as all else that is imported: not for papers without a code
+    """Draw a QR code (ISO/IEC 18004) as SVG, with half of its quiet zone: the paper around it is white.
 
-    code = segno.make_qr(text, error="m")
+    Readers take every mask alike. To find out which of the eight looks best would take six times as long as all else.
+    """
+    segno = _segno()
+    code = segno.make_qr(text, error="m", mask=2)
     drawn = io.BytesIO()
     code.save(drawn, kind="svg", border=2, xmldecl=False)
     return drawn.getvalue().decode()
 
 
+@cache
+def _segno() -> Any:
+    """Import segno where there is a code to be drawn."""
+    # It asks the standard library for an XML function, and that for all of HTTP, which takes as long as a card.
+    sys.modules.setdefault("urllib.request", ModuleType("urllib.request"))
+    return import_module("segno")
+
+
+def _file_name(card: Mapping[str, Any]) -> str:
+    """Name a card in a zip, in a folder of the class: number and name of the student, as no other of the school."""
+    student = card["student"]
+    name = f"{student['admission_number']} {student['last_name']} {student['first_name']}"
+    short = plain_file_name(name).encode()[:_MOST_BYTES].decode(errors="ignore").strip()
+    return f"{plain_file_name(class_name(card))}/{short}.pdf"
+
+
 def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
     """Write a zip of files: name, moment and content of each. The same files give the same bytes."""
+    import zipfile  # it brings much that a PDF has no need of
+
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:
+        taken: set[str] = set()
         for name, moment, content in files:
+            # Names that differ in what no file name may have are told apart by a number.
+            numbers = (f" {number}.pdf".join(name.rsplit(".pdf", 1)) for number in count(2))
+            free = next(one for one in chain([name], numbers) if one.casefold() not in taken)
+            taken.add(free.casefold())
             at = max(datetime.fromisoformat(moment), _EARLIEST)
-            archive.writestr(zipfile.ZipInfo(name, at.timetuple()[:6]), content)
+            archive.writestr(zipfile.ZipInfo(free, at.timetuple()[:6]), content)
     return written.getvalue()
 
 
-PAPERS: Mapping[str, Callable[..., bytes]] = {"picture": print_picture, "report-cards": print_cards}
+def print_transcript(*, transcript: Mapping[str, Any], pictures: Mapping[str, str]) -> bytes:
+    """Print a transcript, as the API answers it, whose `school` names its pictures. `pictures` as in `print_cards`."""
+    content = compose_transcript(transcript)
+    content["pictures"] = {name: list(b64decode(picture)) for name, picture in pictures.items()}
+    moment = datetime.fromisoformat(transcript["generated_at"])
+    return typeset("transcript", content, timestamp=int(moment.timestamp()), tagged=True)
+
+
+PAPERS: Mapping[str, Callable[..., bytes]] = {
+    "picture": print_picture,
+    "report-cards": print_cards,
+    "transcript": print_transcript,
+}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from school_service.core.ordinals import shared_place
+from school_service.core.ordinals import position_text
 from school_service.printing.wording import (
     TERMS,
     Words,
@@ -31,6 +31,8 @@ Document = Mapping[str, Any]
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
+_EM = 0.62  # of a digit of Noto Sans, and a little room
+_WIDEST = 7.0  # ems: what is longer has several lines
 _NOT_THERE = "\N{EN DASH}"
 _TRAITS = {"AFFECTIVE": "Affective traits", "PSYCHOMOTOR": "Psychomotor skills"}
 
@@ -46,34 +48,29 @@ class Column(NamedTuple):
     text: bool = False
 
 
-def compose_card(card: Document, *, code_address: str | None, drafted_at: str | None) -> dict[str, Any]:
+def compose_card(
+    card: Document, *, rules: Document, address: str | None, drafted_at: str | None
+) -> dict[str, Any]:
     """Say what stands where on a card: texts alone, by their places in the template.
 
-    `code_address` is where the card can be verified, `drafted_at` when a draft of it was made.
+    `rules` are those that it was made with; `address` is where it can be verified; `drafted_at` is when a draft of it
+    was made.
     """
     student, letterhead = card["student"], card["letterhead"]
     heading = f"{card['term_name']}  ·  {card['session']['name']}"
     name, of_class = full_name(student), class_name(card)
-    columns = _columns(card)
+    columns = _columns(card, _weights(card, rules))
     return {
         "title": f"Report card: {name}, {card['term_name']} {card['session']['name']}",
         "school": letterhead["name"],
-        "letterhead": {
-            "name": words(letterhead["name"]),
-            "motto": words(letterhead["motto"]),
-            "address": words(letterhead["address"]),
-            "contacts": words(
-                in_line([letterhead["phone_number"], letterhead["email_address"], letterhead["website"]])
-            ),
-            "logo": letterhead["logo"],
-        },
+        "letterhead": compose_letterhead(letterhead),
         "heading": heading,
         "running": words(in_line([name, student["admission_number"], of_class, heading])),
         "name": words(name),
-        "student": _pairs(
+        "student": pairs_of(
             ("Admission number", student["admission_number"]),
             ("Class", of_class),
-            ("Gender", _gender(student["gender"])),
+            ("Gender", gender_of(student["gender"])),
             ("Age", _age(card)),
             ("Number in class", str(card["number_in_class"])),
         ),
@@ -86,6 +83,7 @@ def compose_card(card: Document, *, code_address: str | None, drafted_at: str | 
                 "group": column.group,
                 "strong": column.strong,
                 "text": column.text,
+                "width": None if column.text else _width(column),
             }
             for column in columns
         ],
@@ -98,24 +96,35 @@ def compose_card(card: Document, *, code_address: str | None, drafted_at: str | 
             for band in card["bands"]
         ],
         "comments": _comments(card),
-        "notes": _pairs(
+        "notes": pairs_of(
             ("Next term begins", long_date(card["calendar"]["next_term_begins"])),
             ("Notice", card["calendar"]["notice"]),
         ),
         "issued": _issued(card, drafted_at),
         "draft": drafted_at is not None,
-        "address": words(code_address),
-        "link": code_address,
+        "address": address,
+        "link": address,
     }
 
 
-def _pairs(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
+def compose_letterhead(letterhead: Document) -> dict[str, Any]:
+    """Say what stands at the head of a paper."""
+    contacts = [letterhead[name] for name in ("phone_number", "email_address", "website")]
+    return {
+        **{name: words(letterhead[name]) for name in ("name", "motto", "address")},
+        "contacts": words(in_line(contacts)),
+        "logo": letterhead["logo"],
+    }
+
+
+def pairs_of(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
     """Pairs of a label and a value, without those that have none."""
     shown = ((label, words(value)) for label, value in pairs)
     return [(label, value) for label, value in shown if value is not None]
 
 
-def _gender(gender: str | None) -> str | None:
+def gender_of(gender: str | None) -> str | None:
+    """Write a gender: Female."""
     return gender and sentence_case(gender.lower())
 
 
@@ -128,9 +137,9 @@ def _term_facts(card: Document) -> list[tuple[str, Words]]:
     """The result of the term; positions as the school shows them."""
     total = f"{card['total']} of {card['obtainable']}" if card["obtainable"] else None
     passed = card["passed"] + card["failed"] and f"{card['passed']} of {card['passed'] + card['failed']}"
-    return _pairs(
+    return pairs_of(
         ("Total", total),
-        ("Average", _text(card["average"])),
+        ("Average", text_of(card["average"])),
         ("Grade", _graded(card)),
         ("Subjects passed", passed or None),
         *_positions(card, card),
@@ -142,9 +151,9 @@ def _session_facts(card: Document) -> list[tuple[str, Words]]:
     so_far = card["cumulative"]
     if card["term"]["term"] == "FIRST" or so_far["average"] is None:
         return []
-    return _pairs(
+    return pairs_of(
         ("Terms", str(so_far["terms"])),
-        ("Average", _text(so_far["average"])),
+        ("Average", text_of(so_far["average"])),
         ("Grade", _graded(so_far)),
         *_positions(card, so_far),
     )
@@ -165,14 +174,15 @@ def _positions(card: Document, result: Document) -> list[tuple[str, str | None]]
     return shown
 
 
-def _text(figure: Any) -> str | None:
+def text_of(figure: Any) -> str | None:
+    """Write a figure as it is; None where there is none."""
     return None if figure is None else str(figure)
 
 
 # The table of subjects
 
 
-def _columns(card: Document) -> list[Column]:
+def _columns(card: Document, weights: Mapping[str, Any]) -> list[Column]:
     subjects = card["subjects"]
     dropped = _dropped(card)
     term = card["term_name"]
@@ -186,7 +196,7 @@ def _columns(card: Document) -> list[Column]:
     names: list[str | Words] = [words(subject["subject"]["name"]) or "" for subject in subjects]
     names += [words(subject["name"]) or "" for subject in dropped]
     columns = [Column("Subject", "", "", names, text=True)]
-    columns += [column(*heading, term, cell) for heading, cell in _categories(card)]
+    columns += [column(*heading, term, cell) for heading, cell in _categories(card, weights)]
     total = _total(subjects)
     if total is not None:
         heading, cell = total
@@ -198,10 +208,17 @@ def _columns(card: Document) -> list[Column]:
         columns.append(column("Pos.", heading, term, lambda subject: _place(subject[of])))
     columns.append(column("Remark", "", term, lambda subject: words(subject["remark"]), text=True))
     columns += [
-        column(heading, "", "Class", lambda subject, name=name: _text(subject["batch"][name]))  # type: ignore[misc]
+        column(heading, "", "Class", lambda subject, name=name: text_of(subject["batch"][name]))  # type: ignore[misc]
         for heading, name in (("Avg.", "average"), ("Low", "lowest"), ("High", "highest"))
     ]
     return columns + _session_columns(card, dropped)
+
+
+def _width(column: Column) -> float:
+    """How wide a column of figures has to be for its longest line, in ems."""
+    lines = [column.heading, *(str(cell) for cell in column.cells if not isinstance(cell, list))]
+    below = [0.75 * len(line) for line in column.below.split("\n")]
+    return min(_EM * max(*map(len, lines), *below), _WIDEST)
 
 
 def _percent(subject: Document) -> str:
@@ -209,16 +226,24 @@ def _percent(subject: Document) -> str:
 
 
 def _place(figures: Document) -> str:
-    return "" if figures["position"] is None else shared_place(figures["position"], tied=figures["tied"])
+    return position_text(figures["position"], tied=figures["tied"])
 
 
 Cell = Callable[[Document], str]
 
 
-def _categories(card: Document) -> list[tuple[tuple[str, str], Cell]]:
+def _weights(card: Document, rules: Document) -> dict[str, Any]:
+    """What each category counts, where categories are weighed: by the weights of the level, or by those of all."""
+    if rules["weighting"] != "CATEGORIES":
+        return {}
+    levels = {weight["level"] for weight in rules["weights"]}
+    level = card["level"] if card["level"] in levels else None
+    return {weight["category"]: weight["weight"] for weight in rules["weights"] if weight["level"] == level}
+
+
+def _categories(card: Document, weights: Mapping[str, Any]) -> list[tuple[tuple[str, str], Cell]]:
     """A column for each category of which something is shown: its heading, with the points where all have the same."""
     found = []
-    weights = card.get("weights") or {}
     for category, heading in CATEGORIES.items():
         of_subjects = [_of_category(subject, category) for subject in card["subjects"]]
         shown = [scores for scores in of_subjects if any(score["publish"] for score in scores)]
@@ -227,7 +252,7 @@ def _categories(card: Document) -> list[tuple[tuple[str, str], Cell]]:
         points = {_sum(score["total_points"] for score in scores) for scores in shown}
         below = [f"of {mark(next(iter(points)))}"] if len(points) == 1 else []
         if category in weights:
-            below.append(f"counts {mark(weights[category])}")
+            below.append(f"weighs {mark(weights[category])}")
         found.append(((heading, "\n".join(below)), _category_cell(category, with_points=len(points) > 1)))
     return found
 
@@ -288,7 +313,7 @@ def _session_columns(card: Document, dropped: Sequence[Document]) -> list[Column
     rows = [by_base.get(subject["subject"]["base"]) for subject in card["subjects"]] + list(dropped)
 
     def cells(figure: Callable[[Document], Any]) -> list[str | Words]:
-        return [_text(figure(row)) or _NOT_THERE if row is not None else _NOT_THERE for row in rows]
+        return [text_of(figure(row)) or _NOT_THERE if row is not None else _NOT_THERE for row in rows]
 
     columns = []
     for term, heading in TERMS.items():
@@ -323,7 +348,7 @@ def _traits(traits: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def _attendance(attendance: Document) -> list[tuple[str, Words]]:
-    return _pairs(
+    return pairs_of(
         ("School opened", _times(attendance["opened"])),
         ("Present", _times(attendance["present"])),
         ("Absent", _times(attendance["absent"])),

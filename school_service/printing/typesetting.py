@@ -7,6 +7,7 @@ of the machine is used, so that the same input gives the same bytes everywhere.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,14 @@ def typeset(template: str, content: Mapping[str, Any], *, timestamp: int | None,
     if not isinstance(pdf, bytes):
         raise TypeError("A PDF is one file.")
     return pdf
+
+
+def pages_of(pdf: bytes) -> int:
+    """Count the pages of a PDF that was typeset, as its metadata tell."""
+    found = re.search(rb"<xmpTPg:NPages>(\d+)</xmpTPg:NPages>", pdf)
+    if found is None:
+        raise ValueError("The PDF does not tell how many pages it has.")
+    return int(found[1])
 
 
 @cache

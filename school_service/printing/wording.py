@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from school_service.core.ordinals import shared_place
+from school_service.core.ordinals import position_text
 
 TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
 """The terms in their order, as a column is headed."""
@@ -75,7 +75,7 @@ def place(figures: Mapping[str, Any]) -> str | None:
     """Write a position among how many: `2nd = of 40`; None without one."""
     if figures["position"] is None:
         return None
-    return f"{shared_place(figures['position'], tied=figures['tied'])} of {figures['of']}"
+    return f"{position_text(figures['position'], tied=figures['tied'])} of {figures['of']}"
 
 
 def long_date(text: str | None) -> str | None:

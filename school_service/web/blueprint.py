@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from mimetypes import guess_type
 from os import SEEK_END
+from secrets import token_urlsafe
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, g, request
+from flask import Response, g, render_template, request
 from werkzeug.wsgi import wrap_file
 
 from school_service.core.errors import NotFound, TooLarge
+from school_service.core.file_names import plain_file_name
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import Lock
 from school_service.web.body_parser import BodyParser
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
-from school_service.web.fields import File, plain_file_name
+from school_service.web.fields import File
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.query_names import check_query_names
@@ -42,7 +45,9 @@ View = TypeVar("View", bound=Callable[..., Any])
 CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
-ZIP = "application/zip"
+PDF, ZIP, HTML = "application/pdf", "application/zip", "text/html"
+_SHOWN = ("application/json", HTML)  # the first, where both will do
+_NO_SCRIPTS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -299,10 +304,10 @@ class Blueprint(flask_smorest.Blueprint):
     def returns_file(self, *media_types: str) -> Callable[[View], View]:
         """Answer a file: the view returns its name, which may be any text, and its content.
 
-        That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes either.
-        Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
-        a workbook, to be saved, as a zip is. With others the ending of its name says which it has, and a browser shows
-        it.
+        That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes
+        either. Such a function is called when the transaction has ended and no connection is taken. Without
+        `media_types` it is a workbook, to be saved, as a zip is. With others the ending of its name says which it has,
+        and a browser shows it.
         """
         types = media_types or (SPREADSHEET,)
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
@@ -324,7 +329,8 @@ class Blueprint(flask_smorest.Blueprint):
                 return answer(name, content)
 
             _document_like(sent, documented)
-            note(sent, media_types=types)
+            binary = {"schema": {"type": "string", "format": "binary"}}
+            note(sent, other_content=dict.fromkeys(types[1:], binary))
             return sent  # type: ignore[return-value]
 
         return decorate
@@ -343,6 +349,32 @@ class Blueprint(flask_smorest.Blueprint):
         unavailable = self.alt_response(503, schema=schema, description="The database is unreachable.")
         responds = self._responds(schema, render)
         return lambda view: unavailable(responds(view))
+
+    def returns_or_shows(self, schema: type[ma.Schema], *, template: str) -> Callable[[View], View]:
+        """Answer one record as JSON or, to whom prefers text/html, as a page, whose template gets its members.
+
+        The view returns the record as JSON in UTF-8. Numbers are texts in the template, as they are written.
+        """
+
+        def render(body: bytes, _check: Callable[[], None]) -> Response:
+            if request.accept_mimetypes.best_match(_SHOWN) != HTML:
+                response = json_response(body)
+            else:
+                nonce = token_urlsafe(16)
+                page = render_template(template, nonce=nonce, **json.loads(body, parse_float=str))
+                response = Response(page, mimetype=HTML)
+                response.headers["Content-Security-Policy"] = f"{_NO_SCRIPTS}; style-src 'nonce-{nonce}'"
+            response.vary.add("Accept")
+            return response
+
+        responds = self._responds(schema, render)
+
+        def decorate(view: View) -> View:
+            shown = responds(view)
+            note(shown, other_content={HTML: {"schema": {"type": "string"}}})
+            return shown
+
+        return decorate
 
     def public(self, view: View) -> View:
         """Mark a view that needs no token."""

@@ -54,7 +54,7 @@ STATUS: dict[type[Exception], int] = {
 MESSAGES: dict[type[Exception], str] = {
     ProviderUnavailable: "The identity provider can't be reached. Try again shortly.",
     PoolTimeout: "The service is overloaded. Try again shortly.",
-    StorageError: "Passwords can't be checked just now. Try again shortly.",
+    StorageError: "Tries can't be counted just now. Try again shortly.",
     OperationalError: "The database can't be reached. Try again shortly.",
 }
 RETRY_AFTER = {

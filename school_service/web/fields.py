@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -19,10 +18,10 @@ from school_service.core.columns import (
     TEXT_LENGTH,
     more_than_two_places,
 )
+from school_service.core.file_names import plain_file_name
 from tenants.names import is_visible
 
 MAX_IDS = 1000  # of one list in a request
-MAX_FILE_NAME_LENGTH = 150  # characters
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -238,11 +237,3 @@ class Nested(Input, fields.Nested):
 def id_list(*, least: int | None = None, **options: Any) -> ListOf:
     """A list of at least `least` and at most MAX_IDS uuids."""
     return ListOf(Id(), validate=validate.Length(min=least, max=MAX_IDS), **options)
-
-
-def plain_file_name(name: str) -> str:
-    """Make of any text the name of a file that every system takes: without path or control characters, and short."""
-    safe = "".join(
-        "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
-    )
-    return safe.strip(" .")[-MAX_FILE_NAME_LENGTH:] or "file"

@@ -34,7 +34,7 @@ and graduates.
 **A school for each request.** Each school is a tenant, chosen by the header `X-SCHOOL-ID`. Where that
 header is not required, a token that names exactly one school chooses it.
 
-**Tokens.** Every operation but `GET /health` and those under `/auth` needs a bearer token.
+**Tokens.** Every operation but `GET /health`, `GET /verify` and those under `/auth` needs a bearer token.
 `x-permission` names the permission that it asks for, or several with spaces between them; `null` means that any
 token of the school will do.
 
@@ -114,7 +114,9 @@ ERRORS = {
         "The input is not valid.",
         errors={"json": {"name": ["Missing data for required field."]}},
     ),
-    429: DocumentedError("Too many wrong passwords.", "Too many wrong passwords. Try again later.", _RETRY),
+    429: DocumentedError(
+        "Too many tries, such as wrong passwords.", "Too many wrong passwords. Try again later.", _RETRY
+    ),
     500: DocumentedError(
         "The service failed; `request_id` names the failure in its logs.",
         "The service failed. The request id names the failure in its logs.",
@@ -442,8 +444,7 @@ def document_operation(
         responses[200] = {**responses[200], "headers": headers}
     if tagged and method == "get":
         responses[304] = _NOT_MODIFIED
-    for media_type in noted.get("media_types", ()):
-        content = responses[200]["content"]
-        content.setdefault(media_type, next(iter(content.values())))
+    if "other_content" in noted:
+        responses[200]["content"].update(noted["other_content"])
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

@@ -19,6 +19,7 @@ from flask import Flask, Response, g, has_request_context, request
 from school_service.web.client_address import client_address
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CODE = re.compile(r"(?<=/verify/).+", re.IGNORECASE | re.DOTALL)
 _OF_ONE_REQUEST = (
     "request_id",
     "principal",
@@ -92,6 +93,11 @@ def _new_id() -> str:
     return f"{_random.getrandbits(128):032x}"
 
 
+def logged_path(path: str) -> str:
+    """Give a path as it is logged: without the code of a report card, which the paper alone is to have."""
+    return _CODE.sub("…", path)
+
+
 # Of an answered request: its route, status, the seconds that it took and those that it had waited before, its
 # environment, and what is known of it (the members of `g`).
 Observe = Callable[[str | None, int, float, float, dict[str, Any], dict[str, Any]], None]
@@ -126,7 +132,7 @@ def log_requests(app: Flask, observe: Observe | None = None) -> None:
             actor = known.get("principal") or known.get("token")
             members = {
                 "method": environ["REQUEST_METHOD"],
-                "path": request.path,
+                "path": logged_path(request.path),
                 "route": route,
                 "status": response.status_code,
                 "ms": round(took * 1000, 2),

@@ -347,6 +347,21 @@ def _recheck_school(school_id: UUID) -> None:
 
 
 @contextmanager
+def reading_without_token(school_id: UUID) -> Iterator[None]:
+    """Read in a school for whoever asks: each read model in one round trip, read-only. For what is public.
+
+    Raises UnknownSchool, SchoolSuspended and SchoolUpgrading when something is read.
+    """
+    binding, options = SchoolBinding(school_id, read_only=True), app_state().binding_options
+
+    def read(sql: str, parameters: tuple[Any, ...]) -> Texts:
+        return read_in_school(engine_of(school_id), binding, Reading(sql, parameters), options)
+
+    with _in_context(binding, None, read):
+        yield
+
+
+@contextmanager
 def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterator[dict[str, Any] | None]:
     """Work in a school in one transaction: commits at the end, rolls back on any error.
 

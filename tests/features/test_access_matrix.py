@@ -32,6 +32,7 @@ SECTIONS = {
     "oneroster": "users",
     "permissions": "roles",
     "positions": "settings",
+    "report-cards": "results",
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
@@ -45,6 +46,8 @@ OF_ANOTHER_SECTION = {
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
+    ("GET", "/students/{id}/report-card"): "results",
+    ("GET", "/students/{id}/transcript/download"): "results",
     ("GET", "/comments"): "results",
     ("PUT", "/comments"): "metrics",
     ("GET", "/comments/download-sheet"): "results",
@@ -214,11 +217,12 @@ def test_its_permission_fits_its_path_and_method(operation):
     assert operation.permissions == SEVERAL.get(key, (Permission(f"{access}:{section}"),))
 
 
-def test_only_health_and_the_built_in_provider_need_no_token():
+def test_only_health_the_built_in_provider_and_verification_need_no_token():
     assert {(operation.method, operation.path) for operation in PUBLIC} == {
         ("GET", "/health"),
         ("GET", "/health/live"),
         ("GET", "/health/ready"),
+        ("GET", "/verify/{school}/{code}"),
         ("POST", "/auth/oauth/token"),
         ("GET", "/auth/.well-known/jwks.json"),
         ("GET", "/.well-known/oauth-authorization-server"),

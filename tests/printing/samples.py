@@ -99,11 +99,9 @@ def score(category: str, points: Any, entered: Any, **members: Any) -> dict[str,
     return {**made, **members}
 
 
-def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
+def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
     """A card with everything on it; `members` replace its own. Figures are texts."""
-    results = [
-        subject_result(number, name) for number, name in enumerate(sorted(SUBJECTS[:subjects]), start=1)
-    ]
+    results = [subject_result(place, name) for place, name in enumerate(sorted(SUBJECTS[:number]), start=1)]
     total = sum(Decimal(result["percent"]) for result in results)
     average = hundredths(total / len(results)) if results else None
     grade, remark = band(average) if results else (None, None)
@@ -163,7 +161,6 @@ def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, A
         "pass_mark": "40.00",
         "percent_places": 2,
         "verification": True,
-        "weights": None,
     }  # fmt: skip
     return {**made, **members}
 
@@ -256,7 +253,7 @@ def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
     made = {
         "paper": "report-cards",
         "cards": [
-            {"card": one, "code": identify("code", number), "file": f"JSS 1 A/{number}.pdf"}
+            {"card": one, "code": identify("code", number), "rules": {"weighting": "POINTS", "weights": []}}
             for number, one in enumerate(cards)
         ],
         "pictures": {},
@@ -266,3 +263,62 @@ def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
         "archive": False,
     }
     return {**made, **members}
+
+
+def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[str, Any]:
+    """A transcript, as the API answers it: from JSS 1 on."""
+    made = {
+        "student": student(),
+        "school": letterhead(),
+        "sessions": [transcript_session(number, subjects) for number in range(sessions)],
+        "graduation_class": "SSS 3 A",
+        "generated_at": "2026-07-24T09:00:00+00:00",
+    }
+    return {**made, **members}
+
+
+def transcript_session(number: int, subjects: int) -> dict[str, Any]:
+    """A session of a transcript; its terms have a few percents less or more."""
+    names = enumerate(sorted(SUBJECTS[:subjects]), start=1)
+    results = cumulative([subject_result(one, name) for one, name in names], "THIRD")
+    place = {"position": 2 + number, "of": 40}
+    return {
+        "session": {"id": identify("session", number), "name": f"{2020 + number}/{2021 + number}"},
+        "classroom": f"{'JSS' if number < 3 else 'SSS'} {number % 3 + 1}",
+        "batch_name": "A",
+        "terms": [
+            {
+                "term": {"id": identify("term", number, term), "term": term},
+                "average": "61.25",
+                "grade": "C4",
+                **place,
+                "version": 1,
+                "published_at": "2025-12-19T14:30:00+00:00",
+            }
+            for term in TERMS
+        ],
+        "subjects": [
+            {
+                "name": one["name"],
+                "code": one["code"],
+                **one["terms"],
+                "percent": one["percent"],
+                "grade": one["grade"],
+            }
+            for one in results["subjects"]
+        ],
+        "average": results["average"],
+        "grade": results["grade"],
+        **place,
+        "outcome": "GRADUATED" if number == 5 else "PROMOTED",
+    }
+
+
+def transcript_task(**members: Any) -> dict[str, Any]:
+    """A task of printing a transcript."""
+    return {
+        "paper": "transcript",
+        "transcript": transcript(),
+        "pictures": {},
+        **members,
+    }

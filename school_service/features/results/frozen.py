@@ -97,8 +97,24 @@ def is_own(student_id: Any, user_id: Any) -> Column:
     return select(Student.id).where(Student.id == student_id, Student.user_id == user_id).exists()
 
 
+def published_cards() -> Query:
+    """Select cards with what their publication says of them, joined with their terms; of every state."""
+    return (
+        select(
+            ReportCard.student_id,
+            ReportCard.code,
+            ReportCard.card,
+            Publication.rules,
+            Publication.logo_id,
+            Publication.signature_id,
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+    )
+
+
 def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
-    """The card of a student in a term, the newest in force: `card` and `state`, or no row.
+    """The card of a student in a term, the newest in force, as `published_cards`, and its `state`; or no row.
 
     `term` is an id, or a name in the session that the student is in, or has been last. `withdrawn` tells whether to
     take what is withdrawn, where nothing is in force.
@@ -121,9 +137,8 @@ def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
     )
     by_name = and_(Term.term == term, Term.session_id == func.coalesce(enrolled, published))
     return (
-        select(ReportCard.card, Publication.state)
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == Publication.term_id)
+        published_cards()
+        .add_columns(Publication.state)
         .where(
             ReportCard.student_id == student_id,
             or_(is_term_id(term), by_name),

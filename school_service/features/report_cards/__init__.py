@@ -1,0 +1,1 @@
+"""Report cards and transcripts on paper, and their verification by whoever holds the paper."""

@@ -1,0 +1,83 @@
+"""Transcripts: what stands where, made of the transcript as the API answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from school_service.printing.report_cards import compose_letterhead, gender_of, pairs_of, text_of
+from school_service.printing.wording import TERMS, class_name, full_name, in_line, long_date, place, words
+
+_NOT_THERE = "\N{EN DASH}"
+_OUTCOMES = {
+    "PROMOTED": "Promoted",
+    "PROMOTED_ON_TRIAL": "Promoted on trial",
+    "REPEATED": "Repeats the class",
+    "GRADUATED": "Graduated",
+}
+
+Document = Mapping[str, Any]
+
+
+def compose_transcript(transcript: Document) -> dict[str, Any]:
+    """Say what stands where on a transcript: texts alone, by their places in the template."""
+    student, letterhead = transcript["student"], transcript["school"]
+    name = full_name(student)
+    return {
+        "title": f"Transcript: {name}",
+        "author": letterhead["name"],
+        "letterhead": compose_letterhead(letterhead),
+        "running": words(in_line([name, student["admission_number"]])),
+        "name": words(name),
+        "student": pairs_of(
+            ("Admission number", student["admission_number"]),
+            ("Gender", gender_of(student["gender"])),
+            ("Date of birth", long_date(student["dob"])),
+            ("Graduated from", transcript["graduation_class"]),
+        ),
+        "sessions": [_session(session) for session in transcript["sessions"]],
+        "principal": words(letterhead["principal_name"]),
+        "principal_title": words(letterhead["principal_title"]) or "Principal",
+        "signature": letterhead["signature"],
+        "issued": f"Issued on {long_date(transcript['generated_at'])}",
+    }
+
+
+def _session(session: Document) -> dict[str, Any]:
+    """A session: its heading, the terms that it has, its subjects, and below them averages and positions."""
+    by_term = {term["term"]["term"]: term for term in session["terms"]}
+    terms = [term for term in TERMS if term in by_term or _has(session["subjects"], term)]
+    rows = [
+        [
+            words(subject["name"]),
+            *(_figure(subject[term]) for term in terms),
+            _figure(subject["percent"]),
+            subject["grade"] or "",
+        ]
+        for subject in session["subjects"]
+    ]
+    averages = [_figure(by_term[term]["average"]) if term in by_term else _NOT_THERE for term in terms]
+    positions = [_position(by_term.get(term)) for term in terms]
+    below = [["Average", *averages, _figure(session["average"]), session["grade"] or ""]]
+    if any(positions) or _position(session):
+        below.append(["Position", *positions, _position(session), ""])
+    outcome = session["outcome"]
+    heading = [session["session"]["name"], class_name(session), _OUTCOMES.get(outcome, outcome)]
+    return {
+        "heading": words(in_line(heading)),
+        "terms": [f"{TERMS[term]} term" for term in terms],
+        "rows": rows,
+        "below": below,
+    }
+
+
+def _has(subjects: Sequence[Document], term: str) -> bool:
+    return any(subject[term] is not None for subject in subjects)
+
+
+def _figure(figure: Any) -> str:
+    return text_of(figure) or _NOT_THERE
+
+
+def _position(figures: Document | None) -> str:
+    return "" if figures is None else place({"tied": False, **figures}) or ""

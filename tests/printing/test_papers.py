@@ -1,0 +1,191 @@
+"""Papers as they come out of a printer, read back by poppler."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+import zipfile
+from base64 import b64encode
+
+import pytest
+
+from school_service.core.errors import Busy
+from school_service.printing.printers import Printers
+from tests.features.report_cards.papers import needs_poppler, pages_of, text_of
+from tests.printing.pictures import png
+from tests.printing.samples import (
+    BARE,
+    card,
+    student,
+    subject_result,
+    task,
+    transcript,
+    transcript_task,
+)
+
+pytestmark = pytest.mark.program
+
+PICTURES = {
+    "logo": b64encode(png(120, 120)).decode(),
+    "signature": b64encode(png(200, 60, (10, 10, 80))).decode(),
+}
+HOSTILE = (
+    "#let x = 1 $x$ *b* _i_ `r` @a <b> \\u{0041} // /* [c] {d} \u202eabc\u200f 张 😀 مرحبا \u0007 \u0000 = -"
+)
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """Print a task."""
+    return Printers(1).print
+
+
+def hostile(document):
+    """Put hostile text into every text of somebody's."""
+    if isinstance(document, dict):
+        fixed = {
+            "id", "base", "assessment", "category", "absence", "type", "positions", "published_at", "start_date",
+            "end_date", "next_term_begins", "dob", "grade", "percent", "score", "points", "total_points", "average",
+            "lowest", "highest", "total", "lower_threshold", "pass_mark", "term", "logo", "signature", "status",
+            "generated_at",
+        }  # fmt: skip
+        return {
+            name: document[name]
+            if name in fixed and not isinstance(document[name], dict)
+            else hostile(document[name])
+            for name in document
+        } | ({"term": document["term"]} if isinstance(document.get("term"), dict) else {})
+    if isinstance(document, list):
+        return [hostile(one) for one in document]
+    if isinstance(document, str) and not document.replace(".", "").isdigit():
+        return HOSTILE
+    return document
+
+
+@needs_poppler
+def test_a_whole_class_is_printed_with_its_figures(printed):
+    names = ["Ọlájùmọ̀kẹ́", "Ẹfẹ́", "Ɗanladi", "Ƙyauta", "Ụzọamaka", "Ńgọ́zí"]
+    documents = [
+        card(12, student=student(first_name=name, admission_number=f"UHS/{number}"), term="THIRD")
+        for number, name in enumerate(names)
+    ]
+
+    pdf = printed(task(*documents, pictures=PICTURES))
+
+    assert pages_of(pdf) == len(documents)
+    for page, document in enumerate(documents, start=1):
+        text = text_of(pdf, "-layout", "-f", str(page), "-l", str(page))
+        # Letter by letter, each with its marks.
+        name = f"{document['student']['first_name']} Temitọ́pẹ́ Ògúnlẹ́yẹ"
+        assert unicodedata.normalize("NFC", name) in unicodedata.normalize("NFC", text)
+        lines = {line.split("  ")[0].strip(): line.split() for line in text.splitlines()}
+        for subject, so_far in zip(document["subjects"], document["cumulative"]["subjects"], strict=True):
+            row = lines[subject["subject"]["name"]]
+            figures = [
+                subject["percent"],
+                *(subject["batch"][one] for one in ("average", "lowest", "highest")),
+            ]
+            session = [*so_far["terms"].values(), so_far["percent"]]
+            assert [cell for cell in row if "." in cell and len(cell) > 4] == figures + session
+        assert f"{document['total']} of {document['obtainable']}" in text
+        assert document["average"] in text
+
+
+def test_a_class_is_printed_to_the_same_bytes(printed):
+    of_class = task(card(3), card(4), pictures=PICTURES)
+
+    assert printed(of_class) == printed(of_class)
+
+
+@needs_poppler
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: task(hostile(card(2, term="SECOND"))),
+        lambda: transcript_task(transcript=hostile(transcript(1, 2))),
+    ],
+    ids=["card", "transcript"],
+)
+def test_no_text_is_markup_or_an_error(printed, made):
+    text = text_of(printed(made()))
+
+    for part in ("#let x = 1 $x$ *b* _i_ `r` @a <b>", "\\u{0041}", "// /* [c] {d}"):
+        assert part in " ".join(text.split())
+
+
+@needs_poppler
+@pytest.mark.parametrize(
+    ("document", "pages"),
+    [
+        (card(1), 1),
+        (card(16), 1),
+        (card(16, term="THIRD"), 1),
+        (card(9, **BARE), 1),
+        (card(0, **BARE), 1),
+        (card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)]), 2),
+    ],
+    ids=["one", "sixteen", "third-term", "bare", "none", "forty"],
+)
+def test_how_many_pages_a_card_has(printed, document, pages):
+    pdf = printed(task(document, pictures=PICTURES))
+
+    assert pages_of(pdf) == pages
+    text = text_of(pdf)
+    assert (f"Page 2 of {pages}" in text) == (pages > 1)
+    # The second says whose it is.
+    assert text.count("UHS-2023-001") == pages
+
+
+@needs_poppler
+def test_what_verifies_a_card_is_on_it_where_it_can_be_verified(printed):
+    address = "https://schools.example.org/verify/"
+
+    def text(**members):
+        made = task(card(1, verification=members.pop("verification", True)), **members)
+        return "".join(text_of(printed(made)).split())
+
+    assert address in text()
+    assert "erify" not in text(verification=False)
+    assert "erify" not in text(verify_at=None)
+
+
+@needs_poppler
+def test_a_zip_has_a_file_for_each_whatever_they_are_called(printed):
+    named = ["A/1", "A-1", "a:1", "..", "x" * 120]
+    documents = [card(1, **BARE, student=student(admission_number=one, last_name="Ẹ" * 90)) for one in named]
+
+    with zipfile.ZipFile(io.BytesIO(printed(task(*documents, archive=True)))) as archive:
+        names = archive.namelist()
+        texts = [text_of(archive.read(name)) for name in names]
+
+    assert len({name.casefold() for name in names}) == len(documents)
+    assert all(name.count("/") == 1 and ".." not in name.split("/") for name in names)
+    assert all(len(part.encode()) <= 255 for name in names for part in name.split("/"))
+    assert [number in text for number, text in zip(named[:3], texts, strict=False)] == [True] * 3
+
+
+@needs_poppler
+def test_a_transcript_says_every_session(printed):
+    document = transcript()
+
+    text = text_of(printed(transcript_task()), "-layout")
+
+    for session in document["sessions"]:
+        assert f"{session['session']['name']} · {session['classroom']} A" in " ".join(text.split())
+        for subject in session["subjects"]:
+            figures = [subject[one] for one in ("FIRST", "SECOND", "THIRD", "percent", "grade")]
+            assert any(line.split()[-5:] == figures for line in text.splitlines() if subject["name"] in line)
+    assert "Page 2 of 2" in text
+    assert "Graduated" in text
+
+
+@needs_poppler
+def test_a_transcript_of_nothing_says_so(printed):
+    empty = transcript(0, graduation_class=None, student=student(dob=None, gender=None))
+
+    assert "No results are published" in text_of(printed(transcript_task(transcript=empty)))
+
+
+def test_a_class_beyond_the_time_is_busy():
+    with pytest.raises(Busy):
+        Printers(1, timeout=0.01).print(task(card(1)))

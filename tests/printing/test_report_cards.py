@@ -1,0 +1,263 @@
+"""What stands where on a card, made of its document."""
+
+from __future__ import annotations
+
+import pytest
+
+from school_service.core.ordinals import ordinal, position_text
+from school_service.printing.report_cards import compose_card
+from school_service.printing.wording import age, long_date, mark, words
+from tests.printing.samples import BARE, card, figures, letterhead, score, student, subject_result
+
+POINTS = {"weighting": "POINTS", "weights": []}
+
+
+def composed(document, *, rules=POINTS, address=None, drafted_at=None):
+    return compose_card(document, rules=rules, address=address, drafted_at=drafted_at)
+
+
+def column(made, heading, group=None):
+    """The cells of a column, by its heading."""
+    (place,) = [
+        number
+        for number, one in enumerate(made["columns"])
+        if one["heading"] == heading and group in (None, one["group"])
+    ]
+    return [row[place] for row in made["rows"]]
+
+
+def headings(made):
+    return [one["heading"] for one in made["columns"]]
+
+
+def of_scores(*scores, **members):
+    return card(1, subjects=[subject_result(1, "Mathematics", scores=list(scores), **members)])
+
+
+def test_figures_stand_as_they_are_published():
+    made = composed(card(12))
+
+    assert column(made, "%") == [result["percent"] for result in card(12)["subjects"]]
+    assert column(made, "Avg.") == ["61.07"] * 12
+    assert dict(made["result"])["Total"] == f"{card(12)['total']} of 1200"
+    assert dict(made["result"])["Average"] == card(12)["average"]
+    assert dict(made["result"])["Position in class"] == "2nd = of 40"
+    assert dict(made["result"])["Position in all arms"] == "5th of 120"
+
+
+def test_a_category_is_one_column_with_its_points_above_where_all_have_the_same():
+    first = subject_result(
+        1, "Physics", scores=[score("CA1", 10, 4), score("CA1", 5, "3.5"), score("EXAM", 60, 50)]
+    )
+    second = subject_result(2, "Yorùbá", scores=[score("CA1", 15, 9), score("EXAM", 70, 61)])
+
+    made = composed(card(2, subjects=[first, second]))
+
+    assert column(made, "CA1") == ["7.5", "9"]
+    assert column(made, "Exam") == ["50/60", "61/70"]
+    assert {one["heading"]: one["below"] for one in made["columns"]}["CA1"] == "of 15"
+    assert not {"CA2", "CA3"} & set(headings(made))
+
+
+@pytest.mark.parametrize(
+    ("scores", "cell"),
+    [
+        ([score("CA1", 10, 0)], "0"),
+        ([score("CA1", 10, None, absence="ABSENT")], "ABS"),
+        ([score("CA1", 10, None, absence="EXCUSED")], "EXC"),
+        ([score("CA1", 10, 6), score("CA1", 10, None, absence="ABSENT")], "6 ABS"),
+        ([score("CA1", 10, None, absence="ABSENT"), score("CA1", 10, None, absence="ABSENT")], "ABS"),
+        ([score("CA1", 10, None)], ""),
+    ],
+    ids=["zero", "absent", "excused", "one-of-two", "both", "blank"],
+)
+def test_zero_absent_excused_and_blank_are_told_apart(scores, cell):
+    assert column(composed(of_scores(*scores)), "CA1") == [cell]
+
+
+def test_a_score_that_is_not_published_is_in_the_total_alone():
+    hidden = score("CA1", 10, 9, publish=False)
+
+    made = composed(of_scores(hidden, score("EXAM", 60, 50), score="59.00", points="70.00", percent="84.29"))
+
+    assert "CA1" not in headings(made)
+    assert column(made, "Total") == ["59"]
+    assert column(made, "%") == ["84.29"]
+
+
+def test_the_total_is_left_out_where_the_percent_says_the_same_and_else_it_has_its_points():
+    excused = subject_result(1, "Physics", score="52.00", points="90.00", percent="57.78")
+
+    assert "Total" not in headings(composed(card(3)))
+    assert column(composed(card(2, subjects=[excused, subject_result(2, "Yorùbá")])), "Total") == [
+        "52/90",
+        "65.5/100",
+    ]
+    assert column(composed(card(1, subjects=[excused])), "Total") == ["52"]
+
+
+def test_weights_of_categories_are_above_them_those_of_the_level_first():
+    weights = [
+        {"level": level, "category": category, "weight": weight}
+        for level, of in ((None, ("30.00", "70.00")), ("JSS", ("40.00", "60.00")))
+        for category, weight in zip(("CA1", "EXAM"), of, strict=True)
+    ]
+    rules = {"weighting": "CATEGORIES", "weights": weights}
+
+    def weighed(made):
+        return [one["below"] for one in made["columns"] if one["heading"] in {"CA1", "Exam"}]
+
+    assert weighed(composed(card(2), rules=rules)) == ["of 10\nweighs 40", "of 60\nweighs 60"]
+    assert weighed(composed(card(2, level="SSS"), rules=rules)) == ["of 10\nweighs 30", "of 60\nweighs 70"]
+    assert weighed(composed(card(2), rules={**rules, "weighting": "POINTS"})) == ["of 10", "of 60"]
+
+
+def test_the_first_term_has_no_session_and_the_third_has_every_term():
+    assert composed(card(3))["session"] == []
+    assert "Cum." not in headings(composed(card(3)))
+
+    made = composed(card(3, term="THIRD"))
+
+    so_far = card(3, term="THIRD")["cumulative"]
+    assert headings(made)[-4:] == ["1st", "2nd", "3rd", "Cum."]
+    assert column(made, "3rd") == column(made, "%")
+    assert column(made, "Cum.") == [subject["percent"] for subject in so_far["subjects"]]
+    assert dict(made["session"]) == {
+        "Terms": "3",
+        "Average": so_far["average"],
+        "Grade": f"{so_far['grade']}  ·  {so_far['remark']}",
+        "Position in class": "3rd of 40",
+        "Position in all arms": "7th of 120",
+    }
+
+
+def test_a_subject_of_an_earlier_term_is_shown_with_its_terms_alone():
+    document = card(3, term="SECOND")
+    dropped = document["subjects"].pop(1)
+
+    made = composed(document)
+
+    assert column(made, "Subject") == [
+        *(subject["subject"]["name"] for subject in document["subjects"]),
+        dropped["subject"]["name"],
+    ]
+    assert column(made, "%")[-1] == ""
+    assert column(made, "1st")[-1] != ""
+    assert column(made, "Cum.")[-1] == document["cumulative"]["subjects"][1]["percent"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "in_table", "in_result"),
+    [
+        ("BOTH", ["8th"], {"Position in class", "Position in all arms"}),
+        ("BATCH", ["8th"], {"Position in class"}),
+        ("COHORT", ["12th"], {"Position in all arms"}),
+        ("NONE", None, set()),
+    ],
+)
+def test_positions_are_those_that_the_school_shows(positions, in_table, in_result):
+    made = composed(card(1, positions=positions))
+
+    assert (column(made, "Pos.") if "Pos." in headings(made) else None) == in_table
+    assert {label for label, _ in made["result"] if label.startswith("Position")} == in_result
+
+
+def test_who_has_no_position_has_no_label_for_it():
+    made = composed(card(2, batch_figures=figures(None, None), cohort_figures=figures(None, None)))
+
+    assert not [label for label, _ in made["result"] if label.startswith("Position")]
+
+
+def test_what_is_not_there_is_left_out():
+    made = composed(card(2, **BARE, student=student(middle_name=None, gender=None, dob=None)))
+
+    assert made["student"] == [
+        ("Admission number", "UHS-2023-001"),
+        ("Class", "JSS 1 A"),
+        ("Number in class", "40"),
+    ]
+    assert (made["traits"], made["attendance"], made["comments"], made["notes"], made["bands"]) == ([],) * 5
+    assert (made["letterhead"]["motto"], made["letterhead"]["contacts"], made["trait_key"]) == (None,) * 3
+
+
+def test_a_card_of_nothing_but_a_name():
+    made = composed(card(0))
+
+    assert made["rows"] == []
+    assert dict(made["result"]) == {"Position in class": "2nd = of 40", "Position in all arms": "5th of 120"}
+
+
+def test_a_comment_has_who_signs_for_it():
+    form_teacher, principal = composed(card(1))["comments"]
+
+    assert (form_teacher["name"], form_teacher["signature"]) == ("Ṣadé Bàlógun", None)
+    assert (principal["title"], principal["signature"]) == ("Principal", "signature")
+    unsigned = letterhead(principal_name=None, signature=None)
+    said = {"form_teacher": "Good", "principal": None}
+    (alone,) = composed(card(1, letterhead=unsigned, comments=said))["comments"]
+    assert alone["text"] == "Good"
+
+
+def test_the_version_and_what_it_replaces():
+    assert composed(card(1))["issued"] == "Published 19 December 2025  ·  version 1"
+    assert composed(card(1, version=3))["issued"].endswith("version 3 (replaces version 2)")
+    draft = composed(card(1, version=None, published_at=None), drafted_at="2026-01-02T00:00:00+00:00")
+    assert draft["draft"]
+    assert draft["issued"] == "Draft of 2 January 2026. These results are not published."
+
+
+def test_the_age_is_that_at_the_end_of_the_term():
+    assert dict(composed(card(1))["student"])["Age"] == "13"
+    # Where the school has not said when it ends: that of the publication.
+    assert dict(composed(card(1, calendar=BARE["calendar"]))["student"])["Age"] == "13"
+    assert age("2012-12-20", "2025-12-19") == 12
+    assert age("2012-12-19", "2025-12-19T23:00:00+00:00") == 13
+    assert age("2012-02-29", "2025-02-28") == 12
+
+
+def test_ordinals():
+    told = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 31: "31st",
+            102: "102nd", 111: "111th", 113: "113th"}  # fmt: skip
+
+    assert {number: ordinal(number) for number in told} == told
+    assert position_text(2, tied=True) == "2nd ="
+
+
+def test_marks_lose_zeros_that_say_nothing():
+    assert [mark(figure) for figure in ("8.00", "15.50", "0.00", 20, "100.00", "0.05")] == [
+        "8", "15.5", "0", "20", "100", "0.05",
+    ]  # fmt: skip
+
+
+def test_dates_in_words():
+    assert long_date("2026-01-02") == "2 January 2026"
+    assert long_date("2025-12-19T23:59:59.12345+00:00") == "19 December 2025"
+    assert long_date(None) is None
+
+
+@pytest.mark.parametrize("text", ["Ògúnlẹ́yẹ", "Two words", "line\nline", "  spaced  out "])
+def test_ordinary_words_are_left_as_they_are(text):
+    assert words(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ọ" + "lẹ́" * 30,
+        "A very " + "long" * 40 + " word among others",
+        "\u0301" * 40,
+        "क\u094d\u200dष" * 20,
+        "x" * 15 + "\n" + "y" * 15,
+    ],
+)
+def test_a_long_word_is_divided_without_losing_a_letter_or_a_mark(text):
+    parts = words(text)
+
+    assert "".join(parts) == text
+    assert all(len(part) < 60 for part in parts)
+    assert not [part for part in parts[1:] if part[0] in "\u0301\u0323\u200d\u094d"]
+    assert "A very " in parts or not text.startswith("A")
+
+
+def test_nothing_to_read_is_nothing():
+    assert [words(text) for text in (None, "", "  ", "\n")] == [None] * 4
