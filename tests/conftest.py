@@ -25,8 +25,10 @@ from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.core.database import db
+from school_service.core.database import db, engine_of, node_engines
 from school_service.web.request_log import JsonFormatter
+from tenants.distribution.moving import move_school
+from tenants.distribution.nodes import locate_school
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
@@ -35,7 +37,7 @@ from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
 from tests.pgbouncer import pgbouncer
-from tests.postgres import NoServer, test_database, test_server
+from tests.postgres import NoServer, addresses, on_citus, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
 
 PASSWORD = "correct horse battery staple"
@@ -160,8 +162,7 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
     with test_database(server) as (admin, serving), way.reach(serving) as address:
         yield Settings.load(
             {
-                "DATABASE_URL": address.render_as_string(hide_password=False),
-                "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                **addresses(admin, address),
                 "SERVING_LOGINS": str(way.logins),
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
                 # Tests send many requests of one school at once, and no dispatcher lets them queue.
@@ -185,8 +186,14 @@ def app(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
     """The application, whose requests commit."""
     app = create_app(settings)
     yield app
+    dispose(app)
+
+
+def dispose(app: Flask) -> None:
+    """Close the connections of an application."""
     with app.app_context():
-        for engine in db.engines.values():
+        nodes = node_engines()
+        for engine in [*db.engines.values(), *(nodes.engines() if nodes else ())]:
             engine.dispose()
 
 
@@ -218,15 +225,23 @@ def place(app: Flask, tenancy: Tenancy) -> Place:
 
 
 @pytest.fixture(scope="session")
-def other_place(app: Flask, tenancy: Tenancy) -> Place:
-    """The other school."""
-    return make_place(app, tenancy, "Government College, Umuahia")
+def other_place(app: Flask, tenancy: Tenancy, place: Place) -> Place:
+    """The other school; on Citus it is on the same node, as tests undo their work by the one transaction of both."""
+    other = make_place(app, tenancy, "Government College, Umuahia")
+    if on_citus():
+        with tenancy.admin.connect() as connection:
+            location = locate_school(connection, place.id)
+        assert location is not None
+        move_school(tenancy, other.id, str(location.node))
+    return other
 
 
 @pytest.fixture(scope="session")
-def uncommitted_engine(settings: Settings) -> Iterator[Engine]:
+def uncommitted_engine(app: Flask, place: Place) -> Iterator[Engine]:
     """The engine whose work is undone after each test."""
-    with savepoint_engine(settings.database_url) as engine:
+    with app.app_context():
+        url = engine_of(place.id).url
+    with savepoint_engine(url) as engine:
         yield engine
 
 
@@ -235,14 +250,30 @@ def rehearsed(app: Flask, uncommitted_engine: Engine, place: Place, other_place:
     """The application, whose requests are all undone after the test."""
     with app.app_context(), uncommitted(uncommitted_engine):
         limiter.limiter.storage.reset()
-        engines: Any = db.engines
-        real, engines[None] = engines[None], uncommitted_engine
         db.session.remove()
         try:
-            yield app
+            with replaced_engine(app, uncommitted_engine):
+                yield app
         finally:
             db.session.remove()
+
+
+@contextmanager
+def replaced_engine(app: Flask, engine: Engine) -> Iterator[None]:
+    """Let an engine serve every school of the application, for the length of the block."""
+    nodes = node_engines()
+    engines: Any = db.engines
+    if nodes is None:
+        real, engines[None] = engines[None], engine
+    else:
+        nodes.engine_of = lambda _school_id: engine
+    try:
+        yield
+    finally:
+        if nodes is None:
             engines[None] = real
+        else:
+            del nodes.engine_of
 
 
 @pytest.fixture

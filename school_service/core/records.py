@@ -84,11 +84,13 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
 
 
 def lock_table(model: type[Any]) -> None:
-    """Lock a table against other writers until the transaction ends; readers go on.
+    """Wait for whoever has called this for the school's table too, until their transactions end; readers go on.
 
-    For a rule that concerns all of its rows. To be called before one of them is locked.
+    For a rule that concerns all of its rows: whoever writes any of them calls it, before one of them is locked. It is
+    no LOCK TABLE, which Citus would take on every node, and refuse while one of them is down.
     """
-    db.session.execute(text(f"LOCK TABLE {model.__tablename__} IN SHARE ROW EXCLUSIVE MODE"))
+    name = f"current_schema() || '.{model.__tablename__}'"
+    db.session.execute(text(f"SELECT pg_advisory_xact_lock(hashtextextended({name}, 0))"))
 
 
 def not_found(model: type[Any]) -> NotFound:

@@ -102,7 +102,7 @@ def _session(tenancy: Tenancy, school_id: UUID) -> Iterator[Session]:
                 f"The school {school_id} is at revision {school.revision}. Run: school-service tenants migrate"
             )
         execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
-        if tenancy.roles:
+        if tenancy.becomes_roles:
             execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
         with Session(connection) as session:
             yield session

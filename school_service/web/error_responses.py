@@ -24,6 +24,7 @@ from school_service.web.integrity_errors import violated_state, violation
 from school_service.web.rendering import object_response
 from school_service.web.request_log import request_id
 from tenants import exceptions as tenancy
+from tenants.driver_errors import first_line
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ STATUS: dict[type[Exception], int] = {
     tenancy.SchoolSuspended: 403,
     tenancy.UnknownSchool: 404,
     tenancy.SchoolUpgrading: 503,
+    tenancy.SchoolElsewhere: 503,
     ProviderUnavailable: 503,
     PoolTimeout: 503,
     OperationalError: 503,
@@ -56,6 +58,7 @@ MESSAGES: dict[type[Exception], str] = {
 }
 RETRY_AFTER = {
     tenancy.SchoolUpgrading: 30,
+    tenancy.SchoolElsewhere: 2,
     ProviderUnavailable: 5,
     PoolTimeout: 2,
     errors.Busy: 2,
@@ -173,8 +176,14 @@ def _database_response(error: DBAPIError) -> Response:
         or _TRANSIENT.fullmatch(state)
         or (isinstance(error, OperationalError) and not state)
     ):
-        _log.warning("database not available", extra={"sqlstate": state, "reason": type(error.orig).__name__})
-        reason = PoolTimeout if state else OperationalError
+        # Class 08: PostgreSQL itself lost a connection, such as to another node of Citus.
+        unreachable = not state or state.startswith("08")
+        extra = {"sqlstate": state, "reason": type(error.orig).__name__}
+        if unreachable:
+            # Of no statement's values.
+            extra["words"] = first_line(error.orig)
+        _log.warning("database not available", extra=extra)
+        reason = OperationalError if unreachable else PoolTimeout
         return error_response(503, MESSAGES[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
     violated = violation(error)
     if violated is not None:

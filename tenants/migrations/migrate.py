@@ -34,6 +34,7 @@ from sqlalchemy.exc import DBAPIError
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
+from tenants.distribution.nodes import limit_waiting
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
@@ -255,7 +256,7 @@ class _MigrationRun:
         self._newest = head(tenancy.history)
         self._known = set(revisions(tenancy.history))
         # The migrations' SQL, by the revision that a school comes from.
-        self._scripts: dict[str, str] = {}
+        self._scripts: dict[str, list[str]] = {}
         self._writing = Lock()
 
     def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
@@ -332,7 +333,7 @@ class _MigrationRun:
         return Outcome.MIGRATED
 
     def _limit_waiting(self, connection: Connection) -> None:
-        execute_script(connection, f"SET LOCAL lock_timeout = '{round(self._retry.lock_timeout * 1000)}ms'")
+        execute_script(connection, limit_waiting(self._tenancy, self._retry.lock_timeout))
 
     def _apply(
         self, connection: Connection, school: MigrationState, revision: str, owner: str | None
@@ -340,19 +341,23 @@ class _MigrationRun:
         connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
         connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
         schema = schema_name(school.id)
-        batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._script(revision)]
-        if self._tenancy.roles and owner is not None:
+        batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', *self._script(revision)]
+        if self._tenancy.becomes_roles and owner is not None:
             batch.insert(0, f"SET LOCAL ROLE {quote_identifier(owner)}")
         if self._tenancy.roles or not self._tenancy.one_login:
             # Tables that are new are open to nobody but their owner.
             batch += table_grants(self._tenancy, schema)
-        execute_script(connection, ";\n".join(batch))
+        if self._tenancy.distributed:
+            # The coordinator hands a message on as it is, with all its statements, where one of them is of an index.
+            for statement in batch:
+                execute_script(connection, statement)
+        else:
+            execute_script(connection, ";\n".join(batch))
 
-    def _script(self, revision: str) -> str:
+    def _script(self, revision: str) -> list[str]:
         with self._writing:
             if revision not in self._scripts:
-                statements = upgrade_statements(revision, self._newest, self._tenancy.history)
-                self._scripts[revision] = ";\n".join(statements)
+                self._scripts[revision] = upgrade_statements(revision, self._newest, self._tenancy.history)
             return self._scripts[revision]
 
     def _fail(self, school: MigrationState, error: DBAPIError) -> tuple[Outcome, str]:

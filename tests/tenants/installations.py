@@ -21,7 +21,7 @@ from tenants.connections.sessions import SchoolSession, begin_in_school, bind_se
 from tenants.migrations.migration_sql import head
 from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
-from tests.postgres import test_database
+from tests.postgres import addresses, test_database
 
 ADMINISTRATOR = Administrator("admin", "a password")
 
@@ -48,8 +48,7 @@ def installation(
         tenancy = tenancy_of(
             Settings.load(
                 {
-                    "DATABASE_URL": (admin if one_login else serving).render_as_string(hide_password=False),
-                    "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                    **addresses(admin, admin if one_login else serving),
                     "TENANT_ROLES": "on" if roles else "off",
                     "SERVING_LOGINS": str(logins),
                 }
