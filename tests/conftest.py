@@ -25,10 +25,8 @@ from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.core.database import db, engine_of, node_engines
+from school_service.core.database import db, node_engines
 from school_service.web.request_log import JsonFormatter
-from tenants.distribution.moving import move_school
-from tenants.distribution.nodes import locate_school
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
@@ -37,7 +35,7 @@ from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
 from tests.pgbouncer import pgbouncer
-from tests.postgres import NoServer, addresses, on_citus, test_database, test_server
+from tests.postgres import NoServer, addresses, at_schools, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
 
 PASSWORD = "correct horse battery staple"
@@ -225,23 +223,15 @@ def place(app: Flask, tenancy: Tenancy) -> Place:
 
 
 @pytest.fixture(scope="session")
-def other_place(app: Flask, tenancy: Tenancy, place: Place) -> Place:
-    """The other school; on Citus it is on the same node, as tests undo their work by the one transaction of both."""
-    other = make_place(app, tenancy, "Government College, Umuahia")
-    if on_citus():
-        with tenancy.admin.connect() as connection:
-            location = locate_school(connection, place.id)
-        assert location is not None
-        move_school(tenancy, other.id, str(location.node))
-    return other
+def other_place(app: Flask, tenancy: Tenancy) -> Place:
+    """The other school."""
+    return make_place(app, tenancy, "Government College, Umuahia")
 
 
 @pytest.fixture(scope="session")
-def uncommitted_engine(app: Flask, place: Place) -> Iterator[Engine]:
+def uncommitted_engine(settings: Settings) -> Iterator[Engine]:
     """The engine whose work is undone after each test."""
-    with app.app_context():
-        url = engine_of(place.id).url
-    with savepoint_engine(url) as engine:
+    with savepoint_engine(at_schools(settings.database_url)) as engine:
         yield engine
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import URL, create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
@@ -97,6 +98,23 @@ def on_citus() -> bool:
     return bool(os.environ.get("TEST_CITUS_URL"))
 
 
+on_citus_alone = pytest.mark.skipif(
+    not on_citus(), reason="needs a cluster of Citus: its coordinator's address as TEST_CITUS_URL"
+)
+on_postgresql_alone = pytest.mark.skipif(on_citus(), reason="says what PostgreSQL alone does, and not Citus")
+
+
+def at_schools(url: URL) -> URL:
+    """Turn the address of a database of the tests into that of the server that has its schools.
+
+    On Citus all of them are on the first worker, unless a test says otherwise.
+    """
+    if not on_citus():
+        return url
+    worker = nodes_of(make_url(os.environ["TEST_CITUS_URL"]))[1]
+    return url.set(host=worker.host, port=worker.port)
+
+
 def addresses(admin: URL, serving: URL) -> dict[str, str]:
     """Give the settings that name a database of the tests."""
     settings = {
@@ -136,17 +154,21 @@ def test_database(server: URL) -> Iterator[tuple[URL, URL]]:
 
 
 def _join(nodes: list[URL]) -> None:
-    """Make nodes of Citus of databases, the first one its coordinator."""
+    """Make nodes of Citus of databases: the first is its coordinator, the second has the schools.
+
+    So requests of two schools are undone together by a test's one transaction; a test that needs another node says so.
+    """
     for node in nodes:
         with _admin(node) as connection:
             connection.execute(text("CREATE EXTENSION citus"))
     with _admin(nodes[0]) as connection:
-        for node, join in zip(
-            nodes, ["citus_set_coordinator_host", *["citus_add_node"] * len(nodes)], strict=False
-        ):
-            connection.execute(
-                text(f"SELECT {join}(:host, :port)"), {"host": node.host, "port": node.port or 5432}
-            )
+        for place, node in enumerate(nodes):
+            address = {"host": node.host, "port": node.port or 5432}
+            join = "citus_add_node" if place else "citus_set_coordinator_host"
+            connection.execute(text(f"SELECT {join}(:host, :port)"), address)
+            if place != 1:
+                closing = "SELECT citus_set_node_property(:host, :port, 'shouldhaveshards', false)"
+                connection.execute(text(closing), address)
 
 
 def _drop(nodes: list[URL], admin: URL, name: str) -> None:

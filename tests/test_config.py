@@ -431,10 +431,11 @@ def test_a_switch_is_on_or_off(name, member):
         assert refusal(**{name: value}) == f"{name} must be on or off, not '{value}'."
 
 
-def test_citus_places_schools_without_roles_of_their_own():
-    assert load(TENANT_DISTRIBUTED="on", TENANT_ROLES="off").tenant_distributed is True
-    for roles in ("on", None):
-        assert "Set TENANT_ROLES to off" in refusal(TENANT_DISTRIBUTED="on", TENANT_ROLES=roles)
+def test_citus_places_schools_with_roles_of_their_own_and_without():
+    for roles in ("on", "off", None):
+        settings = load(TENANT_DISTRIBUTED="on", TENANT_ROLES=roles)
+        assert settings.tenant_distributed is True
+        assert settings.tenant_roles is (roles != "off")
     assert refusal(TENANT_DISTRIBUTED="yes") == "TENANT_DISTRIBUTED must be on or off, not 'yes'."
 
 

@@ -81,7 +81,7 @@ _ON_NODE = (
     # caller_state reads tables within a query that reads some. Citus has no objection but that the two could run on
     # different nodes, in transactions of their own: here both run on this one, since the school stays on it.
     "SET LOCAL citus.allow_nested_distributed_execution TO on",
-    "SELECT registry.enter_node(%s)",
+    "SELECT registry.enter_node(%s::bigint)",
 )
 
 _STATE_AND_QUERY = """

@@ -18,14 +18,13 @@ from sqlalchemy.exc import DBAPIError
 from tenants.connections.engines import execute_script
 from tenants.distribution.nodes import (
     Node,
-    check_distributed,
     find_node,
     limit_waiting,
     locate_school,
     lock_out_backups,
 )
 from tenants.driver_errors import first_line
-from tenants.exceptions import MoveRefused, NotDistributed, SchoolBusy, SchoolDeleting
+from tenants.exceptions import MoveRefused, SchoolBusy, SchoolDeleting
 from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.registry.schools import find_school
@@ -83,9 +82,7 @@ def move_school(
     schools, or Citus does not have the school, or can't move it.
     """
     with tenancy.admin.begin() as connection:
-        if not tenancy.distributed:
-            raise NotDistributed("TENANT_DISTRIBUTED is off: all schools are on one server.")
-        check_distributed(connection)
+        found = find_node(tenancy, connection, target)
         school = find_school(connection, school_id)
         if school.deletion is not None:
             raise SchoolDeleting(f"The school {school_id} is being deleted.")
@@ -93,7 +90,6 @@ def move_school(
             raise SchoolBusy(
                 f"The school {school_id} is being backed up, or moved by someone else: try again."
             )
-        found = find_node(connection, target)
         location = locate_school(connection, school_id)
         if location is None:
             raise MoveRefused(f"Citus does not have the school {school_id}: restore it from a backup.")

@@ -124,17 +124,20 @@ def nodes_of_schools(connection: Connection) -> dict[str, Node]:
     return {row.schema: _node(row) for row in connection.execute(_SCHOOLS)}
 
 
-def list_nodes(connection: Connection) -> list[NodeState]:
-    """List the nodes, the coordinator first."""
+def list_nodes(tenancy: Tenancy, connection: Connection) -> list[NodeState]:
+    """List the nodes, the coordinator first; raises NotDistributed."""
+    if not tenancy.distributed:
+        raise NotDistributed("TENANT_DISTRIBUTED is off: all schools are on one server.")
+    check_distributed(connection)
     return [
         NodeState(_node(row), row.coordinator, row.active, row.takes_schools, row.schools)
         for row in connection.execute(_NODES)
     ]
 
 
-def find_node(connection: Connection, address: str) -> NodeState:
-    """Find a node by its address as `list_nodes` gives it, `host:port`; raises UnknownNode."""
-    nodes = list_nodes(connection)
+def find_node(tenancy: Tenancy, connection: Connection, address: str) -> NodeState:
+    """Find a node by its address as `list_nodes` gives it, `host:port`; raises UnknownNode, NotDistributed."""
+    nodes = list_nodes(tenancy, connection)
     found = next((state for state in nodes if str(state.node) == address), None)
     if found is None:
         known = ", ".join(str(state.node) for state in nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 
 from tenants.connections.engines import execute_script
+from tenants.exceptions import NotInstalled
 
 # Roles, functions and tables in one transaction: Citus does that one by one, not on many connections at once.
 SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential'"
@@ -45,6 +46,14 @@ BEGIN
 END
 $$
 """
+
+
+def check_registry_distributed(connection: Connection) -> None:
+    """See that the registry is on every node as this program needs it; raises NotInstalled."""
+    if connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one() is None:
+        raise NotInstalled(
+            "TENANT_DISTRIBUTED is on, and the registry is not on the nodes. Run: school-service tenants init"
+        )
 
 
 def distribute_registry(connection: Connection) -> None:

@@ -23,6 +23,7 @@ from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.conftest import Way
 from tests.pgbouncer import is_bouncer, reconnect
+from tests.postgres import at_schools
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
@@ -167,7 +168,7 @@ def clean_bouncer(request):
 def broken_engine(make_engine, tenancy):
     """Makes engines of a broken dialect, as the serving login or as one that may do everything."""
 
-    first_login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
+    first_login = at_schools(tenancy.serving_url).set(username=tenancy.placement.school_logins[0])
 
     def make(dialect, url=first_login):
         return make_engine(url.set(drivername=f"postgresql+{dialect.__name__.lower()}"))
@@ -276,7 +277,7 @@ def make_public(tenancy):
 
 
 def test_the_serving_login_finds_no_table(tenancy, schools, make_public):
-    url = tenancy.serving_url
+    url = at_schools(tenancy.serving_url)
     make_public("classrooms")
 
     assert execute(url, "SHOW search_path") == [('""',)]
@@ -484,7 +485,7 @@ def test_a_login_becomes_no_role_of_another_logins_school(run_sql, tenancy, plac
 
 def test_the_registrys_login_enters_no_school_of_the_others(tenancy, schools):
     states = {
-        state_of(tenancy.serving_url, f'SET ROLE "{school.schema}"')
+        state_of(at_schools(tenancy.serving_url), f'SET ROLE "{school.schema}"')
         for school in schools
         if tenancy.logins > 1
     }
@@ -526,7 +527,7 @@ def test_two_applications_in_one_process_keep_their_own_rules(app, sql_app, docu
 def test_without_roles_the_path_alone_keeps_schools_apart(server):
     with installation(server, roles=False) as tenancy:
         schools = tagged_school(tenancy), tagged_school(tenancy)
-        engine = serving_engine(tenancy.serving_url, pool_size=1)
+        engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
         sessions = bound_sessions(engine, binding_options(tenancy))
         found = leaks(sessions, engine, schools)
         seen = [tags(sessions, TAGS, SchoolBinding(school.id)) for school in schools]
