@@ -33,10 +33,11 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.tokens import own_issuer
 from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
-from school_service.dispatcher import Dispatcher
+from school_service.dispatcher import Dispatcher, NodeShares
 from school_service.web.client_address import is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_scope import AppState
+from tenants.distribution.engines import NodeEngines
 from tenants.distribution.registry import check_registry_distributed
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
@@ -438,7 +439,9 @@ def serve(
         app,
         map=channels,
         sockets=[listener],
-        _dispatcher=Dispatcher(threads, share=share, waiting=settings.school_waiting),
+        _dispatcher=Dispatcher(
+            threads, share=share, waiting=settings.school_waiting, nodes=_node_shares(app, threads)
+        ),
         max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
         max_request_header_size=HEADER_LIMIT,
         # Ours come first: `Admission` makes room, waitress would stop accepting.
@@ -471,6 +474,23 @@ def serve(
             _run_loop_once(channels, 1)
         _log.info("stopping")
         _drain(server, channels)
+
+
+def _node_shares(app: Flask, threads: int) -> NodeShares | None:
+    """Give each node of Citus three quarters of the threads: more than a school has, and never all of them."""
+    nodes: NodeEngines | None = app.extensions["nodes"]
+    if nodes is None:
+        return None
+
+    def node_of(group: Hashable) -> Hashable | None:
+        # A request whose school is not known is named by where it comes from.
+        try:
+            school_id = UUID(str(group))
+        except ValueError:
+            return None
+        return nodes.known_node(school_id)
+
+    return NodeShares(max(1, threads * 3 // 4), node_of)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.conftest import Way
 from tests.pgbouncer import is_bouncer, reconnect
-from tests.postgres import at_schools
+from tests.postgres import at_schools, on_citus
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
@@ -206,7 +206,7 @@ def test_the_detector_sees_a_broken_binding(broken_engine, options, schools, dia
 def test_the_detector_sees_a_missing_role_of_a_login_that_may_do_everything(
     broken_engine, options, schools, tenancy
 ):
-    engine = broken_engine(WithoutRole, tenancy.admin_url)
+    engine = broken_engine(WithoutRole, at_schools(tenancy.admin_url))
 
     found = leaks(bound_sessions(engine, options), engine, schools)
 
@@ -439,7 +439,11 @@ def test_raw_sql_in_a_request_is_the_schools(run_sql, place):
 def test_postgresql_refuses_what_reaches_out_of_the_school(run_sql, other_place, statement):
     sql = statement.format(other=f'"school_{other_place.id.hex}"', id=uuid4())
 
-    assert run_sql(sql) == {"sqlstate": "42501"}
+    refused = run_sql(sql)
+
+    # On a node of Citus: that it is an operation of the coordinator's alone.
+    elsewhere = on_citus() and statement.startswith(("ALTER SCHEMA", "CREATE VIEW"))
+    assert refused == {"sqlstate": "XX000" if elsewhere else "42501"}
 
 
 @pytest.mark.parametrize(
@@ -458,6 +462,10 @@ def test_postgresql_refuses_what_reaches_out_of_the_school(run_sql, other_place,
 def test_a_get_writes_nothing(run_sql, statement):
     state = run_sql(statement.format(id=uuid4()), method="GET")
 
+    if on_citus() and statement.startswith("TRUNCATE"):
+        # Citus would have other nodes do it, where the school's role can't sign in.
+        assert state == {"sqlstate": "08006"}
+        return
     # 25006: read-only transaction; 25001: too late to make it another.
     assert state in ({"sqlstate": "25006"}, {"sqlstate": "25001"})
 
