@@ -169,7 +169,7 @@ def test_a_node_that_does_not_answer_leaves_a_thread_to_the_others(of_nodes, beg
     # Nothing is lost of what had to wait.
     begun[0].go.set()
     wait_for(lambda: len(begun) == 6, "the node's next")
-    assert names(begun)[:4] == ["x1", "x1", "x2", "x2"]
+    assert begun[-1].name in {"x2", "x3"}
 
 
 def test_whose_node_is_not_known_is_bound_by_its_own_share_alone(of_nodes, begun):
