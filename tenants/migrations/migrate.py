@@ -338,8 +338,6 @@ class _MigrationRun:
     def _apply(
         self, connection: Connection, school: MigrationState, revision: str, owner: str | None
     ) -> None:
-        connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
-        connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
         schema = schema_name(school.id)
         batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', *self._script(revision)]
         if self._tenancy.becomes_roles and owner is not None:
@@ -347,12 +345,16 @@ class _MigrationRun:
         if self._tenancy.roles or not self._tenancy.one_login:
             # Tables that are new are open to nobody but their owner.
             batch += table_grants(self._tenancy, schema)
+        batch.append("SET LOCAL ROLE NONE")
         if self._tenancy.distributed:
             # The coordinator hands a message on as it is, with all its statements, where one of them is of an index.
             for statement in batch:
                 execute_script(connection, statement)
         else:
             execute_script(connection, ";\n".join(batch))
+        # Last: on Citus one transaction at a time writes to a table that is on every node.
+        connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
+        connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
 
     def _script(self, revision: str) -> list[str]:
         with self._writing:
@@ -362,15 +364,21 @@ class _MigrationRun:
 
     def _fail(self, school: MigrationState, error: DBAPIError) -> tuple[Outcome, str]:
         reason = _reason(error)
-        try:
-            stored = self._store_failure(school, sqlstate(error), reason)
-        except DBAPIError as why:
-            if sqlstate(why) is None:
-                # The database has gone, and would be for the next school.
-                self.stop.set()
-            return Outcome.FAILED, f"{reason} (not stored in the registry: {_reason(why)})"
-        # Deleted meanwhile, or migrated by another run: that is no failure.
-        return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
+        pauses = iter(self._retry.pauses)
+        while True:
+            try:
+                stored = self._store_failure(school, sqlstate(error), reason)
+                # Deleted meanwhile, or migrated by another run: that is no failure.
+                return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
+            except DBAPIError as why:
+                # On Citus one that writes into two tables of every node, as others do, may be the victim of a deadlock.
+                pause = next(pauses, None) if sqlstate(why) == DEADLOCK_DETECTED else None
+                if pause is None:
+                    if sqlstate(why) is None:
+                        # The database has gone, and would be for the next school.
+                        self.stop.set()
+                    return Outcome.FAILED, f"{reason} (not stored in the registry: {_reason(why)})"
+                self.stop.wait(pause)
 
     def _store_failure(self, school: MigrationState, state: str | None, reason: str) -> bool:
         # Of a school that another run has migrated meanwhile, nothing is left to fail.
