@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from flask import Flask
 from sqlalchemy import create_engine
@@ -53,7 +54,7 @@ from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
 from tenants.distribution.engines import NodeEngines
-from tenants.distribution.nodes import Node
+from tenants.distribution.nodes import Location, Node, locate_school
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 
@@ -197,8 +198,12 @@ def _nodes(settings: Settings, placement: Placement) -> NodeEngines:
         url = settings.database_url if node is None else node.at(settings.database_url)
         return create_engine(school_url(url.set(username=login)), **options())
 
-    # Of the application that asks.
-    return NodeEngines(placement, lambda: db.engines["registry"], make)
+    def locate(school_id: UUID) -> Location | None:
+        # Of the application that asks.
+        with db.engines["registry"].connect() as connection:
+            return locate_school(connection, school_id)
+
+    return NodeEngines(placement, locate, make)
 
 
 def _limits(settings: Settings) -> dict[str, Any]:

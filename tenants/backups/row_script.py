@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any, cast
@@ -15,6 +16,7 @@ from typing import IO, Any, cast
 from sqlalchemy import Connection
 
 from tenants.connections.engines import quote_identifier
+from tenants.exceptions import BackupRefused
 from tenants.pg_programs import WorkThread
 
 _LEVEL = 6  # of gzip, which is what pg_dump compresses with by default
@@ -76,6 +78,9 @@ def write_rows(
 
 @contextmanager
 def read_script(write: Callable[[IO[bytes]], None]) -> Iterator[IO[bytes]]:
-    """Yield the script that a function writes compressed."""
+    """Yield the script that a function writes compressed; raises BackupRefused where it can't be unpacked."""
     with piped(write) as compressed, gzip.GzipFile(fileobj=compressed, mode="rb") as script:
-        yield cast(IO[bytes], script)
+        try:
+            yield cast(IO[bytes], script)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise BackupRefused("The backup is damaged: its rows can't be unpacked.") from None

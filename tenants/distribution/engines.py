@@ -8,26 +8,26 @@ from uuid import UUID
 
 from sqlalchemy.engine import Engine
 
-from tenants.distribution.nodes import Location, Node, locate_school
+from tenants.distribution.nodes import Location, Node
 from tenants.placement import Placement
 
 
 class NodeEngines:
     """The engines of a process that serves, by node and login, and where each school is as far as that is known.
 
-    `coordinator` gives the engine of the registry, `make` an engine of a login on a node; None is the coordinator.
-    Where a school is may be outdated: a node tells each transaction whether the school is there
+    `locate` asks the coordinator where a school is, `make` makes an engine of a login on a node; None stands for the
+    coordinator. Where a school is may be outdated: a node tells each transaction whether the school is there
     (`registry.enter_node`), and who hears that it is not forgets it and asks once more.
     """
 
     def __init__(
         self,
         placement: Placement,
-        coordinator: Callable[[], Engine],
+        locate: Callable[[UUID], Location | None],
         make: Callable[[Node | None, str], Engine],
     ) -> None:
         self._placement = placement
-        self._coordinator = coordinator
+        self.locate = locate
         self._make = make
         self._locations: dict[UUID, Location] = {}
         self._engines: dict[tuple[Node | None, str], Engine] = {}
@@ -67,8 +67,7 @@ class NodeEngines:
     def _locate(self, school_id: UUID) -> Location | None:
         location = self._locations.get(school_id)
         if location is None:
-            with self._coordinator().connect() as connection:
-                location = locate_school(connection, school_id)
+            location = self.locate(school_id)
             # What is not there may come at any moment, and is not remembered.
             if location is not None:
                 self._locations[school_id] = location

@@ -37,7 +37,7 @@ END
 $$
 """
 # set_config takes no effect in a query that names a reference table: the role is switched beside this function.
-_CLIENT_GRANT = """
+CLIENT_GRANT = """
 CREATE OR REPLACE FUNCTION registry.client_grant(client text, OUT all_permissions boolean, OUT permissions text[])
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -61,5 +61,5 @@ def distribute_registry(connection: Connection) -> None:
     execute_script(connection, SEQUENTIAL)
     for table in connection.execute(_LOCAL_TABLES).scalars().all():
         connection.execute(text("SELECT create_reference_table(:table)"), {"table": f"registry.{table}"})
-    for function in (_ENTER_NODE, _CLIENT_GRANT):
+    for function in (_ENTER_NODE, CLIENT_GRANT):
         execute_script(connection, function)
