@@ -25,6 +25,7 @@ from tenants.backups.revision_tables import refuse_unknown, table_columns, table
 from tenants.backups.table_rows import TableRows
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.distribution.nodes import check_distributed
+from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
 from tenants.migrations.migration_sql import head, upgrade_statements
@@ -32,7 +33,6 @@ from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.create import (
     creation_refusal,
-    distribute_statement,
     grant_statements,
     schema_statements,
 )
@@ -186,7 +186,7 @@ def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> Sc
     execute_script(connection, "SET LOCAL ROLE NONE")
     if tenancy.distributed:
         # The schema and its tables are ordinary ones until now: so they were filled.
-        execute_script(connection, distribute_statement(schema_name(row["id"])))
+        execute_script(connection, ";\n".join(distribute_statements(schema_name(row["id"]))))
     # Once more: the migrations may have made tables.
     last = grant_statements(tenancy, row["id"])
     if last:

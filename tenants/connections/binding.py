@@ -77,12 +77,7 @@ _GRANT = "registry.clients c ON c.id = %s AND c.revoked_at IS NULL"
 # Citus gives a query of the registry's tables no session to set a role in.
 _GRANT_ON_NODE = "registry.client_grant(%s) c ON true"
 
-_ON_NODE = (
-    # caller_state reads tables within a query that reads some. Citus has no objection but that the two could run on
-    # different nodes, in transactions of their own: here both run on this one, since the school stays on it.
-    "SET LOCAL citus.allow_nested_distributed_execution TO on",
-    "SELECT registry.enter_node(%s::bigint)",
-)
+_ENTER_NODE = "SELECT registry.enter_node(%s::bigint)"
 
 _STATE_AND_QUERY = """
 WITH caller AS MATERIALIZED ({state})
@@ -189,7 +184,7 @@ def _settings(begin: str, options: BindingOptions) -> list[str]:
         "SET LOCAL ROLE NONE",
         "SET LOCAL TIME ZONE 'UTC'",
     ]
-    return settings if options.first_shard is None else [*settings, *_ON_NODE]
+    return settings if options.first_shard is None else [*settings, _ENTER_NODE]
 
 
 def _search_path(school_id: UUID) -> str:

@@ -105,11 +105,16 @@ class NodeState:
 
 
 def check_distributed(connection: Connection) -> None:
-    """See that the database has Citus; raises NotDistributed."""
+    """See that the database has Citus, and that this is its coordinator; raises NotDistributed."""
     if connection.execute(text("SELECT FROM pg_extension WHERE extname = 'citus'")).first() is None:
         raise NotDistributed(
             "TENANT_DISTRIBUTED is on, but the database has no extension citus: "
             "create it there (CREATE EXTENSION citus), or set TENANT_DISTRIBUTED to off."
+        )
+    if connection.execute(text("SELECT FROM pg_dist_node WHERE groupid = 0")).first() is None:
+        raise NotDistributed(
+            "The nodes of Citus do not know their coordinator: "
+            "run there SELECT citus_set_coordinator_host('its name for the others')."
         )
 
 

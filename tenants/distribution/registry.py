@@ -36,6 +36,37 @@ BEGIN
 END
 $$
 """
+# A function that reads a table of Citus's has its statements planned anew at each call, and twice: by Citus and for the
+# shard. One that reads the shard itself has its plans remembered, as on PostgreSQL alone. Shards have the same names on
+# every node, and are moved with the tables. What is on another node is not found there.
+_READ_SHARDS = r"""
+CREATE OR REPLACE FUNCTION registry.read_shards(schema_name text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+    function oid;
+    definition text;
+    changed text;
+    shard record;
+BEGIN
+    FOR function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = to_regnamespace(schema_name) LOOP
+        definition := pg_get_functiondef(function);
+        changed := definition;
+        FOR shard IN
+            SELECT c.relname AS shell, c.relname || '_' || s.shardid AS name
+            FROM pg_class c JOIN pg_dist_shard s ON s.logicalrelid = c.oid
+            WHERE c.relnamespace = to_regnamespace(schema_name)
+        LOOP
+            changed := regexp_replace(
+                changed, '\m(FROM|JOIN)(\s+(?:registry\.)?)' || shard.shell || '(?:_\d+)?\M', '\1\2' || shard.name, 'g'
+            );
+        END LOOP;
+        IF changed <> definition THEN
+            EXECUTE changed;
+        END IF;
+    END LOOP;
+END
+$body$
+"""
 # set_config takes no effect in a query that names a reference table: the role is switched beside this function.
 CLIENT_GRANT = """
 CREATE OR REPLACE FUNCTION registry.client_grant(client text, OUT all_permissions boolean, OUT permissions text[])
@@ -61,5 +92,20 @@ def distribute_registry(connection: Connection) -> None:
     execute_script(connection, SEQUENTIAL)
     for table in connection.execute(_LOCAL_TABLES).scalars().all():
         connection.execute(text("SELECT create_reference_table(:table)"), {"table": f"registry.{table}"})
-    for function in (_ENTER_NODE, CLIENT_GRANT):
+    for function in (_ENTER_NODE, CLIENT_GRANT, _READ_SHARDS):
         execute_script(connection, function)
+    execute_script(connection, read_shards_statement("registry"))
+
+
+def distribute_statements(schema: str) -> list[str]:
+    """Write the statements that give a school's schema to Citus, which chooses the node; its tables are all there.
+
+    Before them the schema is an ordinary one of the coordinator's. A statement that makes an index, in a message
+    together with others, fails on a schema that Citus has already.
+    """
+    return [f"SELECT citus_schema_distribute('{schema}')", read_shards_statement(schema)]
+
+
+def read_shards_statement(schema: str) -> str:
+    """Write the statement that lets the functions of a schema read the shards of its tables; again after a change."""
+    return f"SELECT registry.read_shards('{schema}')"

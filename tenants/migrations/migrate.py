@@ -35,6 +35,7 @@ from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
 from tenants.distribution.nodes import limit_waiting
+from tenants.distribution.registry import read_shards_statement
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
@@ -347,6 +348,7 @@ class _MigrationRun:
             batch += table_grants(self._tenancy, schema)
         batch.append("SET LOCAL ROLE NONE")
         if self._tenancy.distributed:
+            batch.append(read_shards_statement(schema))
             # The coordinator hands a message on as it is, with all its statements, where one of them is of an index.
             for statement in batch:
                 execute_script(connection, statement)

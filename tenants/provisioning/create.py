@@ -15,6 +15,7 @@ from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
 from tenants.distribution.nodes import check_distributed
+from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import constraint_names, sqlstate
 from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
@@ -67,7 +68,7 @@ def creation_statements(
     statements += tables
     if tenancy.distributed:
         # Empty, so that there is nothing to copy; what was made of it so far is on the coordinator alone.
-        statements.append(distribute_statement(schema_name(school_id)))
+        statements += distribute_statements(schema_name(school_id))
     statements += [insert_sql(driver, table, records) for table, records in rows if records]
     return statements + grant_statements(tenancy, school_id)
 
@@ -105,15 +106,6 @@ def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
         owner = quote_identifier(tenancy.owner)
         return [f"SET LOCAL ROLE {owner}", *table_grants(tenancy, schema), "SET LOCAL ROLE NONE"]
     return table_grants(tenancy, schema) if tenancy.roles or not tenancy.one_login else []
-
-
-def distribute_statement(schema: str) -> str:
-    """Write the statement that gives a school's schema to Citus, which chooses the node; its tables are all there.
-
-    Before it the schema is an ordinary one of the coordinator's. A statement that makes an index, in a message together
-    with others, fails on a schema that Citus has already.
-    """
-    return f"SELECT citus_schema_distribute('{schema}')"
 
 
 def login_grants(tenancy: Tenancy, schema: str) -> list[str]:
