@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -109,12 +111,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+# As the settings' documentation names them.
+SETTINGS = {*re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", Settings.__doc__ or ""), "DOCS"}
+
+
+def forget_settings() -> None:
+    """Take the service's settings, and libpq's, out of the environment: tests, and what they start, have their own."""
+    for name in [*os.environ]:
+        if name in SETTINGS or name.startswith("PG"):
+            del os.environ[name]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let the programs that tests start react to signals as they would in a terminal.
 
     What ignores a signal hands that on to the programs it starts, and under nohup we ignore SIGHUP, in the
     background SIGINT. A handler is not handed on; this one, too, lets nothing happen.
     """
+    forget_settings()
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
