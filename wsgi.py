@@ -17,3 +17,7 @@ else:
     settings = Settings.load(os.environ)
     configure_logging(settings.log_level)
     app = create_app(settings)
+    if settings.metrics_port is not None:
+        from school_service.monitoring import serve_in_background
+
+        serve_in_background(app.extensions["metrics"], settings.metrics_address, settings.metrics_port)

@@ -36,7 +36,9 @@ from school_service.features.students.service import create_student
 from school_service.features.subjects.service import create_subject
 
 STUDENTS = 200
-ASSESSMENTS = 8  # uploads go to each in turn, so that those of different clients seldom wait for one another
+# Uploads go to each in turn, so that those of different clients seldom wait for one another, and none overtakes the one
+# before it in the same assessment.
+ASSESSMENTS = 32
 SCORES = (12.5, 13.5)  # each upload changes every score of its assessment
 SCHOOL = "School of the Sheets"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -120,6 +122,11 @@ class SheetRequests:
     uploads: list[tuple[str, bytes]]
     media_type: str
 
+    @property
+    def of_one(self) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+        """Two uploads of the first assessment, each of which changes what the other stored."""
+        return self.uploads[0], self.uploads[len(self.uploads) // 2]
+
     def lua(self, folder: Path) -> Path:
         """Write the script with which wrk sends the uploads, one after the other and over again."""
         for number, (_, body) in enumerate(self.uploads):
@@ -179,17 +186,27 @@ def teach() -> list[UUID]:
     ]
 
 
-def requests_of(assessments: list[UUID], download: Callable[[str], bytes]) -> SheetRequests:
-    """Fill in the sheets that are downloaded, for uploads that change every score each time."""
+def requests_of(
+    assessments: list[UUID], download: Callable[[str], bytes], upload: Callable[[str, bytes, str], None]
+) -> SheetRequests:
+    """Fill in the sheets that are downloaded, for uploads that change every score each time.
+
+    Each is of a sheet that was downloaded when the scores were stored which it replaces, as a teacher sends it. A run
+    of the benchmark may end between the two uploads of an assessment, and so they are sent with force=true.
+    """
     paths = [f"/assessments/{assessment}" for assessment in assessments]
-    blank = [download(f"{path}/download-sheet") for path in paths]
-    uploads = []
-    for score in SCORES:
-        for path, sheet in zip(paths, blank, strict=True):
-            form = {"scoresheet": ("scores.xlsx", filled(sheet, score))}
+    first, second = SCORES
+    changes: dict[float, list[tuple[str, bytes]]] = {first: [], second: []}
+    for path in paths:
+        for score in (first, second, first):
+            form = {"scoresheet": ("scores.xlsx", filled(download(f"{path}/download-sheet"), score))}
             body, media_type = encode_multipart_formdata(form, boundary="0123456789abcdef")
-            uploads.append((f"{path}/scoresheet", body))
-    return SheetRequests([f"{path}/download-sheet" for path in paths], uploads, media_type)
+            upload(f"{path}/scoresheet", body, media_type)
+            changes[score].append((f"{path}/scoresheet?force=true", body))
+        del changes[first][-2]  # filled in a sheet without scores
+    return SheetRequests(
+        [f"{path}/download-sheet" for path in paths], changes[second] + changes[first], media_type
+    )
 
 
 def cells(content: bytes) -> dict[str, list[tuple[Any, ...]]]:

@@ -467,6 +467,27 @@ def _graduate(page: Page, year: dict[str, Any]) -> None:
 def _errors(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
+        ## Send again safely
+
+        Where an answer was lost on the way, nobody knows whether the request was carried out. A POST with the header
+        `Idempotency-Key`, of 1 to 255 printable ASCII characters, such as a new uuid, can be sent again: for 24 hours
+        the same request with the same key does nothing and is answered as it was, with
+        `Idempotency-Replayed: true`.
+
+        - A key is that of the user or client who sent it, in one school. With another address or another body it is
+          422; a body is the same if its bytes are, that of an upload if its files are.
+        - While the first request is under way, the second is 409: try again shortly.
+        - What ended in an error is not stored: it can be tried again with the same key.
+        - Where an answer has a token, nothing is stored and the header is ignored: `POST /users/login`,
+          `/auth/oauth/token`, and `POST /users`, which is 409 where the username is there already.
+
+        ## Change only what you have seen
+
+        The answer of a GET of one record has an `ETag`. Sent as `If-Match` with a PATCH or DELETE of that record, it is
+        refused with 412 where somebody has changed the record since; the answer of the PATCH has the next `ETag`.
+        Nothing demands the header. Sent as `If-None-Match` with the GET, it is answered 304 without a body while the
+        record is the same.
+
         ## When something is wrong
 
         Every error has this one shape; `request_id` is also in the header `X-Request-ID` and in the service's
@@ -478,9 +499,10 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         | 401 | no token, or one that is not valid |
         | 403 | the token does not cover the school, or the permission is missing, which the message names |
         | 404 | no such record in this school |
-        | 409 | a duplicate, or a delete of something in use |
+        | 409 | a duplicate; a delete of something in use; a second request with a key that is under way |
+        | 412 | the record is not what `If-Match` names |
         | 413, 415 | too large; a media type that is not accepted |
-        | 422 | input that is not valid, by field |
+        | 422 | input that is not valid, by field; parameters that an extension of the interface does not know |
         | 429, 503 | try again after `Retry-After` seconds |
         """
     )

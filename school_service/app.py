@@ -18,7 +18,7 @@ from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKeys
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
-from school_service.core.database import HEALTH_BIND, db
+from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion
@@ -145,7 +145,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     )
     app.extensions["health"] = Check(database_answers)
 
-    request_log.log_requests(app)
+    request_log.log_requests(app, _observer(app, settings))
     response_headers.register(app)
     cors.register(app, settings.cors_origins)
     error_responses.register(app)
@@ -153,6 +153,17 @@ def create_app(settings: Settings | None = None) -> Flask:
     for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
         api.register_blueprint(feature)
     return app
+
+
+def _observer(app: Flask, settings: Settings) -> request_log.Observe | None:
+    """Make the metrics, where they are to be served; answer what counts a request."""
+    if settings.metrics_port is None:
+        return None
+    # Imported here: most installations do without.
+    from school_service.monitoring import Metrics
+
+    metrics = app.extensions["metrics"] = Metrics(app)
+    return metrics.observe
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
@@ -164,6 +175,9 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
             **registry_options(1, deadline=HEALTH_DEADLINE, connect_timeout=HEALTH_DEADLINE),
         },
     }
+    if settings.metrics_port is not None:
+        # Whoever asks for metrics never waits for the check of health, nor that for them.
+        binds[METRICS_BIND] = dict(binds[HEALTH_BIND])
     if settings.tenant_distributed:
         # Schools have engines on their nodes.
         return {"SQLALCHEMY_BINDS": binds}

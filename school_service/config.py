@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from stat import S_IRGRP, S_IROTH, S_IWGRP, S_IWOTH
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
@@ -51,12 +51,14 @@ class Settings:
     `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
     `auth_url`          AUTH_URL: the outside identity provider; without one the built-in provider is mounted
-    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: AUTH_URL/.well-known/jwks.json
+    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: None, where AUTH_URL/.well-known/openid-configuration says
     `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
     `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
     `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
     `auth_client_claim` AUTH_CLIENT_CLAIM: what marks an outside token as a client's own, beside its
                         `sub`: `claim=value`, or a claim that has the client's id; default: none
+    `auth_permission_claim`  AUTH_PERMISSION_CLAIM: the path of members to the claim that has an outside token's
+                        permissions, in place of `permissions` and `scope`: `realm_access.roles`; default: none
     `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private keys of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
@@ -84,6 +86,8 @@ class Settings:
     `password_policy`   PASSWORD_POLICY: which new passwords are taken: any, or strict (10 characters or more, none of
                         the most common, not the username); default: any
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
+    `metrics_port`      METRICS_PORT: the port of the metrics for Prometheus, 0 to 65535 (0: a free one); default: none
+    `metrics_address`   METRICS_ADDRESS: the address that they are served on; default: 127.0.0.1
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
     """
@@ -96,6 +100,7 @@ class Settings:
     auth_audience: str
     auth_school_claim: str
     auth_client_claim: str | None
+    auth_permission_claim: tuple[str, ...] | None
     auth_user_claim: str | None
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
@@ -115,6 +120,8 @@ class Settings:
     backup_recipients: tuple[str, ...]
     password_policy: str
     rate_limit_storage: str = field(repr=False)
+    metrics_port: int | None
+    metrics_address: str
     docs: bool
     log_level: str
 
@@ -147,11 +154,12 @@ class Settings:
             database_url=database_url,
             admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,
             auth_url=auth_url,
-            auth_jwks_url=jwks_url or (f"{base}/.well-known/jwks.json" if base else None),
+            auth_jwks_url=jwks_url,
             auth_issuers=issuers,
             auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
             auth_client_claim=read.text("AUTH_CLIENT_CLAIM"),
+            auth_permission_claim=read.claim_path("AUTH_PERMISSION_CLAIM"),
             auth_user_claim=read.text("AUTH_USER_CLAIM"),
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
@@ -175,6 +183,8 @@ class Settings:
             backup_recipients=read.recipients("BACKUP_RECIPIENT"),
             password_policy=read.choice("PASSWORD_POLICY", PASSWORD_POLICIES, default=ANY_PASSWORD),
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
+            metrics_port=read.port("METRICS_PORT"),
+            metrics_address=read.address("METRICS_ADDRESS", default="127.0.0.1"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
         )
@@ -219,6 +229,19 @@ class _Reader:
             raise ConfigError(f"{name} must be an address with no user or password{query} and no fragment.")
         return value
 
+    def claim_path(self, name: str) -> tuple[str, ...] | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        # A name that is an address, as some providers ask for, has dots of its own.
+        path = (value,) if "://" in value else tuple(value.split("."))
+        if not all(path) or not value.isprintable() or " " in value:
+            raise ConfigError(
+                f"{name} must be the name of a claim, or names with dots between them, such as realm_access.roles, "
+                f"not {value!r}."
+            )
+        return path
+
     def integer(self, name: str, *, default: int, least: int, most: int) -> int:
         value = self.text(name)
         if value is None:
@@ -226,6 +249,18 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
             raise ConfigError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
         return int(value)
+
+    def port(self, name: str) -> int | None:
+        return self.integer(name, default=0, least=0, most=65535) if self.text(name) else None
+
+    def address(self, name: str, *, default: str) -> str:
+        value = self.text(name) or default
+        try:
+            return str(ip_address(value))
+        except ValueError:
+            raise ConfigError(
+                f"{name} must be an address of IPv4 or IPv6, such as 127.0.0.1 or 0.0.0.0, not {value!r}."
+            ) from None
 
     def networks(self, name: str) -> Networks:
         value = self.text(name)

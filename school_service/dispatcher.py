@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
@@ -25,7 +26,12 @@ _NOBODY = object()
 
 
 class Task(Protocol):
-    """What waitress hands to a dispatcher: a connection whose first request is complete."""
+    """What waitress hands to a dispatcher: a connection whose first request is complete.
+
+    `queued_at`, set by the dispatcher, is the moment (`time.monotonic`) since which it has waited for a thread.
+    """
+
+    queued_at: float
 
     def service(self) -> None:
         """Work on it."""
@@ -92,6 +98,11 @@ class Workers:
             if self._may_run(group):
                 self._changed.notify()
         return True
+
+    def count_waiting(self) -> int:
+        """Count the tasks that wait for a thread."""
+        with self._changed:
+            return sum(map(len, self._waiting.values()))
 
     def stop(self) -> list[Task]:
         """Let each thread end after its task; returns the tasks that nobody will work on."""
@@ -170,11 +181,16 @@ class Dispatcher:
 
     def add_task(self, task: Task) -> None:
         """Let a task be worked on, or refused."""
+        task.queued_at = time.monotonic()
         if not task.is_quick():
             if self._requests.add(task.group(), task, most=self._most):
                 return
             task.refuse()
         self._quick.add(None, task)
+
+    def count_waiting(self) -> int:
+        """Count the tasks that wait for a thread, of all groups."""
+        return self._requests.count_waiting() + self._quick.count_waiting()
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
         """Let the threads end, each after its task; tell whether all did within so many seconds."""

@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import orjson
@@ -26,7 +26,7 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
 
@@ -34,8 +34,9 @@ from school_service.auth.tokens import own_issuer
 from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.dispatcher import Dispatcher, NodeShares
-from school_service.web.client_address import is_trusted
+from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
+from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
 from school_service.web.request_scope import AppState
 from tenants.distribution.engines import NodeEngines
 from tenants.distribution.registry import check_registry_distributed
@@ -62,6 +63,9 @@ SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
+
+if TYPE_CHECKING:
+    from school_service.monitoring import Metrics
 
 _ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
@@ -94,17 +98,16 @@ class Refusal:
 
     def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
         self._status = status
-        self._message = message
+        self.message = message
         self._headers = dict(headers or {})
 
     def to_response(self, _ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:
         """Give status, headers and body, as waitress asks its own errors for them."""
         request_id = uuid4().hex
-        _log.info("request refused", extra={"status": self._status.value, "request_id": request_id})
         body = {
             "code": self._status.value,
             "status": HTTP_STATUS_CODES[self._status.value],
-            "message": self._message,
+            "message": self.message,
             "request_id": request_id,
         }
         headers = {"Content-Type": "application/json", "X-Request-ID": request_id, **self._headers}
@@ -166,9 +169,24 @@ class RefusalTask(ErrorTask):
     """An answer that is given without the application, which pages of CORS_ORIGINS may read as any other."""
 
     def execute(self) -> None:
-        """Write the answer."""
+        """Write the answer, and the request's line in the log."""
         self.response_headers.extend(self.channel.cors_fields.items())
-        super().execute()
+        try:
+            super().execute()
+        finally:
+            # Also where the client has gone. waitress writes the names of fields in a way of its own.
+            fields = {name.lower(): value for name, value in self.response_headers}
+            self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
+
+
+class RequestTask(WSGITask):
+    """A request for the application, which learns for how long it has waited."""
+
+    def get_environment(self) -> dict[str, Any]:
+        """Make the environment of the request."""
+        environ: dict[str, Any] = super().get_environment()
+        environ[WAITED] = self.channel.waited
+        return environ
 
 
 class Channel(HTTPChannel):
@@ -176,11 +194,13 @@ class Channel(HTTPChannel):
 
     parser_class = BoundedParser
     error_task_class = RefusalTask
+    task_class = RequestTask
 
     def __init__(self, admission: Admission, *arguments: Any, **options: Any) -> None:
         self._admission = admission
         self.cors_fields: Mapping[str, str] = {}
-        self.idle_since = time.monotonic()
+        self.idle_since = self.queued_at = time.monotonic()
+        self.waited = 0.0
         self._lingering_since: float | None = None
         self.close_when_flushed = False
         super().__init__(*arguments, **options)
@@ -206,10 +226,40 @@ class Channel(HTTPChannel):
 
     def service(self) -> None:
         """Answer the first request."""
+        self.waited = time.monotonic() - self.queued_at
         origin = self.requests[0].headers.get("ORIGIN")
         self.cors_fields = answer_fields(self._admission.cors_origins, origin)
         super().service()
         self.idle_since = time.monotonic()
+
+    def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:
+        """Write the line of a request that was answered without the application, in the log of all requests."""
+        refusal = request.error
+        cause = QUEUE_FULL if refusal is OVERLOADED else None
+        if self._admission.metrics is not None:
+            self._admission.metrics.observe_refusal(status, self.waited, cause)
+        if not ACCESS_LOG.isEnabledFor(logging.INFO):
+            return
+        # In place of header fields that are too large waitress reads some of its own making.
+        unread = isinstance(refusal, RequestHeaderFieldsTooLarge)
+        write_access_line(
+            {
+                "method": None if unread else getattr(request, "command", None),
+                "path": None if unread else getattr(request, "path", None),
+                "route": None,
+                "status": status,
+                "ms": 0.0,
+                "queue_ms": round(self.waited * 1000, 2),
+                "address": self._admission.client_of(
+                    self.addr[0], request.headers.get("X_FORWARDED_FOR", "")
+                ),
+                "school": request.headers.get("X_SCHOOL_ID"),
+                "actor": None,
+                "request_id": request_id,
+                "refused": refusal.message if isinstance(refusal, Refusal) else refusal.reason,
+                **({"cause": cause} if cause else {}),
+            }
+        )
 
     def is_idle(self) -> bool:
         """Tell whether nothing is to be done for the client: it sends its next request, or nothing at all."""
@@ -262,14 +312,24 @@ class Admission:
 
     At the limits of all, and of one address that is no trusted proxy's, the connection that has been idle for longest
     makes room; where none is idle, the new one is closed. `school_of` names the school of a request by its token and
-    school header, where the token is known.
+    school header, where the token is known. `metrics` count what is answered without the application.
     """
 
-    def __init__(self, school_of: Callable[[str, str | None], str | None], settings: Settings) -> None:
+    def __init__(
+        self,
+        school_of: Callable[[str, str | None], str | None],
+        settings: Settings,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.school_of = school_of
+        self.metrics = metrics
         self.cors_origins = settings.cors_origins
         self._proxies = settings.trusted_proxies
         self._per_address = settings.connections_per_address
+
+    def client_of(self, peer: str, forwarded_for: str) -> str:
+        """Tell the address of the client behind a connection, by X-Forwarded-For where proxies are trusted."""
+        return first_untrusted(peer, forwarded_for, self._proxies)
 
     def __call__(
         self, server: Any, connection: socket.socket, address: Any, *rest: Any, **options: Any
@@ -435,13 +495,14 @@ def serve(
     share = settings.school_requests or max(1, threads // 2)
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares.limit, state.shares.waiting, state.shares.patience = share, max(1, share // 2), IN_THREAD
+    dispatcher = Dispatcher(
+        threads, share=share, waiting=settings.school_waiting, nodes=_node_shares(app, threads)
+    )
     server: Any = waitress.create_server(
         app,
         map=channels,
         sockets=[listener],
-        _dispatcher=Dispatcher(
-            threads, share=share, waiting=settings.school_waiting, nodes=_node_shares(app, threads)
-        ),
+        _dispatcher=dispatcher,
         max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
         max_request_header_size=HEADER_LIMIT,
         # Ours come first: `Admission` makes room, waitress would stop accepting.
@@ -455,7 +516,10 @@ def serve(
         expose_tracebacks=False,
         ident=None,
     )
-    server.channel_class = Admission(state.known_school, settings)
+    metrics: Metrics | None = app.extensions.get("metrics")
+    if metrics is not None:
+        metrics.queue = dispatcher
+    server.channel_class = Admission(state.known_school, settings, metrics)
     server.maintenance = lambda _now: _end_late(server)
     stopping = threading.Event()
 
@@ -465,7 +529,7 @@ def serve(
         stopping.set()
         server.pull_trigger()
 
-    with _handling(stop):
+    with serve_metrics(metrics, settings), _handling(stop):
         if announce is not None:
             announce()
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
@@ -491,6 +555,27 @@ def _node_shares(app: Flask, threads: int) -> NodeShares | None:
         return nodes.known_node(school_id)
 
     return NodeShares(max(1, threads * 3 // 4), node_of)
+
+
+@contextmanager
+def serve_metrics(metrics: Metrics | None, settings: Settings) -> Iterator[None]:
+    """Serve the metrics, if there are any, while the block runs; raises ServingError where their port is taken."""
+    if metrics is None or settings.metrics_port is None:
+        yield
+        return
+    from school_service.monitoring import serving_metrics
+
+    with ExitStack() as stack:
+        try:
+            serving = serving_metrics(metrics, settings.metrics_address, settings.metrics_port)
+            address = stack.enter_context(serving)
+        except OSError as error:
+            raise ServingError(
+                f"METRICS_PORT {settings.metrics_port} of {settings.metrics_address} can't be taken: "
+                f"{(error.strerror or str(error)).lower()}."
+            ) from None
+        _log.info("serving metrics", extra={"address": address})
+        yield
 
 
 @contextmanager

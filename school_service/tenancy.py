@@ -9,6 +9,7 @@ from school_service import __version__, features
 from school_service.auth import passwords
 from school_service.config import Settings
 from school_service.core.database import db
+from school_service.core.permissions import Permission
 from school_service.features.audit.service import operator_entry
 from school_service.features.geography import service as geography
 from school_service.seed.school import seed_school
@@ -31,6 +32,7 @@ def tenancy_of(settings: Settings) -> Tenancy:
         operator_entry=operator_entry,
         version=__version__,
         backup_recipients=settings.backup_recipients,
+        permissions=tuple(map(str, Permission)),
     )
 
 

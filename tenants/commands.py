@@ -39,7 +39,8 @@ from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry import schools as registry
-from tenants.registry.clients import create_client, list_clients, revoke_client
+from tenants.registry.clients import create_client, list_clients, revoke_client, rotate_secret
+from tenants.registry.details import check_detail
 from tenants.registry.installation import install, revoke_unused_memberships
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
 
@@ -123,6 +124,44 @@ class Access(click.ParamType):  # type: ignore[type-arg]
         if not _PERMISSION.fullmatch(str(value)):
             self.fail(f"{value!r} is not of the form ACCESS:SECTION, such as read:students", param, ctx)
         return str(value)
+
+
+class Detail(click.ParamType):  # type: ignore[type-arg]
+    """A detail of a school, as `tenants.registry.details` takes it; empty: none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Trim the detail, or refuse it; empty stays empty."""
+        try:
+            return check_detail(self.name, str(value)) or ""
+        except ValueError as error:
+            self.fail(f"{str(value)[:100]!r}: it {error}", param, ctx)
+
+
+_DETAILS = {
+    "address": ("--address", "Postal address."),
+    "phone_number": ("--phone", "Telephone number, or several."),
+    "email_address": ("--email", "E-mail address."),
+    "motto": ("--motto", "Motto."),
+    "website": ("--website", "Address of the school's own pages."),
+    "logo_url": ("--logo-url", "Address of the picture of its logo."),
+}
+
+
+def details_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb take a school's details; it is handed those that were given, as `details` (None: taken away)."""
+
+    @wraps(verb)
+    def with_details(*arguments: Any, **options: Any) -> None:
+        given = {name: options.pop(name) for name in _DETAILS}
+        details = {name: value or None for name, value in given.items() if value is not None}
+        verb(*arguments, details=details, **options)
+
+    for name, (flag, words) in reversed(_DETAILS.items()):
+        with_details = click.option(flag, name, type=Detail(name), help=words)(with_details)
+    return with_details
 
 
 class Recipient(click.ParamType):  # type: ignore[type-arg]
@@ -220,17 +259,29 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
     "--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name."
 )
 @click.option("--password-stdin", is_flag=True, help="Read the first user's password from standard input.")
+@details_options
 @as_json
 @with_tenancy
 def create(
-    tenancy: Tenancy, name: str, school_id: UUID | None, username: str, password_stdin: bool, as_json: bool
+    tenancy: Tenancy,
+    name: str,
+    school_id: UUID | None,
+    username: str,
+    password_stdin: bool,
+    details: dict[str, str | None],
+    as_json: bool,
 ) -> None:
     """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
     password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
     school = create_school(
-        tenancy, name=name, administrator=Administrator(username, password), school_id=school_id
+        tenancy,
+        name=name,
+        administrator=Administrator(username, password),
+        school_id=school_id,
+        details=details,
     )
-    record = {"id": str(school.id), "name": school.name, "admin": username}
+    shown = {detail: value for detail, value in details.items() if value}
+    record = {"id": str(school.id), "name": school.name, **shown, "admin": username}
     show(record if password_stdin else {**record, "password": password}, as_json)
 
 
@@ -422,6 +473,21 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
     """
     moved = move_school(tenancy, school_id, node, progress=partial(progress_bar, hidden=as_json))
     show(moved.as_record(), as_json)
+
+
+@tenants_group.command(
+    "edit", short_help="Change a school's address, telephone, e-mail, motto, website, logo."
+)
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@details_options
+@as_json
+@with_tenancy
+def edit(tenancy: Tenancy, school_id: UUID, details: dict[str, str | None], as_json: bool) -> None:
+    """Change what a school says of itself; what is not named stays, and an empty text takes a detail away."""
+    if not details:
+        flags = ", ".join(flag for flag, _ in _DETAILS.values())
+        raise click.UsageError(f"Name what changes: {flags}.")
+    _change(tenancy, school_id, as_json, **details)
 
 
 @tenants_group.command("check", short_help="Judge the migrations by the rules of schools' schemas.")
@@ -673,11 +739,19 @@ def create_client_(
     all_permissions: bool,
     as_json: bool,
 ) -> None:
-    """Grant a client schools and permissions; prints its secret this once."""
+    """Grant a client schools and permissions; prints its secret this once.
+
+    The id of a client that was revoked can be granted anew; no token of before is valid then.
+    """
     if all_schools and school_ids:
         raise click.UsageError("--school and --all-schools exclude each other.")
     if all_permissions and permissions:
         raise click.UsageError("--permission and --all-permissions exclude each other.")
+    unknown = sorted(set(permissions).difference(tenancy.permissions))
+    if unknown:
+        raise click.UsageError(
+            f"There is no permission {', '.join(unknown)}. Permissions: {', '.join(sorted(tenancy.permissions))}."
+        )
     with tenancy.admin.begin() as connection:
         secret = create_client(
             connection,
@@ -698,6 +772,23 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
     with tenancy.admin.connect() as connection:
         records = [client.as_record() for client in list_clients(connection)]
     show_table(records, ("id", "schools", "permissions", "revoked"), as_json)
+
+
+@clients_group.command("rotate", short_help="Give a client another secret.")
+@click.argument("client_id", metavar="ID", type=Name())
+@click.option(
+    "--end-tokens", is_flag=True, help="End its tokens, too: whoever knew the secret may have some."
+)
+@as_json
+@with_tenancy
+def rotate(tenancy: Tenancy, client_id: str, end_tokens: bool, as_json: bool) -> None:
+    """Give a client another secret, printed this once; the one before gets no token from now on.
+
+    Tokens that it has go on until they expire, so that the client has a day to learn its new secret.
+    """
+    with tenancy.admin.begin() as connection:
+        secret = rotate_secret(connection, client_id, end_tokens=end_tokens)
+    show({"client_id": client_id, "client_secret": secret}, as_json)
 
 
 @clients_group.command("revoke")

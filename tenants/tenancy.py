@@ -59,7 +59,8 @@ class Tenancy:
     each school on a server. `models` are the tables of a school as the program's code knows them, which a new
     migration is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
     `version` is that of the program, for the records that outlive it. `backup_recipients` are the public keys to which
-    every backup is encrypted; none: backups are not encrypted.
+    every backup is encrypted; none: backups are not encrypted. `permissions` are those that a client can be granted by
+    name.
     """
 
     admin_url: URL
@@ -75,6 +76,7 @@ class Tenancy:
     operator_entry: OperatorEntry | None = field(default=None, kw_only=True)
     version: str = field(default="unknown", kw_only=True)
     backup_recipients: tuple[str, ...] = field(default=(), kw_only=True)
+    permissions: tuple[str, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def admin(self) -> Engine:

@@ -51,6 +51,9 @@ class Document:
         while "$ref" in documented:
             documented = self.spec["components"]["responses"][documented["$ref"].rsplit("/", 1)[1]]
         content = documented.get("content", {})
+        if status == 304:
+            assert (content, body) == ({}, b"")
+            return
         media_type = content_type.partition(";")[0].strip()
         assert media_type in content, f"{method} {template} answered {media_type}"
         if media_type == "application/json":
@@ -59,6 +62,15 @@ class Document:
             problems = [error.message for error in validator.iter_errors(json.loads(body))]
             assert not problems, f"{method} {template} answered what its schema does not allow: {problems}"
         self._checked.add(answer)
+
+    def check_tag(self, method: str, response: TestResponse) -> None:
+        """Assert that an answer has an ETag where the document says so, and nowhere else."""
+        path = response.request.path
+        template = next((known for pattern, known in self._paths if pattern.fullmatch(path)), None)
+        operation = self.spec["paths"].get(template, {}).get(method.lower())
+        if operation is not None and response.status_code == 200:
+            documented = "ETag" in operation["responses"]["200"].get("headers", {})
+            assert documented == ("ETag" in response.headers), f"{method} {template} and its ETag"
 
 
 def _addresses(template: str) -> re.Pattern[str]:
@@ -125,6 +137,7 @@ class ApiClient:
                 response.content_type or "",
                 response.get_data(),
             )
+            self.document.check_tag(method, response)
         check_error(response)
         return response
 

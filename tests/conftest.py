@@ -205,7 +205,7 @@ def dispose(app: Flask) -> None:
     """Close the connections of an application."""
     with app.app_context():
         nodes = node_engines()
-        for engine in [*db.engines.values(), *(nodes.engines() if nodes else ())]:
+        for engine in [*db.engines.values(), *(nodes.engines().values() if nodes else ())]:
             engine.dispose()
 
 

@@ -74,6 +74,7 @@ def test_the_defaults():
         "AUTH_ISSUER",
         "AUTH_AUDIENCE",
         "AUTH_SCHOOL_CLAIM",
+        "AUTH_PERMISSION_CLAIM",
         "SIGNING_KEY",
         "SIGNING_KEY_FILE",
         "TENANT_ROLES",
@@ -85,6 +86,8 @@ def test_the_defaults():
         "MAX_UPLOAD_BYTES",
         "PASSWORD_POLICY",
         "RATE_LIMIT_STORAGE",
+        "METRICS_PORT",
+        "METRICS_ADDRESS",
         "DOCS",
         "LOG_LEVEL",
     ],
@@ -173,7 +176,7 @@ def test_a_provider_gives_keys_and_issuers():
     settings = load(AUTH_URL="https://login.example.com/")
 
     assert settings.auth_url == "https://login.example.com/"
-    assert settings.auth_jwks_url == "https://login.example.com/.well-known/jwks.json"
+    assert settings.auth_jwks_url is None  # the provider says it
     assert settings.auth_issuers == ("https://login.example.com", "https://login.example.com/")
 
 
@@ -230,6 +233,26 @@ def test_a_bad_address_of_keys(address, reason):
 )
 def test_keys_and_issuer_need_a_provider(setting):
     assert refusal(**setting).startswith("AUTH_URL is not set, yet")
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("permissions", ("permissions",)),
+        ("realm_access.roles", ("realm_access", "roles")),
+        ("https://example.org/roles", ("https://example.org/roles",)),
+        (None, None),
+    ],
+)
+def test_the_claim_of_permissions_is_a_path(value, path):
+    assert load(AUTH_PERMISSION_CLAIM=value).auth_permission_claim == path
+
+
+@pytest.mark.parametrize("value", [".", "a.", ".a", "a..b", "a b", "a\tb", "a.\u200bb"])
+def test_a_bad_path_to_a_claim(value):
+    assert refusal(AUTH_PERMISSION_CLAIM=value).startswith(
+        "AUTH_PERMISSION_CLAIM must be the name of a claim"
+    )
 
 
 # SIGNING_KEY, SIGNING_KEY_FILE
@@ -617,3 +640,24 @@ def test_settings_of_the_environment_do_not_reach_the_tests(monkeypatch):
     }
     assert left & set(os.environ) == {"TEST_DATABASE_URL"}
     assert {"TENANT_ROLES", "POOL_SIZE", "LOG_LEVEL"} < SETTINGS
+
+
+# METRICS_PORT, METRICS_ADDRESS
+
+
+def test_metrics_are_off_and_for_this_machine_alone_unless_said_otherwise():
+    assert (load().metrics_port, load().metrics_address) == (None, "127.0.0.1")
+    assert load(METRICS_PORT="9100").metrics_port == 9100
+    assert load(METRICS_PORT="0").metrics_port == 0
+    assert load(METRICS_ADDRESS="0.0.0.0").metrics_address == "0.0.0.0"
+    assert load(METRICS_ADDRESS="::").metrics_address == "::"
+
+
+@pytest.mark.parametrize("value", ["65536", "-1", "on", "0x10", "9100.0", "127.0.0.1:9100"])
+def test_a_bad_port_of_metrics(value):
+    assert refusal(METRICS_PORT=value).startswith("METRICS_PORT must be a whole number from 0 to 65535")
+
+
+@pytest.mark.parametrize("value", ["all", "localhost", "10.0.0.0/8", "1.2.3", "[::1]", "127.0.0.1:9100"])
+def test_a_bad_address_of_metrics(value):
+    assert refusal(METRICS_ADDRESS=value).startswith("METRICS_ADDRESS must be an address")

@@ -1,4 +1,7 @@
-"""The outside provider's public keys (JWKS, RFC 7517): fetched when needed, cached while it can't be reached."""
+"""The outside provider's public keys (JWKS, RFC 7517): fetched when needed, cached while it can't be reached.
+
+Where they are, AUTH_JWKS_URL says, or else the provider itself (OpenID Connect Discovery 1.0, RFC 8414).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
@@ -19,43 +24,105 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
+from school_service.auth.algorithms import ALGORITHMS_OF_KEYS
+
 _log = logging.getLogger(__name__)
 
 COOL_DOWN = 30.0  # seconds between two fetches caused by unknown key ids
 FIRST_COOL_DOWN = 5.0  # the same, as long as the provider has never answered
 REFRESH_AFTER = 600.0  # seconds after which a key set is fetched anew, so that withdrawn keys go
+DISCOVER_AFTER = 3600.0  # seconds after which the provider is asked anew where its keys are
 FETCH_TIMEOUT = 5.0  # seconds that a fetch may take, and that a token with an unknown key waits for it
 ANSWER_LIMIT = 2**20  # bytes
 NAMED_KEYS = 20  # keys that a line of the log names at most
 _CHUNK = 2**16
 
-# The one algorithm for each kind of key.
-_ALGORITHMS = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
+DESCRIPTION = "/.well-known/openid-configuration"
+# Where the keys of a provider are that does not describe itself.
+UNDESCRIBED_KEYS = "/.well-known/jwks.json"
+# With these a server says that it has no such document; some file servers say so with 403.
+_NO_DESCRIPTION = {403, 404, 410}
 
 
 class ProviderUnavailable(Exception):
     """The provider has never answered, so that none of its tokens can be verified."""
 
 
+class _WrongStatus(ValueError):
+    """An answer has another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider that says itself where its keys are.
+
+    `address` is that of AUTH_URL, `issuers` are the values of `iss` that are accepted, one of which it has to name.
+    """
+
+    address: str
+    issuers: tuple[str, ...]
+
+    @property
+    def description_url(self) -> str:
+        """Where it describes itself: below its address, whether that ends in a slash or not."""
+        return f"{self.address.rstrip('/')}{DESCRIPTION}"
+
+    def keys_url(self, description: bytes) -> str:
+        """Read from its description where the keys are; raises ValueError for one that can't be trusted.
+
+        It has to name one of the issuers to the letter, and may not lead from https to http.
+        """
+        members: Any = orjson.loads(description)
+        if not isinstance(members, dict):
+            raise ValueError("the description is no JSON object")
+        if members.get("issuer") not in self.issuers:
+            raise ValueError(f"the description is of another issuer: {str(members.get('issuer'))[:200]}")
+        url = members.get("jwks_uri")
+        if not isinstance(url, str) or not _is_web_address(url):
+            raise ValueError("the description has no jwks_uri that is an http or https address")
+        if urlsplit(url).scheme == "http" and urlsplit(self.address).scheme == "https":
+            raise ValueError("the description leads from https to http")
+        return url
+
+
+def _is_web_address(url: str) -> bool:
+    """Tell whether an address is of http or https, with no user and no fragment, as those of the settings are."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    written = url.isascii() and url.isprintable() and " " not in url
+    return sound and written and parts.username is None and not parts.fragment
+
+
 class KeySet:
     """The keys of one provider, by key id; safe to use from many threads.
 
-    An unknown key id causes a fetch at most once in COOL_DOWN seconds, however many tokens bear one. A fetch
-    has a thread of its own: only tokens whose key is not known wait for it, and one that fails leaves the
-    keys as they were.
+    `source` is the address of the keys, or a provider that is asked for it. An unknown key id causes a fetch at most
+    once in COOL_DOWN seconds, however many tokens bear one. A fetch has a thread of its own: only tokens whose key is
+    not known wait for it, and one that fails leaves the keys as they were.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.url = url
+    def __init__(self, source: str | Provider, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.source = source
+        self._discovered: tuple[str, float] | None = (
+            None  # the address of the keys, and when it was asked for
+        )
+        self._asked = ""
         self._clock = clock
         self._lock = threading.Lock()
-        self._keys: dict[str | None, PyJWK] = {}
+        self._keys: dict[str | None, ProviderKey] = {}
         self._fetched_at: float | None = None
         self._begun_at = 0.0
         self._ended_at: float | None = None
         self._fetching: threading.Thread | None = None
 
-    def find(self, key_id: str | None) -> PyJWK | None:
+    def find(self, key_id: str | None) -> ProviderKey | None:
         """Find the key of this id, or the only key where a token names none; None where there is no such key.
 
         Raises ProviderUnavailable where no key has ever been fetched.
@@ -75,7 +142,11 @@ class KeySet:
             raise ProviderUnavailable
         return found
 
-    def _choose(self, key_id: str | None) -> PyJWK | None:
+    def age(self) -> float | None:
+        """Tell how many seconds ago the keys were fetched; None where they never were."""
+        return None if self._fetched_at is None else self._clock() - self._fetched_at
+
+    def _choose(self, key_id: str | None) -> ProviderKey | None:
         keys = self._keys
         if key_id is None:
             return next(iter(keys.values())) if len(keys) == 1 else None
@@ -108,15 +179,21 @@ class KeySet:
             self._keys = keys
             self._fetched_at = self._clock()
         except (HTTPException, OSError, ValueError, TypeError) as error:
-            _log.warning("the identity provider's keys can't be fetched", extra={"reason": repr(error)[:500]})
+            # The keys may have moved: their address is asked for anew.
+            self._discovered = None
+            _log.warning(
+                "the identity provider's keys can't be fetched",
+                extra={"url": _without_query(self._asked), "reason": repr(error)[:500]},
+            )
         finally:
             with self._lock:
                 # The pause is one between two fetches, however long each of them takes.
                 self._ended_at = self._clock()
                 self._fetching = None
 
-    def _fetch(self) -> dict[str | None, PyJWK]:
-        document: Any = orjson.loads(_get(self.url, self._clock))
+    def _fetch(self) -> dict[str | None, ProviderKey]:
+        deadline = self._clock() + FETCH_TIMEOUT
+        document: Any = orjson.loads(self._get(self._find_keys(deadline), deadline))
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise TypeError("no key set")
         found = [(members, _usable(members)) for members in document["keys"]]
@@ -127,6 +204,48 @@ class KeySet:
         if unusable:
             _log.info("the identity provider has keys of other kinds", extra={"keys": unusable[:NAMED_KEYS]})
         return keys
+
+    def _find_keys(self, deadline: float) -> str:
+        """Find the address of the keys, asking the provider for it once in DISCOVER_AFTER seconds."""
+        if isinstance(self.source, str):
+            return self.source
+        if self._discovered is not None and self._clock() - self._discovered[1] <= DISCOVER_AFTER:
+            return self._discovered[0]
+        try:
+            found = self.source.keys_url(self._get(self.source.description_url, deadline))
+        except _WrongStatus as error:
+            if error.status not in _NO_DESCRIPTION:
+                raise
+            found = f"{self.source.address.rstrip('/')}{UNDESCRIBED_KEYS}"
+            _log.info(
+                "the identity provider does not describe itself",
+                extra={"url": self.source.description_url, "status": error.status, "keys": found},
+            )
+        self._discovered = found, self._clock()
+        return found
+
+    def _get(self, url: str, deadline: float) -> bytes:
+        self._asked = url
+        return _get(url, deadline, self._clock)
+
+
+def _without_query(url: str) -> str:
+    """Write an address for the log: a query may hold a secret."""
+    return url.partition("?")[0]
+
+
+class ProviderKey(PyJWK):
+    """A public key of the provider's; `algorithms` are those by which the header of a token may call it."""
+
+    def __init__(self, members: dict[str, Any], algorithms: tuple[str, ...]) -> None:
+        super().__init__(members, algorithms[0])
+        self.algorithms = (members["alg"],) if "alg" in members else algorithms
+
+    def called(self, algorithm: str) -> PyJWK:
+        """Give the key under another name of its one algorithm: PyJWT takes the name that it was made with alone."""
+        key = copy(self)
+        key.algorithm_name = algorithm
+        return key
 
 
 class _TimedStream(io.RawIOBase):
@@ -162,12 +281,11 @@ class _TimedResponse(HTTPResponse):
         self.fp = io.BufferedReader(_TimedStream(self.fp.detach(), sock, seconds_left))
 
 
-def _get(url: str, clock: Callable[[], float]) -> bytes:
-    """Get an answer of at most ANSWER_LIMIT bytes within FETCH_TIMEOUT seconds; redirections are not followed.
+def _get(url: str, deadline: float, clock: Callable[[], float]) -> bytes:
+    """Get an answer of at most ANSWER_LIMIT bytes before the deadline; redirections are not followed.
 
     Raises OSError (TimeoutError for one that is too slow), HTTPException, ValueError.
     """
-    deadline = clock() + FETCH_TIMEOUT
 
     def seconds_left() -> float:
         left = deadline - clock()
@@ -177,13 +295,13 @@ def _get(url: str, clock: Callable[[], float]) -> bytes:
 
     address = urlsplit(url)
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-    connection = kind(address.hostname or "", address.port, timeout=FETCH_TIMEOUT)
+    connection = kind(address.hostname or "", address.port, timeout=seconds_left())
     connection.response_class = partial(_TimedResponse, seconds_left=seconds_left)  # type: ignore[assignment]
     try:
         connection.request("GET", f"{address.path or '/'}{'?' if address.query else ''}{address.query}")
         with connection.getresponse() as response:
             if response.status != 200:
-                raise ValueError(f"status {response.status}")
+                raise _WrongStatus(response.status)
             body = b""
             while portion := response.read1(_CHUNK):
                 body += portion
@@ -201,19 +319,19 @@ def _name(members: Any) -> str:
     return str(members.get("kid") if isinstance(members, dict) else None)[:80]
 
 
-def _usable(members: Any) -> PyJWK | None:
+def _usable(members: Any) -> ProviderKey | None:
     """Accept only public keys for the algorithms that tokens may use; a shared secret is never one."""
     if not isinstance(members, dict) or not isinstance(members.get("kid"), str | None):
         return None
-    algorithm = _ALGORITHMS.get(str(members.get("kty")))
-    if algorithm is None or members.get("alg", algorithm) != algorithm:
+    algorithms = ALGORITHMS_OF_KEYS.get(str(members.get("kty")))
+    if algorithms is None or members.get("alg", algorithms[0]) not in algorithms:
         return None
     if members.get("use", "sig") != "sig":
         return None
     try:
         if "verify" not in members.get("key_ops", ["verify"]):
             return None
-        key = PyJWK.from_dict(members, algorithm)
+        key = ProviderKey(members, algorithms)
     except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError, KeyError):
         # One bad key must not cost the others.
         return None

@@ -31,7 +31,7 @@ class VerifiedToken:
     `schools`: the schools that the token names; None where it names none and the grant of the client decides.
     `granted`: the client's grant in the registry must cover the school.
     `permissions`: those that the token carries; None where roles or the grant decide.
-    `session_number`: that of the user when the service issued the token; a user's other tokens have ended.
+    `session_number`: that of the user or client when the service issued the token; their other tokens have ended.
     """
 
     user_id: UUID | None
@@ -103,7 +103,7 @@ class VerifiedToken:
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that `begin_in_school` returned.
 
-        Raises NotAuthenticated where the user is deleted, or has ended the session that the token is of.
+        Raises NotAuthenticated where the user is deleted, or the session that the token is of has ended.
         """
         if self.user_id is not None:
             if state is None:
@@ -118,6 +118,8 @@ class VerifiedToken:
                 # An outside provider's token was not given for the password.
                 must_change_password=self.own and state["must_change_password"],
             )
+        if self.own and state is not None and state["session_number"] != self.session_number:
+            raise NotAuthenticated("The token is of an earlier grant of its client, or was ended.")
         if self.permissions is not None:
             return Principal(self, self.permissions, all_permissions=False)
         if state is None:
@@ -241,16 +243,39 @@ def is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> boo
 _ID_OR_LOGOUT_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "events"})
 
 
-def permissions_claim(claims: dict[str, Any]) -> frozenset[str] | None:
+def permissions_claim(
+    claims: Mapping[str, Any], path: tuple[str, ...] | None = None
+) -> frozenset[str] | None:
     """Read the permissions that a token carries in `permissions` (array), else in `scope` (space-separated).
 
-    None where it has neither. What is of another form carries no permission, and does not leave the decision
-    to the client's grant.
+    With a `path` (AUTH_PERMISSION_CLAIM) in the claim that it leads to, array or space-separated, and in no other.
+    None where there is none. What is of another form carries no permission, and does not leave the decision to the
+    client's grant.
     """
+    if path is not None:
+        return _permissions(_at(claims, path), (list, str))
     permissions, scope = claims.get("permissions"), claims.get("scope")
     if permissions is not None:
-        named = permissions if isinstance(permissions, list) else []
-        return frozenset(value for value in named if isinstance(value, str))
-    if scope is not None:
-        return frozenset(scope.split() if isinstance(scope, str) else ())
-    return None
+        return _permissions(permissions, (list,))
+    return _permissions(scope, (str,))
+
+
+def _at(claims: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """Follow a path of members: None where one is absent, False where what should have members has none."""
+    found: Any = claims
+    for name in path:
+        if found is None:
+            return None
+        if not isinstance(found, Mapping):
+            return False
+        found = found.get(name)
+    return found
+
+
+def _permissions(value: Any, forms: tuple[type, ...]) -> frozenset[str] | None:
+    if value is None:
+        return None
+    if type(value) not in forms:
+        return frozenset()
+    named: list[Any] = value.split() if isinstance(value, str) else value
+    return frozenset(name for name in named if isinstance(name, str))

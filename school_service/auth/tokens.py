@@ -15,7 +15,8 @@ from cachetools import LRUCache
 from flask import Flask, current_app
 from flask_jwt_extended import JWTManager, create_access_token
 
-from school_service.auth.jwks import KeySet
+from school_service.auth.algorithms import ALGORITHMS
+from school_service.auth.jwks import KeySet, Provider, ProviderKey
 from school_service.auth.principal import (
     VerifiedToken,
     client_claim,
@@ -28,10 +29,9 @@ from school_service.auth.principal import (
 from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.core.errors import NotAuthenticated
+from school_service.core.errors import TokenRefused
 from tenants.registry.schools import installation_id
 
-ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LEEWAY = 30  # seconds
 LIFETIME = 86400  # seconds, as the interface shows
 CACHE_SIZE = 10_000  # verified tokens
@@ -40,6 +40,21 @@ NESTING_LIMIT = 32  # arrays and objects within each other
 
 _REFUSED = "The token is invalid."
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+# Which check a token failed, in words for the log; the first that fits.
+_CHECKS: tuple[tuple[type[Exception], str], ...] = (
+    (jwt.ExpiredSignatureError, "expiry"),
+    (jwt.ImmatureSignatureError, "not valid yet"),
+    (jwt.InvalidIssuerError, "issuer"),
+    (jwt.InvalidAudienceError, "audience"),
+    (jwt.MissingRequiredClaimError, "required claim"),
+    (jwt.InvalidSignatureError, "signature"),
+    (jwt.InvalidAlgorithmError, "algorithm"),
+    (jwt.InvalidKeyError, "key"),
+    (jwt.DecodeError, "form"),
+    (jwt.InvalidTokenError, "claims"),
+)
+_LOGGED_LENGTH = 200  # characters of what a token says of itself
 
 
 jwt_manager = JWTManager()
@@ -77,7 +92,7 @@ class _CachedToken:
 
     token: VerifiedToken
     until: float
-    outside_key: jwt.PyJWK | None = None
+    outside_key: ProviderKey | None = None
 
 
 class TokenVerifier:
@@ -89,7 +104,7 @@ class TokenVerifier:
         self._settings = settings
         self._clock = clock
         self.keys = keys
-        self.outside_keys = KeySet(settings.auth_jwks_url) if settings.auth_jwks_url else None
+        self.outside_keys = _keys_of_provider(settings)
         self._cache: LRUCache[str, _CachedToken] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
 
@@ -107,7 +122,7 @@ class TokenVerifier:
     def verify(self, token: str) -> VerifiedToken:
         """Verify a token: signature, algorithm, audience, issuer and expiry.
 
-        Raises NotAuthenticated, and ProviderUnavailable where the outside provider's keys have never been fetched.
+        Raises TokenRefused, and ProviderUnavailable where the outside provider's keys have never been fetched.
         """
         with self._lock:
             cached = self._cache.get(token)
@@ -127,21 +142,28 @@ class TokenVerifier:
     def _verify(self, token: str) -> _CachedToken:
         # One token is written in one way, without padding (RFC 7515, section 2): PyJWT lets padding pass.
         if len(token) > MAX_TOKEN_LENGTH or "=" in token:
-            raise NotAuthenticated(_REFUSED)
+            raise TokenRefused(_REFUSED, "form")
+        header: Any = {}
+        payload: Any = {}
         try:
             decoded: Any = jwt.decode_complete(token, options={"verify_signature": False})
-            _check_nesting((decoded["header"], decoded["payload"]))
-            issuer = decoded["payload"].get("iss")
+            header, payload = decoded["header"], decoded["payload"]
+            _check_nesting((header, payload))
+            issuer = payload.get("iss")
             if issuer in self._settings.auth_issuers:
-                return self._outside(token, decoded["header"])
+                return self._outside(token, header)
             if issuer == own_issuer():
-                return self._own(token, decoded["header"])
+                return self._own(token, header)
             raise jwt.InvalidIssuerError
-        except jwt.ExpiredSignatureError:
-            raise NotAuthenticated("The token has expired.") from None
-        except (jwt.PyJWTError, *_MALFORMED):
+        except (jwt.PyJWTError, *_MALFORMED) as error:
             # However a forged token is malformed, the answer is the same.
-            raise NotAuthenticated(_REFUSED) from None
+            expired = isinstance(error, jwt.ExpiredSignatureError)
+            raise TokenRefused(
+                "The token has expired." if expired else _REFUSED,
+                next((check for kind, check in _CHECKS if isinstance(error, kind)), "form"),
+                key_id=_logged(header.get("kid")),
+                issuer=_logged(payload.get("iss")),
+            ) from None
 
     def _own(self, token: str, header: dict[str, Any]) -> _CachedToken:
         key = self.keys.find(header.get("kid"), header.get("alg"))
@@ -161,15 +183,19 @@ class TokenVerifier:
 
     def _outside(self, token: str, header: dict[str, Any]) -> _CachedToken:
         key_id, algorithm = header.get("kid"), header.get("alg")
-        if self.outside_keys is None or algorithm not in ALGORITHMS or not isinstance(key_id, str | None):
+        if algorithm not in ALGORITHMS:
+            raise jwt.InvalidAlgorithmError
+        if self.outside_keys is None or not isinstance(key_id, str | None):
             raise jwt.InvalidKeyError
         key = self.outside_keys.find(key_id)
-        if key is None or key.algorithm_name != algorithm:
+        if key is None:
             raise jwt.InvalidKeyError
+        if algorithm not in key.algorithms:
+            raise jwt.InvalidAlgorithmError
         claims: dict[str, Any] = jwt.decode(
             token,
-            key,
-            algorithms=[key.algorithm_name],
+            key.called(algorithm),
+            algorithms=[algorithm],
             audience=self._settings.auth_audience,
             issuer=self._settings.auth_issuers,
             leeway=LEEWAY,
@@ -193,7 +219,7 @@ class TokenVerifier:
                 granted=False,
                 permissions=None,
             )
-        permissions = permissions_claim(claims)
+        permissions = permissions_claim(claims, settings.auth_permission_claim)
         if not is_clients_own(claims, client_id, settings.auth_client_claim):
             # Issued to somebody else by way of the client: the client's grant is none of theirs.
             schools, permissions = schools or frozenset(), permissions or frozenset()
@@ -205,6 +231,17 @@ class TokenVerifier:
             granted=schools is None,
             permissions=permissions,
         )
+
+
+def _logged(value: Any) -> str | None:
+    """Shorten what a token says of itself; what is no text is not written down."""
+    return value[:_LOGGED_LENGTH] if isinstance(value, str) else None
+
+
+def _keys_of_provider(settings: Settings) -> KeySet | None:
+    if settings.auth_url is None:
+        return None
+    return KeySet(settings.auth_jwks_url or Provider(settings.auth_url, settings.auth_issuers))
 
 
 def _check_nesting(containers: Iterable[dict[str, Any] | list[Any]]) -> None:
@@ -226,7 +263,14 @@ def _own_token(claims: dict[str, Any]) -> VerifiedToken:
     if "client_id" in claims:
         # A client's grant is read in every request, so that a revocation works at once.
         return VerifiedToken(
-            None, claims["client_id"], own=True, schools=schools, granted=True, permissions=None
+            None,
+            claims["client_id"],
+            own=True,
+            schools=schools,
+            granted=True,
+            permissions=None,
+            # Tokens of versions before have none, and clients of then have 0.
+            session_number=claims.get("session", 0),
         )
     return VerifiedToken(
         UUID(claims["sub"]),
@@ -247,9 +291,14 @@ def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID, session_nu
     return _issue(key, str(user_id), {"school_id": str(school_id), "session": session_number})
 
 
-def issue_client_token(key: SigningKey, client_id: str, schools: list[UUID]) -> dict[str, Any]:
-    """Issue a token for a machine client; `schools` are those its grant names, none where it has them all."""
-    claims: dict[str, Any] = {"client_id": client_id}
+def issue_client_token(
+    key: SigningKey, client_id: str, schools: list[UUID], *, session_number: int = 0
+) -> dict[str, Any]:
+    """Issue a token for a machine client; `schools` are those its grant names, none where it has them all.
+
+    It is valid as long as the client's session number is this one; that of a new client is 0.
+    """
+    claims: dict[str, Any] = {"client_id": client_id, "session": session_number}
     if schools:
         claims["school_id"] = [str(school) for school in schools]
     return _issue(key, client_id, claims)

@@ -26,6 +26,9 @@ Found = TypeVar("Found")
 HEALTH_BIND = "health"
 """The name of the engine that checks whether the database answers, and does nothing else."""
 
+METRICS_BIND = "metrics"
+"""The name of the engine that counts the schools for the metrics, where those are served."""
+
 
 class Model(DeclarativeBase):
     """Base of the records of a school. Table names carry no schema: the transaction's search_path gives it."""
@@ -54,6 +57,8 @@ class RequestContext:
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
+    `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
+    those of all others.
     """
 
     binding: SchoolBinding
@@ -65,6 +70,7 @@ class RequestContext:
     refusals: list[dict[str, Any]] = field(default_factory=list)
     admit: Callable[[dict[str, Any] | None], None] | None = None
     read: Callable[[str, tuple[Any, ...]], Texts] | None = None
+    with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def school_id(self) -> UUID:

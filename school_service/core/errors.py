@@ -66,6 +66,14 @@ class Busy(DomainError):
         super().__init__("The service is overloaded. Try again shortly.")
 
 
+class InvalidHeader(DomainError):
+    """A header of the request is not what it has to be."""
+
+
+class PreconditionFailed(DomainError):
+    """The record is not as the caller says that it is."""
+
+
 class TooLarge(DomainError):
     """What was sent exceeds a limit of the service."""
 
@@ -76,6 +84,22 @@ class Forbidden(DomainError):
 
 class NotAuthenticated(DomainError):
     """The caller is not who it says it is."""
+
+
+class TokenRefused(NotAuthenticated):
+    """A token is not valid.
+
+    For the log, and for nobody who sent one: `check` is the one that it failed, in words, such as `signature`. `key_id`
+    and `issuer` are what it says of itself, not verified; None where it says nothing.
+    """
+
+    def __init__(
+        self, message: str, check: str, *, key_id: str | None = None, issuer: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.check = check
+        self.key_id = key_id
+        self.issuer = issuer
 
 
 class WrongPassword(NotAuthenticated):

@@ -23,7 +23,6 @@ from sqlalchemy import (
     BindParameter,
     Boolean,
     Cast,
-    ColumnElement,
     Date,
     DateTime,
     Integer,
@@ -34,8 +33,6 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     cast,
-    func,
-    or_,
 )
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
@@ -208,8 +205,3 @@ def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str
 def as_json(text: BindParameter[str]) -> Cast[Any]:
     """A text of JSON, as JSON."""
     return cast(text, JSON)
-
-
-def matches(search: Any, *texts: Any) -> ColumnElement[bool]:
-    """Tell whether one of the texts contains `search`, whatever the case; `%` and `_` mean themselves."""
-    return or_(*(func.strpos(func.lower(text), func.lower(search)) > 0 for text in texts))

@@ -10,6 +10,7 @@ from sqlalchemy import ARRAY, TableValuedAlias, bindparam, column, func, insert,
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.statements import advisory_lock
 from school_service.core.wording import record_name
 
 Record = TypeVar("Record")
@@ -86,11 +87,9 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
 def lock_table(model: type[Any]) -> None:
     """Wait for whoever has called this for the school's table too, until their transactions end; readers go on.
 
-    For a rule that concerns all of its rows: whoever writes any of them calls it, before one of them is locked. It is
-    no LOCK TABLE, which Citus would take on every node, and refuse while one of them is down.
+    For a rule that concerns all of its rows: whoever writes any of them calls it, before one of them is locked.
     """
-    name = f"current_schema() || '.{model.__tablename__}'"
-    db.session.execute(text(f"SELECT pg_advisory_xact_lock(hashtextextended({name}, 0))"))
+    db.session.execute(text(advisory_lock(model.__table__)))
 
 
 def not_found(model: type[Any]) -> NotFound:

@@ -7,6 +7,7 @@ where requests have their threads already: under another WSGI server, and for a 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -30,32 +31,38 @@ class Shares:
         self._waiting: dict[Hashable, deque[threading.Event]] = {}
 
     @contextmanager
-    def of(self, key: Hashable) -> Iterator[None]:
-        """Run within the key's share; raises Busy."""
-        self._enter(key)
+    def of(self, key: Hashable) -> Iterator[float]:
+        """Run within the key's share; yields the seconds that it was waited for. Raises Busy."""
+        waited = self._enter(key)
         try:
-            yield
+            yield waited
         finally:
             self._leave(key)
 
-    def _enter(self, key: Hashable) -> None:
+    def count_waiting(self) -> int:
+        """Count who waits, of all keys."""
+        with self._lock:
+            return sum(map(len, self._waiting.values()))
+
+    def _enter(self, key: Hashable) -> float:
         with self._lock:
             running = self._running.get(key, 0)
             if running < self.limit:
                 self._running[key] = running + 1
-                return
+                return 0.0
             waiting = self._waiting.get(key) or deque()
             if len(waiting) >= self.waiting:
                 raise Busy
             self._waiting[key] = waiting
             turn = threading.Event()
             waiting.append(turn)
+        begun = time.monotonic()
         if turn.wait(self.patience):
-            return
+            return time.monotonic() - begun
         with self._lock:
             # It may have been its turn at this very moment.
             if turn.is_set():
-                return
+                return time.monotonic() - begun
             self._forget(key, turn)
         raise Busy
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, ParamSpec, Protocol, cast
 from uuid import UUID
 
-from sqlalchemy import Table
+from sqlalchemy import Table, select
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.read_models import (
@@ -188,6 +188,46 @@ class _Message:
     def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         ahead = (value for one in self.ahead for value in one.sent)
         return (*ahead, *self.last.parameters(values))
+
+
+@dataclass(frozen=True, slots=True)
+class _TableLock:
+    table: Table
+
+    @property
+    def sql(self) -> str:
+        return advisory_lock(self.table)
+
+    @property
+    def sent(self) -> tuple[Any, ...]:
+        return ()
+
+
+def advisory_lock(table: Table) -> str:
+    """Write the statement that waits for whoever has run it for the same table of the school.
+
+    It is no LOCK TABLE, which Citus would take on every node, and refuse while one of them is down.
+    """
+    return f"SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.{table.name}', 0))"
+
+
+Lock = Callable[..., Executable | BoundQuery]
+"""Makes the statement that locks a record, of the ids in its address."""
+
+
+def row_lock(model: type[Any]) -> Lock:
+    """Lock the row of a record, by its id, FOR NO KEY UPDATE, as `records.get` does with `for_update`."""
+
+    @statement
+    def lock(record_id: UUID) -> Any:
+        return select(model.id).where(model.id == record_id).with_for_update(key_share=True)
+
+    return lock
+
+
+def table_lock(model: type[Any]) -> Lock:
+    """Wait for other writers of a table, as `records.lock_table` does, whichever record it is about."""
+    return lambda *_ids: _TableLock(model.__table__)
 
 
 @cache

@@ -12,14 +12,18 @@ from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, g
+from flask import Response, g, request
 
 from school_service.core.errors import NotFound, TooLarge
 from school_service.core.permissions import Permission
+from school_service.core.read_models import BoundQuery
+from school_service.core.statements import Lock
 from school_service.web.body_parser import BodyParser
+from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.fields import File, plain_file_name
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
+from school_service.web.query_names import check_query_names
 from school_service.web.rendering import (
     QUERY_TYPES,
     json_response,
@@ -59,6 +63,7 @@ class Blueprint(flask_smorest.Blueprint):
         own: str | None = None,
         audited: bool = False,
         with_given_password: bool = False,
+        answers_token: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -66,24 +71,38 @@ class Blueprint(flask_smorest.Blueprint):
         names a path parameter: the user whose id it is needs no permission. `audited`: a GET that writes to the audit
         log, such as an export; no other runs in a transaction that can write. `with_given_password`: that user is let
         in though they must change their password first, which every other operation refuses.
+        `answers_token`: a POST whose answer has a token, which is stored nowhere: so it takes no Idempotency-Key.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
         access = Access(needed, with_given_password)
 
         def decorate(view: View) -> View:
+            known = frozenset(notes(view).get("query", ()))
+
+            def worked(*arguments: Any, **parameters: Any) -> Any:
+                if request.query_string:
+                    check_query_names(known)
+                return view(*arguments, **parameters)
+
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
                 g.arguments = dict(parameters)
                 return run_in_request_scope(
-                    lambda: view(*arguments, **parameters),
+                    lambda: worked(*arguments, **parameters),
                     school_required=header_required,
                     access=access,
                     own=parameters[own] if own else None,
                     audited=audited,
+                    answers_token=answers_token,
                 )
 
-            note(scoped, access={"permissions": needed, "school_required": header_required})
+            noted = {
+                "permissions": needed,
+                "school_required": header_required,
+                "answers_token": answers_token,
+            }
+            note(scoped, access=noted)
             return scoped  # type: ignore[return-value]
 
         return decorate
@@ -104,6 +123,8 @@ class Blueprint(flask_smorest.Blueprint):
 
             validated = documented(noted)
             note(validated, locations={location, *notes(validated).get("locations", ())})
+            if location == "query":
+                note(validated, query=_names(instance) | notes(validated).get("query", set()))
             return validated  # type: ignore[no-any-return]
 
         return decorate
@@ -143,29 +164,64 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def returns(
-        self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None, max_age: int | None = None
+        self,
+        schema: type[ma.Schema],
+        *,
+        if_empty: CheckFilters | None = None,
+        max_age: int | None = None,
+        tagged: bool | None = None,
     ) -> Callable[[View], View]:
         """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
 
         `if_empty` as in `returns_list`, called before the 404. `max_age`: seconds for which any cache may store an
-        object that is public; all else is stored by none.
+        object that is public; all else is stored by none. `tagged`: whether a row has an ETag; by itself that of a GET
+        has one, and of what takes If-Match.
         """
 
-        def render(result: Any, check: Callable[[], None]) -> Response:
-            if not isinstance(result, QUERY_TYPES):
-                response = object_response(dumper.dump(result))
-                if max_age is not None:
-                    response.cache_control.public = True
-                    response.cache_control.max_age = max_age
-                return response
-            body = render_one(result)
-            if body is None:
-                check()
-                raise NotFound(f"No such {_record_name(schema)}.")
-            return json_response(body)
-
         dumper = schema()
-        return self._responds(schema, render, if_empty)
+
+        def decorate(view: View) -> View:
+            by_itself = max_age is None and (view.__name__ == "get" or "if_match" in notes(view))
+            tag = by_itself if tagged is None else tagged
+
+            def render(result: Any, check: Callable[[], None]) -> Response:
+                if not isinstance(result, QUERY_TYPES):
+                    response = object_response(dumper.dump(result))
+                    if max_age is not None:
+                        response.cache_control.public = True
+                        response.cache_control.max_age = max_age
+                    return response
+                body = render_one(result)
+                if body is None:
+                    check()
+                    raise NotFound(f"No such {_record_name(schema)}.")
+                return tagged_response(body) if tag else json_response(body)
+
+            if tag:
+                note(view, tagged=True)
+            return self._responds(schema, render, if_empty)(view)
+
+        return decorate
+
+    def if_match(self, read: Callable[..., BoundQuery], *locks: Lock) -> Callable[[View], View]:
+        """Refuse a change of a record that is not as the request's If-Match says, innermost of a view's decorators.
+
+        `read` is the read model that GET answers the record with; the `locks` are those that the view's service
+        takes, in its order. Each gets the ids of the path. Without the header nothing is read.
+        """
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def matching(*arguments: Any, **parameters: Any) -> Any:
+                if IF_MATCH in request.environ:
+                    ids = tuple(parameters.values())
+                    check_if_match(read(*ids), *(lock(*ids) for lock in locks))
+                return view(*arguments, **parameters)
+
+            note(matching, if_match=True)
+            return matching  # type: ignore[return-value]
+
+        return decorate
 
     def returns_list(
         self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None
@@ -215,6 +271,7 @@ class Blueprint(flask_smorest.Blueprint):
 
             _document_like(paged, flask_smorest.Blueprint.arguments(self, page_schema, location="query"))
             note(paged, locations={"query", *notes(paged).get("locations", ())})
+            note(paged, query=_names(page_schema) | notes(view).get("query", set()))
             return _document_like(paged, flask_smorest.Blueprint.response(self, 200, answered))  # type: ignore[no-any-return]
 
         return decorate
@@ -322,6 +379,11 @@ def _document_like(view: Any, decorator: Callable[[Any], Any]) -> Any:
     """Document a view as a decorator of flask-smorest does, without its wrapper: the view answers a Response."""
     view._apidoc = decorator(view)._apidoc
     return view
+
+
+def _names(schema: ma.Schema) -> set[str]:
+    """The names that a schema's fields have in a query."""
+    return {field.data_key or name for name, field in schema.fields.items()}
 
 
 def _record_name(schema: type[ma.Schema]) -> str:

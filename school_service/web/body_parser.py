@@ -61,8 +61,7 @@ class BodyParser(FlaskParser):
                 abort(415, message=f"The body must be application/json, not {req.mimetype[:100]}.")
             if req.content_length:
                 abort(415, message="The body must be application/json; the request names no Content-Type.")
-        # One byte more, so that a body that names no length is seen to be too large and not cut off at the limit.
-        req.max_content_length = JSON_LIMIT + 1
+        limit_json(req)
         body = req.get_data(cache=False)
         if len(body) > JSON_LIMIT:
             abort(413)
@@ -88,6 +87,12 @@ class BodyParser(FlaskParser):
         if req.mimetype != "multipart/form-data":
             abort(415, message="The body must be multipart/form-data.")
         return super().load_files(req, schema)
+
+
+def limit_json(req: Request) -> None:
+    """Let no more of a body be read than JSON may have."""
+    # One byte more, so that a body that names no length is seen to be too large and not cut off at the limit.
+    req.max_content_length = JSON_LIMIT + 1
 
 
 class _GivenTwice(Exception):

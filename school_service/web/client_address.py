@@ -20,7 +20,7 @@ def client_address() -> str:
     if found is None:
         settings: Settings = current_app.extensions["school-service"].settings
         environ = request.environ
-        found = known["client_address"] = _first_untrusted(
+        found = known["client_address"] = first_untrusted(
             environ.get("REMOTE_ADDR") or "",
             environ.get("HTTP_X_FORWARDED_FOR", ""),
             settings.trusted_proxies,
@@ -28,7 +28,7 @@ def client_address() -> str:
     return found
 
 
-def _first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
+def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
     """Follow the hops from the peer's address back to the first that is no trusted proxy's."""
     hops = forwarded_for.split(",") if forwarded_for and trusted else []
     while hops and is_trusted(address, trusted):

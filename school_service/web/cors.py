@@ -12,7 +12,15 @@ from school_service.config import ALL_ORIGINS
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # What a script may read of an answer's header, beside the few fields that every script may.
-EXPOSED = ("Allow", "Content-Disposition", "ETag", "Retry-After", "WWW-Authenticate", "X-Request-ID")
+EXPOSED = (
+    "Allow",
+    "Content-Disposition",
+    "ETag",
+    "Idempotency-Replayed",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-ID",
+)
 PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document at /openapi.json, and its page at /docs.
+"""The OpenAPI document at /openapi.json, and its page at /docs, where / leads to.
 
 The page is Swagger UI from an installed package: it loads nothing from the network.
 """
@@ -45,6 +45,12 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
         response.set_etag(tag)
         response.cache_control.no_cache = True
         return response.make_conditional(request)  # type: ignore[return-value]
+
+    @pages.get("/", strict_slashes=False)
+    def home() -> Response:
+        # Of a prefix that a proxy takes away nothing is known: so it is relative to the address of the request.
+        prefix = request.script_root
+        return Response(status=302, headers={"Location": f"{prefix}/docs" if prefix else "docs"})
 
     @pages.get("/docs")
     def page() -> Response:

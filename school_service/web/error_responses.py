@@ -22,7 +22,7 @@ from school_service.auth.principal import InvalidSchoolHeader
 from school_service.core import errors
 from school_service.web.integrity_errors import violated_state, violation
 from school_service.web.rendering import object_response
-from school_service.web.request_log import request_id
+from school_service.web.request_log import QUEUE_FULL, log_of_request, request_id
 from tenants import exceptions as tenancy
 from tenants.driver_errors import first_line
 
@@ -30,10 +30,12 @@ _log = logging.getLogger(__name__)
 
 STATUS: dict[type[Exception], int] = {
     InvalidSchoolHeader: 400,
+    errors.InvalidHeader: 400,
     errors.NotAuthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.TooLarge: 413,
     errors.Invalid: 422,
     errors.InvalidRows: 422,
@@ -66,6 +68,26 @@ RETRY_AFTER = {
     StorageError: 5,
 }
 
+# Why a request is 503, for the log and the metrics; those of the database are in _CAUSES_BY_STATE.
+CAUSES: dict[type[Exception], str] = {
+    errors.Busy: "school_share",
+    tenancy.SchoolUpgrading: "school_upgrading",
+    tenancy.SchoolElsewhere: "school_moving",
+    ProviderUnavailable: "identity_provider",
+    PoolTimeout: "connection_pool",
+    StorageError: "login_counts",
+}
+DATABASE_AWAY = "database_away"
+_CAUSES_BY_STATE = (
+    (re.compile("57014"), "statement_timeout"),
+    (re.compile("55P03"), "lock_timeout"),
+    (re.compile("40001|40P01"), "deadlock"),
+    (re.compile("53..."), "database_full"),
+)
+ALL_CAUSES = frozenset(
+    {QUEUE_FULL, DATABASE_AWAY, *CAUSES.values(), *(cause for _, cause in _CAUSES_BY_STATE)}
+)
+
 # SQLSTATEs of what may succeed a moment later: too many connections, shutting down, cancelled, deadlock, lock timeout.
 _TRANSIENT = re.compile(r"53...|57P0.|57014|40001|40P01|55P03|08...")
 
@@ -84,9 +106,18 @@ class StatementFailed(Exception):
     """What failed in the database, for the log: without the details, which repeat values such as account numbers."""
 
     def __init__(self, error: DBAPIError) -> None:
-        diagnostics = getattr(error.orig, "diag", None)
-        message = (diagnostics and diagnostics.message_primary) or str(error.orig)
-        super().__init__(f"{type(error.orig).__name__}: {message}\n[SQL: {error.statement}]")
+        super().__init__(f"{type(error.orig).__name__}: {_words(error)}\n[SQL: {error.statement}]")
+
+
+def _words(error: DBAPIError) -> str:
+    """Say in PostgreSQL's words what failed, with its SQLSTATE, and without values."""
+    diagnostics = getattr(error.orig, "diag", None)
+    words = (diagnostics and diagnostics.message_primary) or first_line(error.orig)
+    state = violated_state(error)
+    if state.startswith("22"):
+        # Data exceptions quote the value that they are about.
+        words = re.sub('".*"', '"…"', words, flags=re.DOTALL)
+    return f"{state}: {words}" if state else words
 
 
 def register(app: Flask) -> None:
@@ -144,6 +175,7 @@ def handle(error: Exception) -> Response:
     known = next((base for base in type(error).__mro__ if base in STATUS), None)
     if known is None:
         return handle_unexpected(error)
+    _log_reason(error, STATUS[known])
     headers: dict[str, str] = {}
     if isinstance(error, errors.NotAuthenticated):
         bearer = request.headers.get("Authorization", "").lower().startswith("bearer ")
@@ -161,6 +193,17 @@ def handle(error: Exception) -> Response:
     return error_response(STATUS[known], MESSAGES.get(known) or str(error), fields, headers)
 
 
+def _log_reason(error: Exception, status: int) -> None:
+    """Let the log say why a token was refused, or what it lacks, and why the service can't answer just now."""
+    if isinstance(error, errors.TokenRefused):
+        log_of_request(refused=error.check, key_id=error.key_id, issuer=error.issuer)
+    elif status in {401, 403}:
+        log_of_request(refused=str(error))
+    elif status == 503:
+        cause = next((CAUSES[base] for base in type(error).__mro__ if base in CAUSES), DATABASE_AWAY)
+        log_of_request(cause=cause)
+
+
 def handle_unexpected(error: Exception) -> Response:
     """Answer 500 and log what happened; the caller learns the request id alone."""
     if isinstance(error, HTTPException):
@@ -176,14 +219,18 @@ def _database_response(error: DBAPIError) -> Response:
         or _TRANSIENT.fullmatch(state)
         or (isinstance(error, OperationalError) and not state)
     ):
+        cause = next((cause for states, cause in _CAUSES_BY_STATE if states.fullmatch(state)), DATABASE_AWAY)
+        log_of_request(cause=cause)
+        _log.warning(
+            "database not available",
+            extra={
+                "sqlstate": state,
+                "cause": cause,
+                "reason": f"{type(error.orig).__name__}: {_words(error)}"[:500],
+            },
+        )
         # Class 08: PostgreSQL itself lost a connection, such as to another node of Citus.
-        unreachable = not state or state.startswith("08")
-        extra = {"sqlstate": state, "reason": type(error.orig).__name__}
-        if unreachable:
-            # Of no statement's values.
-            extra["words"] = first_line(error.orig)
-        _log.warning("database not available", extra=extra)
-        reason = OperationalError if unreachable else PoolTimeout
+        reason = PoolTimeout if state and not state.startswith("08") else OperationalError
         return error_response(503, MESSAGES[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
     violated = violation(error)
     if violated is not None:

@@ -25,6 +25,7 @@ from school_service.core.enumeration import Enumeration
 from school_service.core.wording import singular
 from school_service.web.docs_page import docs_blueprint
 from school_service.web.error_responses import http_response
+from school_service.web.query_names import is_extension
 from school_service.web.schemas import ErrorSchema, Schema
 
 DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
@@ -99,6 +100,10 @@ ERRORS = {
         "It collides with a record that exists, or what is to be deleted is in use.",
         "A classroom with this name exists already.",
         errors={"json": {"name": ["already taken"]}},
+    ),
+    412: DocumentedError(
+        "The record is not what If-Match names: it was changed meanwhile.",
+        "The record is not what If-Match names: it was changed. Read it again.",
     ),
     413: DocumentedError("The body is too large.", "The request is too large."),
     415: DocumentedError(
@@ -243,6 +248,10 @@ class Conventions(BasePlugin):
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", operation_id(method, path or ""))
             _show_example(operation, documentation("examples").get(f"{method.upper()} {path}", {}))
+            if operation.get("security", True) and is_extension(method.upper(), path or ""):
+                # Parameters of a query that it does not know.
+                described = {"422": response_component(422), **operation["responses"]}
+                operation["responses"] = dict(sorted(described.items()))
             if not operation.get("security", True):
                 need = "Needs no token."
             elif not operation.get("x-permission"):
@@ -344,6 +353,32 @@ _SCHOOL_HEADER = {
     # openapi-python-client makes an object that its HTTP library refuses.
     "schema": {"type": "string", "allOf": [{"format": "uuid"}]},
 }
+_IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "description": "Sent again within 24 hours, the request is answered as it was the first time, and does nothing.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+_REPLAYED = {
+    "Idempotency-Replayed": {
+        "description": "`true` where the answer is that of an earlier request with the same Idempotency-Key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    }
+}
+_IF_NONE_MATCH = {
+    "in": "header",
+    "name": "If-None-Match",
+    "description": "The ETag of an earlier answer: 304 without a body where the record is still the same.",
+    "schema": {"type": "string"},
+}
+_IF_MATCH = {
+    "in": "header",
+    "name": "If-Match",
+    "description": "The ETag of the record as it was read: 412 where it was changed since.",
+    "schema": {"type": "string"},
+}
+_TAG = {"ETag": {"description": "Names the record as it is now.", "schema": {"type": "string"}}}
+_NOT_MODIFIED = {"description": "The record is as If-None-Match names it.", "headers": _TAG}
 _SCHOOL_REQUIRED = "The school to work in."
 _SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
 _NOTES = "conventions"
@@ -369,6 +404,9 @@ def document_operation(
     noted = doc_info.get(_NOTES, {})
     access, locations = noted.get("access"), noted.get("locations", set())
     statuses = {500, 503, *noted.get("statuses", ())}
+    headers: dict[str, Any] = {}
+    # What needs no token answers objects, which have no tag.
+    tagged = noted.get("tagged", False) and access is not None
     if access is None:
         doc["security"] = []
     else:
@@ -379,6 +417,16 @@ def document_operation(
         doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
         # Several are written as in the scope of a token (RFC 6749, section 3.3).
         doc["x-permission"] = " ".join(map(str, access["permissions"])) or None
+        if method == "post" and not access["answers_token"]:
+            doc["parameters"].append(_IDEMPOTENCY_KEY)
+            headers |= _REPLAYED
+        if noted.get("if_match"):
+            doc["parameters"].append(_IF_MATCH)
+            statuses.add(412)
+        if tagged:
+            headers |= _TAG
+        if tagged and method == "get":
+            doc["parameters"].append(_IF_NONE_MATCH)
         if method in {"post", "put", "patch", "delete"}:
             statuses.add(409)
     if locations:
@@ -390,5 +438,9 @@ def document_operation(
         # A mere name is flask-smorest's own for an error; what a view describes stands.
         if isinstance(described, Mapping):
             responses[int(status)] = described
+    if headers:
+        responses[200] = {**responses[200], "headers": headers}
+    if tagged and method == "get":
+        responses[304] = _NOT_MODIFIED
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

@@ -8,7 +8,9 @@ import random
 import re
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -17,8 +19,23 @@ from flask import Flask, Response, g, has_request_context, request
 from school_service.web.client_address import client_address
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_OF_ONE_REQUEST = ("request_id", "principal", "token", "username_hash", "client_address")
-_access = logging.getLogger("school_service.access")
+_OF_ONE_REQUEST = (
+    "request_id",
+    "principal",
+    "token",
+    "username_hash",
+    "client_address",
+    "waited_for_share",
+    "log_members",
+    "unknown_parameters",
+)
+WAITED = "school_service.waited"
+"""Where the server says in a request's environment for how many seconds it has waited for a thread."""
+
+QUEUE_FULL = "queue_full"
+"""The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
+
+ACCESS_LOG = logging.getLogger("school_service.access")
 # An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
 _random = random.Random()  # noqa: S311
 # What every LogRecord has; the rest of its members came with `extra`.
@@ -75,8 +92,13 @@ def _new_id() -> str:
     return f"{_random.getrandbits(128):032x}"
 
 
-def log_requests(app: Flask) -> None:
-    """Give every answer its X-Request-ID, and every request a line in the log."""
+# Of an answered request: its route, status, the seconds that it took and those that it had waited before, its
+# environment, and what is known of it (the members of `g`).
+Observe = Callable[[str | None, int, float, float, dict[str, Any], dict[str, Any]], None]
+
+
+def log_requests(app: Flask, observe: Observe | None = None) -> None:
+    """Give every answer its X-Request-ID, and every request a line in the log; let `observe` have each, too."""
 
     @app.before_request
     def begin() -> None:
@@ -89,22 +111,56 @@ def log_requests(app: Flask) -> None:
     @app.after_request
     def end(response: Response) -> Response:
         response.headers["X-Request-ID"] = request_id()
-        if _access.isEnabledFor(logging.INFO):
-            known, environ = g.__dict__, request.environ
+        logged = ACCESS_LOG.isEnabledFor(logging.INFO)
+        if not logged and observe is None:
+            return response
+        known, environ = g.__dict__, request.environ
+        took = time.perf_counter() - known["began"]
+        waited = environ.get(WAITED, 0.0) + known.get("waited_for_share", 0.0)
+        rule = request.url_rule
+        route = None if rule is None else route_template(rule.rule)
+        if observe is not None:
+            observe(route, response.status_code, took, waited, environ, known)
+        if logged:
             # Who was refused before they were known as the school's principal has a token that was verified.
             actor = known.get("principal") or known.get("token")
-            record = logging.LogRecord(_access.name, logging.INFO, __file__, 0, "request", (), None)
-            # As `extra` would, without looking up the stack which line of the program this is.
-            record.__dict__.update(
-                method=environ["REQUEST_METHOD"],
-                path=request.path,
-                status=response.status_code,
-                ms=round((time.perf_counter() - known["began"]) * 1000, 2),
-                address=client_address(),
-                school=environ.get("HTTP_X_SCHOOL_ID"),
-                actor=actor.actor if actor else None,
-            )
+            members = {
+                "method": environ["REQUEST_METHOD"],
+                "path": request.path,
+                "route": route,
+                "status": response.status_code,
+                "ms": round(took * 1000, 2),
+                "queue_ms": round(waited * 1000, 2),
+                "address": client_address(),
+                "school": environ.get("HTTP_X_SCHOOL_ID"),
+                "actor": actor.actor if actor else None,
+            }
+            if "unknown_parameters" in known:
+                members["unknown_parameters"] = known["unknown_parameters"]
             if "username_hash" in known:
-                record.username_hash = known["username_hash"]
-            _access.handle(record)
+                members["username_hash"] = known["username_hash"]
+            if "log_members" in known:
+                members.update(known["log_members"])
+            write_access_line(members)
         return response
+
+
+def write_access_line(members: dict[str, Any]) -> None:
+    """Write the line of a request, as `extra` would, without looking up the stack which line of the program this is."""
+    record = logging.LogRecord(ACCESS_LOG.name, logging.INFO, __file__, 0, "request", (), None)
+    record.__dict__.update(members)
+    ACCESS_LOG.handle(record)
+
+
+def log_of_request(**members: Any) -> None:
+    """Let the line of the request that is under way say something more: why it was refused."""
+    g.__dict__.setdefault("log_members", {}).update(members)
+
+
+_PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
+
+
+@lru_cache(1000)
+def route_template(rule: str) -> str:
+    """Write a route as the OpenAPI document does: `/users/{id}`."""
+    return _PARAMETER.sub(r"{\1}", rule)

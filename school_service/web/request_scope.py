@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ from school_service.core.database import (
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
 from school_service.core.shares import Shares
+from school_service.web import idempotency
 from school_service.web.client_address import client_address
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
@@ -156,12 +157,14 @@ def run_in_request_scope(
     access: Access,
     own: UUID | None = None,
     audited: bool = False,
+    answers_token: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
     The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
-    it. Any error rolls back. GET runs read-only, and in one round trip where the view returns a read model; unless it
-    is `audited`: then it writes to the audit log. Raises Busy where the school has its share of requests.
+    it. Any error rolls back. A POST that has an Idempotency-Key is done once, unless it `answers_token`. GET runs
+    read-only, and in one round trip where the view returns a read model; unless it is `audited`: then it writes to the
+    audit log. Raises Busy where the school has its share of requests.
     """
     state, environ = app_state(), request.environ
     g.token = token = authenticate()
@@ -174,10 +177,19 @@ def run_in_request_scope(
         access = Access(access.permissions)
     try:
         # The share comes first, so that a request that waits holds no connection.
-        with state.shares.of(school_id):
+        with state.shares.of(school_id) as waited:
+            if waited:
+                g.waited_for_share = waited
             if read_only:
                 return _Reading(token, binding, access, state.binding_options).run(view)
             with in_transaction(binding, partial(_admit, token, access)):
+                if (
+                    idempotency.ENVIRON in environ
+                    and environ["REQUEST_METHOD"] == "POST"
+                    and not answers_token
+                ):
+                    actor, keys = current_principal().actor, state.verifier.keys
+                    return idempotency.answered_once(view, actor=actor, keys=keys)
                 return view()
     except ClientUnknown:
         if token.own:
@@ -319,7 +331,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
                 # What has only read has nothing to commit: closing the session ends its transaction.
                 _require_no_entries(context)
             else:
-                _commit(session, [*context.audit_entries, *context.refusals])
+                _commit(session, [*context.audit_entries, *context.refusals], context.with_commit)
         except BaseException:
             session.rollback()
             if context.refusals and not binding.read_only:
@@ -353,12 +365,20 @@ def _require_no_entries(context: RequestContext) -> None:
         raise RuntimeError("A read-only transaction can't write to the audit log: the view is `audited`.")
 
 
-def _commit(session: RoutedSession, entries: list[dict[str, Any]]) -> None:
-    """Commit a transaction; entries of the audit log go out in one message with COMMIT."""
+def _commit(
+    session: RoutedSession,
+    entries: list[dict[str, Any]],
+    others: Sequence[tuple[str, dict[str, Any]]] = (),
+) -> None:
+    """Commit a transaction; entries of the audit log, and other statements, go out in one message with COMMIT."""
     session.flush()
-    if entries:
+    last = [app_state().audit_insertion(request_context(), entries)] if entries else []
+    last += others
+    if last:
         connection = session.connection()
-        insertion, parameters = app_state().audit_insertion(request_context(), entries)
         dialect: Any = connection.dialect
-        execute_batch(connection, f"{insertion};\n{dialect.commit_statement()}", parameters)
+        batch = ";\n".join([*(statement for statement, _ in last), dialect.commit_statement()])
+        execute_batch(
+            connection, batch, {name: value for _, values in last for name, value in values.items()}
+        )
     session.commit()

@@ -37,6 +37,8 @@ FORMATS = {1: DUMP, 2: SCRIPT}
 ENCRYPTED = ".age"
 # What of the registry's row belongs to the school, wherever it is.
 DETAILS = ("name", "status", "address", "phone_number", "email_address", "motto", "logo_url", "created_at")
+# What backups of earlier versions do not have.
+LATER_DETAILS = ("website",)
 _MAX_MANIFEST_BYTES = 16 << 20
 _CHUNK = 1 << 18  # bytes
 
@@ -138,7 +140,9 @@ class Manifest:
         """See that the members have their types, as far as others rely on it."""
         UUID(self.school["id"])
         datetime.fromisoformat(self.school["created_at"])
-        for value in (self.revision, self.school["name"], *(self.school[name] or "" for name in DETAILS)):
+        details = [self.school[name] or "" for name in DETAILS]
+        details += [self.school.get(name) or "" for name in LATER_DETAILS]
+        for value in (self.revision, self.school["name"], *details):
             if "\0" in value:
                 raise ValueError("a text holds NUL")
             value.encode()

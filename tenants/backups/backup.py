@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 from tenants.backups.archive import (
     DETAILS,
     DUMP,
+    LATER_DETAILS,
     SCRIPT,
     Archive,
     Manifest,
@@ -163,7 +164,7 @@ class _Dump:
             created_at=self._taken_at,
             school={
                 "id": record["id"],
-                **{name: record[name] for name in DETAILS},
+                **{name: record[name] for name in (*DETAILS, *LATER_DETAILS)},
                 "status": self._school.status,
             },
             revision=self._school.revision,

@@ -17,7 +17,7 @@ import psycopg2
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from tenants.backups.archive import DETAILS, Manifest, open_archive
+from tenants.backups.archive import DETAILS, LATER_DETAILS, Manifest, open_archive
 from tenants.backups.backup import rows_of
 from tenants.backups.checksums import differences, table_checksums
 from tenants.backups.encryption import Identity
@@ -101,6 +101,7 @@ def restore(
 def _row(manifest: Manifest, school_id: UUID | None, name: str | None) -> dict[str, Any]:
     """Write the registry's row of the school."""
     details = {detail: manifest.school[detail] for detail in DETAILS}
+    details |= {detail: manifest.school.get(detail) for detail in LATER_DETAILS}
     return {
         **details,
         "id": school_id or manifest.school_id,

@@ -69,7 +69,7 @@ SCHOOLS_REMEMBERED = 10_000  # of which a process need not write the batch anew
 # is no error to PostgreSQL, which would log it with the whole batch.
 _CLIENT_STATE = """
 SELECT entered.refusal, coalesce(c.all_permissions, false) AS all_permissions,
-    coalesce(c.permissions, '{{}}') AS permissions{switch}
+    coalesce(c.permissions, '{{}}') AS permissions, c.session_number{switch}
 FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
     LEFT JOIN {grant}
 """
@@ -93,7 +93,7 @@ class SchoolBinding:
 
     `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school. `state` is
     a SELECT run inside the school, with `state_parameters`; its row is the user's state. Without it the state is the
-    client's: its permissions, of the registry (none where there is no such client).
+    client's: its permissions and session number, of the registry (none where there is no such client).
     With `reading` the binding is of that statement alone, and not of a transaction to come.
     """
 

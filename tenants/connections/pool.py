@@ -8,6 +8,8 @@ has been in too many schools is closed when it is returned, never within a trans
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -77,11 +79,41 @@ class _IdleConnections(Queue[ConnectionPoolEntry]):
         return entry
 
 
+class Waits:
+    """Who waits for a connection: how many just now, how many did, and for how many seconds in all."""
+
+    def __init__(self) -> None:
+        self.waiting = self.count = 0
+        self.seconds = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Count the wait that the block is."""
+        begun = time.monotonic()
+        with self._lock:
+            self.waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.waiting -= 1
+                self.count += 1
+                self.seconds += time.monotonic() - begun
+
+
 class SchoolPool(QueuePool):
-    """A pool that fills up before a connection meets another school, and takes a school to who knows it."""
+    """A pool that fills up before a connection meets another school, and takes a school to who knows it.
+
+    `waits` are those for a connection where all are taken.
+    """
 
     _queue_class = _IdleConnections
     _pool: _IdleConnections
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.waits = Waits()
 
     def _do_get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()
@@ -99,4 +131,7 @@ class SchoolPool(QueuePool):
                 # Where PostgreSQL takes no more connections, those that there are must do; where it is silent, none do.
                 if self._pool.empty() or isinstance(error, NoAnswer) or not isinstance(error, Exception):
                     raise
+        if self._overflow >= self._max_overflow and self._pool.empty():
+            with self.waits.one():
+                return super()._do_get()
         return super()._do_get()

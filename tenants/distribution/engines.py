@@ -59,10 +59,14 @@ class NodeEngines:
         """Forget where a school is; who wants to know it next asks the coordinator."""
         self._locations.pop(school_id, None)
 
-    def engines(self) -> list[Engine]:
-        """List the engines that have been made."""
+    def engines(self) -> dict[str, Engine]:
+        """Give the engines that have been made, by node, and by login where there are several."""
         with self._lock:
-            return list(self._engines.values())
+            made = list(self._engines.items())
+        return {
+            f"{node or 'coordinator'}{f' {login}' * self._placement.divided}": engine
+            for (node, login), engine in made
+        }
 
     def _locate(self, school_id: UUID) -> Location | None:
         location = self._locations.get(school_id)

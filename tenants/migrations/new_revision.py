@@ -29,7 +29,7 @@ from alembic.operations.ops import (
     UpgradeOps,
 )
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, MetaData
+from sqlalchemy import Column, Connection, MetaData
 
 from tenants.connections.engines import execute_script
 from tenants.exceptions import StaleBaseline
@@ -44,7 +44,7 @@ from tenants.migrations.migration_sql import (
 
 NOT_COMPARED = (
     "CHECK and EXCLUDE constraints of tables that are there",
-    "the WHERE of partial indexes",
+    "the WHERE and the expressions of indexes that are there",
     "the rows that a migration adds or changes",
 )
 """What a comparison of models and baseline leaves out."""
@@ -159,12 +159,25 @@ def _compare(connection: Connection, models: MetaData, folder: Path) -> _Draft:
         execute_script(connection, ";\n".join(upgrade_statements(None, folder=folder)))
         context = MigrationContext.configure(
             connection,
-            opts={"target_metadata": models, "compare_type": True, "compare_server_default": True},
+            opts={
+                "target_metadata": models,
+                "compare_type": True,
+                "compare_server_default": True,
+                "include_object": _can_be_compared,
+            },
         )
         operations: Any = produce_migrations(context, models).upgrade_ops
         return _render(operations, context)
     finally:
         transaction.rollback()
+
+
+def _can_be_compared(
+    compared: Any, _name: str | None, kind: str, _reflected: bool, other: Any | None
+) -> bool:
+    """Leave out an index of expressions that is there: PostgreSQL has written them anew, in words of its own."""
+    of_columns = kind != "index" or all(isinstance(part, Column) for part in compared.expressions)
+    return other is None or of_columns
 
 
 def _render(operations: UpgradeOps, context: MigrationContext) -> _Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -27,9 +27,14 @@ register_uuid()
 
 
 def create_school(
-    tenancy: Tenancy, *, name: str, administrator: Administrator, school_id: UUID | None = None
+    tenancy: Tenancy,
+    *,
+    name: str,
+    administrator: Administrator,
+    school_id: UUID | None = None,
+    details: Mapping[str, str | None] | None = None,
 ) -> School:
-    """Create a school, ready to use, with its first user.
+    """Create a school, ready to use, with its first user; `details` as `tenants.registry.details` checks them.
 
     Sends one statement batch without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
     schema, no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
@@ -40,7 +45,9 @@ def create_school(
         mark_school(connection, school_id)
         if tenancy.distributed:
             check_distributed(connection)
-        statements = creation_statements(tenancy, connection, school_id=school_id, name=name, rows=rows)
+        statements = creation_statements(
+            tenancy, connection, school_id=school_id, name=name, rows=rows, details=details
+        )
         try:
             execute_script(connection, ";\n".join(statements))
         except DBAPIError as error:
@@ -52,7 +59,13 @@ def create_school(
 
 
 def creation_statements(
-    tenancy: Tenancy, connection: Connection, *, school_id: UUID, name: str, rows: Iterable[SeedRows]
+    tenancy: Tenancy,
+    connection: Connection,
+    *,
+    school_id: UUID,
+    name: str,
+    rows: Iterable[SeedRows],
+    details: Mapping[str, str | None] | None = None,
 ) -> list[str]:
     """Write the statements that create a school: its row, role, schema, tables and first records."""
     driver: Any = connection.connection.dbapi_connection
@@ -63,6 +76,7 @@ def creation_statements(
         "status": "active",
         "revision": revision,
         "created_at": now(),
+        **(details or {}),
     }
     statements = schema_statements(tenancy, connection, school)
     statements += tables

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, Connection, func, insert, select, update
+from sqlalchemy import Boolean, Connection, delete, func, select, update
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
 from tenants.clock import now
@@ -54,26 +56,34 @@ def create_client(
     """Grant a client its schools and permissions; return its secret, which is stored nowhere.
 
     The secret has 256 random bits, so one round of SHA-256 guards it as well as a slow hash would.
-    Raises AlreadyExists, UnknownSchool.
+    The id of a client that was revoked can be granted anew; no token of before is valid then. Raises AlreadyExists,
+    UnknownSchool.
     """
     secret = secrets.token_urlsafe(32)
-    try:
-        connection.execute(
-            insert(clients).values(
-                id=client_id,
-                secret_hash=_hashed(secret),
-                all_schools=all_schools,
-                all_permissions=all_permissions,
-                permissions=sorted(set(permissions)),
-                created_at=now(),
-            )
+    grant = {
+        "secret_hash": _hashed(secret),
+        "all_schools": all_schools,
+        "all_permissions": all_permissions,
+        "permissions": sorted(set(permissions)),
+        "created_at": now(),
+    }
+    granted = (
+        insert(clients)
+        .values(id=client_id, **grant)
+        .on_conflict_do_update(
+            index_elements=[clients.c.id],
+            set_={**grant, "revoked_at": None, "session_number": clients.c.session_number + 1},
+            where=clients.c.revoked_at.is_not(None),
         )
-    except IntegrityError:
-        raise AlreadyExists(f"A client {client_id} exists already.") from None
+        .returning(clients.c.id)
+    )
+    if connection.execute(granted).one_or_none() is None:
+        raise AlreadyExists(f"A client {client_id} exists already.")
+    connection.execute(delete(client_schools).where(client_schools.c.client_id == client_id))
     if school_ids:
         links = [{"client_id": client_id, "school_id": school_id} for school_id in sorted(set(school_ids))]
         try:
-            connection.execute(insert(client_schools), links)
+            connection.execute(plain_insert(client_schools), links)
         except IntegrityError:
             raise UnknownSchool("One of the schools does not exist.") from None
     return secret
@@ -100,6 +110,22 @@ def list_clients(connection: Connection) -> list[Client]:
     ]
 
 
+def rotate_secret(connection: Connection, client_id: str, *, end_tokens: bool = False) -> str:
+    """Give a client another secret and return it; the one before ends. Raises UnknownClient.
+
+    Its tokens go on until they expire, unless `end_tokens`.
+    """
+    secret = secrets.token_urlsafe(32)
+    changed = connection.execute(
+        update(clients)
+        .where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
+        .values(secret_hash=_hashed(secret), session_number=clients.c.session_number + int(end_tokens))
+    )
+    if changed.rowcount == 0:
+        raise UnknownClient(f"No client {client_id}, or it is revoked.")
+    return secret
+
+
 def revoke_client(connection: Connection, client_id: str) -> None:
     """Take a client's grant away; its tokens stop working at once. Raises UnknownClient."""
     changed = connection.execute(
@@ -120,15 +146,24 @@ def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
     return connection.execute(select(matches)).scalar_one()
 
 
-def named_schools(connection: Connection, client_id: str) -> list[UUID]:
-    """List the schools that a client is granted by name, for its token; none where it has them all."""
+def token_claims(connection: Connection, client_id: str) -> tuple[int, list[UUID]]:
+    """Read what a client's token says: its session number, and the schools that it is granted by name.
+
+    No schools where it has them all. Read it before the secret is checked: where the secret is changed meanwhile, the
+    token is one of before.
+    """
     query = (
-        select(client_schools.c.school_id)
-        .join(clients, clients.c.id == client_schools.c.client_id)
-        .where(client_schools.c.client_id == client_id, clients.c.all_schools.is_(False))
+        select(clients.c.session_number, client_schools.c.school_id)
+        .outerjoin_from(
+            clients,
+            client_schools,
+            (client_schools.c.client_id == clients.c.id) & clients.c.all_schools.is_(False),
+        )
+        .where(clients.c.id == client_id)
         .order_by(client_schools.c.school_id)
     )
-    return list(connection.execute(query).scalars())
+    rows = connection.execute(query).all()
+    return (rows[0].session_number if rows else 0), [row.school_id for row in rows if row.school_id]
 
 
 def _hashed(secret: str) -> str:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Index,
+    Integer,
     MetaData,
     Select,
     String,
@@ -62,6 +63,7 @@ schools = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("deletion", String(20)),
     Column("backup", Text),
+    Column("website", Text),
     CheckConstraint("status IN ('active', 'suspended')", name="status"),
     CheckConstraint("deletion IN ('closed', 'begun')", name="deletion"),
 )
@@ -76,6 +78,8 @@ clients = Table(
     Column("permissions", ARRAY(Text), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("revoked_at", DateTime(timezone=True)),
+    # Rises when a revoked id is granted anew, or its tokens are ended: what was issued before is refused.
+    Column("session_number", Integer, nullable=False, server_default="0"),
 )
 
 client_schools = Table(
@@ -121,6 +125,7 @@ class School:
     created_at: datetime
     deletion: str | None = None
     backup: str | None = None
+    website: str | None = None
 
     @property
     def schema(self) -> str:

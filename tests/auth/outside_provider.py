@@ -16,10 +16,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 ALGORITHMS: dict[str, Any] = {"RS256": RSAAlgorithm, "ES256": ECAlgorithm, "EdDSA": OKPAlgorithm}
+KINDS: dict[str, Any] = {**ALGORITHMS, "Ed25519": OKPAlgorithm}
 AUDIENCE = "school-service"
 
 # Status, headers, and the body in chunks.
 Answer = tuple[int, dict[str, str], Iterable[bytes]]
+
+
+_jws = jwt.PyJWS()
+_jws.register_algorithm("Ed25519", OKPAlgorithm())  # RFC 9864; PyJWT has the older name alone
 
 
 def private_key(algorithm: str, name: str = "") -> Any:
@@ -38,13 +43,17 @@ def _made(algorithm: str, _name: str) -> Any:
 
 def public_jwk(private: Any, algorithm: str, **members: Any) -> dict[str, Any]:
     """Write a public key as a provider publishes it."""
-    return {**ALGORITHMS[algorithm].to_jwk(private.public_key(), as_dict=True), "use": "sig", **members}
+    return {**KINDS[algorithm].to_jwk(private.public_key(), as_dict=True), "use": "sig", **members}
 
 
 class OutsideProvider:
-    """A provider at an address of this machine; `requests` are the paths that were requested."""
+    """A provider at an address of this machine; `requests` are the paths that were requested.
+
+    It describes itself where it has a `description`, and then `answer` is that of all other addresses.
+    """
 
     def __init__(self) -> None:
+        self.description: dict[str, Any] | None = None
         self.keys: list[Any] = [
             public_jwk(private_key(algorithm), algorithm, kid=algorithm, alg=algorithm)
             for algorithm in ALGORITHMS
@@ -56,7 +65,8 @@ class OutsideProvider:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 provider.requests.append(self.path)
-                status, headers, body = provider.answer()
+                described = self.path.endswith("/openid-configuration")
+                status, headers, body = provider.describe() if described else provider.answer()
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -86,6 +96,12 @@ class OutsideProvider:
             self._thread.join()
             self._server.server_close()
 
+    def describe(self) -> Answer:
+        """Answer the description (OpenID Connect Discovery), or that there is none."""
+        if self.description is None:
+            return 404, {}, []
+        return 200, {"Content-Type": "application/json"}, [json.dumps(self.description).encode()]
+
     def key_set(self) -> Answer:
         """Answer the keys, as a sound provider does."""
         return 200, {"Content-Type": "application/json"}, [json.dumps({"keys": self.keys}).encode()]
@@ -112,4 +128,5 @@ class OutsideProvider:
     ) -> str:
         """Sign a token with one of the provider's keys, or with another of the same kind by name."""
         headers = {"typ": header_typ} | ({} if kid is None else {"kid": algorithm if kid is ... else kid})
-        return jwt.encode(self.claims(**claims), private_key(algorithm, name), algorithm, headers=headers)
+        private = private_key("Ed25519" if kid == "Ed25519" else algorithm, name)
+        return _jws.encode(json.dumps(self.claims(**claims)).encode(), private, algorithm, headers=headers)

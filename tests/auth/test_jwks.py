@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -12,7 +13,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from school_service.auth import jwks
-from school_service.auth.jwks import COOL_DOWN, FIRST_COOL_DOWN, REFRESH_AFTER, KeySet, ProviderUnavailable
+from school_service.auth.jwks import (
+    COOL_DOWN,
+    DISCOVER_AFTER,
+    FIRST_COOL_DOWN,
+    REFRESH_AFTER,
+    KeySet,
+    Provider,
+    ProviderUnavailable,
+)
 from tests.auth.conftest import Clock
 from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
 
@@ -240,6 +249,172 @@ def test_the_pause_counts_from_the_end_of_a_fetch(key_set, provider, clock):
     clock.now += FIRST_COOL_DOWN
     provider.answer = provider.key_set
     assert key_set.find("ES256")
+
+
+# Where the keys are
+
+
+DESCRIBED = "/.well-known/openid-configuration"
+
+
+@pytest.fixture
+def describing(provider):
+    """The provider, which describes itself."""
+    provider.description = {"issuer": provider.url, "jwks_uri": f"{provider.url}/keys"}
+    return provider
+
+
+@pytest.fixture
+def discovering(describing, clock):
+    return KeySet(Provider(describing.url, (describing.url, f"{describing.url}/")), clock=clock)
+
+
+def test_the_provider_is_asked_once_where_its_keys_are(discovering, describing, clock):
+    assert discovering.find("ES256")
+    clock.now += REFRESH_AFTER + 1
+    discovering.find("ES256")
+    settle()
+
+    assert describing.requests == [DESCRIBED, "/keys", "/keys"]
+
+
+def test_keys_that_have_moved_are_found_within_an_hour_or_when_they_are_gone(discovering, describing, clock):
+    assert discovering.find("ES256")
+    describing.description["jwks_uri"] = f"{describing.url}/moved"
+    clock.now += DISCOVER_AFTER + 1
+    discovering.find("ES256")
+    settle()
+    assert describing.requests[2:] == [DESCRIBED, "/moved"]
+
+    describing.says(404)
+    for _ in range(2):
+        clock.now += COOL_DOWN
+        assert discovering.find("unknown") is None
+    assert describing.requests[4:] == ["/moved", DESCRIBED, "/moved"]
+    assert discovering.find("ES256")
+
+
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_a_provider_without_a_description_has_its_keys_at_the_common_place(
+    discovering, describing, monkeypatch, logs, status
+):
+    monkeypatch.setattr(describing, "describe", lambda: (status, {}, []))
+
+    assert discovering.find("ES256")
+    assert describing.requests == [DESCRIBED, "/.well-known/jwks.json"]
+    (line,) = [line for line in logs() if line["message"] == "the identity provider does not describe itself"]
+    assert (line["url"], line["status"]) == (describing.url + DESCRIBED, status)
+
+
+@pytest.mark.parametrize("status", [204, 301, 302, 401, 429, 500, 503])
+def test_any_other_status_is_a_failed_fetch(discovering, describing, monkeypatch, clock, status):
+    describe = describing.describe
+    monkeypatch.setattr(
+        describing, "describe", lambda: (status, {"Location": f"{describing.url}/elsewhere"}, [])
+    )
+    with pytest.raises(ProviderUnavailable):
+        discovering.find("ES256")
+    assert describing.requests == [DESCRIBED]
+
+    monkeypatch.setattr(describing, "describe", describe)
+    clock.now += FIRST_COOL_DOWN
+    assert discovering.find("ES256")
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        None,
+        [],
+        {},
+        {"issuer": "{url}"},
+        {"issuer": "{url}", "jwks_uri": None},
+        {"issuer": "{url}", "jwks_uri": ["{url}/keys"]},
+        {"issuer": "{url}", "jwks_uri": "/keys"},
+        {"issuer": "{url}", "jwks_uri": "keys"},
+        {"issuer": "{url}", "jwks_uri": "file:///etc/passwd"},
+        {"issuer": "{url}", "jwks_uri": "ftp://example.org/keys"},
+        {"issuer": "{url}", "jwks_uri": "https://"},
+        {"issuer": "{url}", "jwks_uri": "https://[::1/keys"},
+        {"issuer": "{url}", "jwks_uri": "http://example.org:99999/keys"},
+        {"issuer": "{url}", "jwks_uri": "http://user:word@example.org/keys"},
+        {"issuer": "{url}", "jwks_uri": "{url}/keys#fragment"},
+        {"issuer": "{url}", "jwks_uri": "{url}/a key"},
+        {"issuer": "{url}", "jwks_uri": "{url}/keys\r\nX-Injected: 1"},
+        {"issuer": "{url}", "jwks_uri": "{url}/kéys"},
+        {"issuer": "{url}/ ", "jwks_uri": "{url}/keys"},
+        {"issuer": "{url}".upper(), "jwks_uri": "{url}/keys"},
+        {"issuer": None, "jwks_uri": "{url}/keys"},
+        {"issuer": ["{url}"], "jwks_uri": "{url}/keys"},
+        {"keys": [{"kty": "EC"}]},
+    ],
+    ids=str,
+)
+def test_a_description_that_can_not_be_trusted_is_a_failed_fetch(
+    discovering, describing, monkeypatch, logs, description
+):
+    body = json.dumps(description).replace("{url}", describing.url).encode()
+    monkeypatch.setattr(describing, "describe", lambda: (200, {}, [body]))
+
+    with pytest.raises(ProviderUnavailable):
+        discovering.find("ES256")
+
+    assert describing.requests == [DESCRIBED]
+    (warning,) = [
+        line for line in logs() if line["message"] == "the identity provider's keys can't be fetched"
+    ]
+    assert warning["url"] == describing.url + DESCRIBED
+
+
+def test_a_description_may_not_lead_from_https_to_http():
+    def description(scheme):
+        return json.dumps({"issuer": "https://a.example", "jwks_uri": f"{scheme}://b.example/keys"}).encode()
+
+    described = Provider("https://a.example", ("https://a.example",))
+    assert described.keys_url(description("https")) == "https://b.example/keys"
+    with pytest.raises(ValueError, match="from https to http"):
+        described.keys_url(description("http"))
+    plain = Provider("http://a.example", ("https://a.example",))
+    assert plain.keys_url(description("http")) == "http://b.example/keys"
+
+
+def test_finding_the_keys_and_fetching_them_have_one_deadline(discovering, describing, monkeypatch, clock):
+    describe = describing.describe
+
+    def slow():
+        clock.now += jwks.FETCH_TIMEOUT
+        return describe()
+
+    monkeypatch.setattr(describing, "describe", slow)
+    with pytest.raises(ProviderUnavailable):
+        discovering.find("ES256")
+    settle()
+
+    assert describing.requests == [DESCRIBED]
+
+
+def test_the_log_says_which_address_failed_without_its_query(provider, clock, logs):
+    provider.says(500)
+    keys = KeySet(f"{provider.url}/keys?secret=hunter2", clock=clock)
+    with pytest.raises(ProviderUnavailable):
+        keys.find("ES256")
+    settle()
+
+    (warning,) = [
+        line for line in logs() if line["message"] == "the identity provider's keys can't be fetched"
+    ]
+    assert (warning["url"], "status 500" in warning["reason"]) == (f"{provider.url}/keys", True)
+    assert "hunter2" not in json.dumps(logs())
+
+
+def test_the_age_of_the_keys_is_that_of_the_last_fetch_that_succeeded(key_set, provider, clock):
+    assert key_set.age() is None
+    assert key_set.find("ES256")
+    clock.now += 100
+    assert key_set.age() == 100
+    provider.says(500)
+    assert key_set.find("unknown") is None
+    assert key_set.age() == 100
 
 
 SHARED = {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"}

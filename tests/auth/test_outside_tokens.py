@@ -13,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from school_service.auth.jwks import KeySet
+from school_service.auth.tokens import TokenVerifier
 from tenants.registry.clients import revoke_client
 from tests.auth.conftest import Clock, written
 from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
@@ -34,6 +35,58 @@ def status_of(api, token, **using):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_providers_tokens_are_accepted(outside, provider, allowed, algorithm):
     assert status_of(outside, provider.token(algorithm, **allowed)) == 200
+
+
+@pytest.mark.parametrize(
+    ("published", "named", "status"),
+    [
+        ("Ed25519", "Ed25519", 200),
+        ("EdDSA", "EdDSA", 200),
+        (None, "Ed25519", 200),
+        (None, "EdDSA", 200),
+        ("Ed25519", "EdDSA", 401),
+        ("EdDSA", "Ed25519", 401),
+    ],
+)
+def test_an_ed25519_key_serves_the_name_that_it_is_published_with(
+    outside, provider, allowed, published, named, status
+):
+    members = {} if published is None else {"alg": published}
+    provider.keys = [public_jwk(private_key("Ed25519"), "Ed25519", kid="Ed25519", **members)]
+
+    assert status_of(outside, provider.token(named, kid="Ed25519", **allowed)) == status
+    assert status_of(outside, provider.token(named, name="stolen", kid="Ed25519", **allowed)) == 401
+
+
+def test_the_keys_are_where_the_provider_says(start, provider, allowed, place):
+    provider.description = {"issuer": f"{provider.url}/realm/", "jwks_uri": f"{provider.url}/certs?client=1"}
+    app = start(AUTH_URL=f"{provider.url}/realm/")
+    api = ApiClient(app, Document(app), None, place.id)
+
+    assert status_of(api, provider.token(iss=f"{provider.url}/realm/", **allowed)) == 200
+    assert provider.requests == ["/realm/.well-known/openid-configuration", "/certs?client=1"]
+
+
+def test_where_the_keys_are_given_the_provider_is_not_asked(start, provider, allowed, place):
+    provider.description = {"issuer": provider.url, "jwks_uri": f"{provider.url}/elsewhere"}
+    app = start(AUTH_URL=provider.url, AUTH_JWKS_URL=f"{provider.url}/certs")
+    api = ApiClient(app, Document(app), None, place.id)
+
+    assert status_of(api, provider.token(**allowed)) == 200
+    assert provider.requests == ["/certs"]
+
+
+@pytest.mark.parametrize(
+    "issuer", ["https://another.example", "{}/REALM", "{}/realm//", None, 5, ["{}/realm"]]
+)
+def test_a_description_of_another_issuer_is_not_believed(start, provider, allowed, place, issuer):
+    issuer = issuer.format(provider.url) if isinstance(issuer, str) else issuer
+    provider.description = {"issuer": issuer, "jwks_uri": f"{provider.url}/certs"}
+    app = start(AUTH_URL=f"{provider.url}/realm")
+    api = ApiClient(app, Document(app), None, place.id)
+
+    assert status_of(api, provider.token(iss=f"{provider.url}/realm", **allowed)) == 503
+    assert provider.requests == ["/realm/.well-known/openid-configuration"]
 
 
 def test_a_token_may_name_no_key_where_the_provider_has_one(outside, provider, allowed):
@@ -133,7 +186,8 @@ def test_the_keys_are_asked_for_below_the_providers_address(start, provider, all
     api = ApiClient(app, Document(app), None, place.id)
 
     assert status_of(api, provider.token(iss=f"{provider.url}/realm", **allowed)) == 200
-    assert provider.requests == ["/realm/.well-known/jwks.json"]
+    asked = ["/realm/.well-known/openid-configuration", "/realm/.well-known/jwks.json"]
+    assert provider.requests == asked
 
 
 def test_a_provider_that_never_answered_is_unavailable(outside, provider, allowed):
@@ -176,13 +230,13 @@ def test_unknown_keys_do_not_trouble_the_provider(outside, provider, allowed):
     for number in range(50):
         assert status_of(outside, provider.token(kid=f"unknown {number}", **allowed)) == 401
 
-    assert len(provider.requests) == 1
+    assert provider.requests == ["/.well-known/openid-configuration", "/.well-known/jwks.json"]
 
 
 def test_the_tokens_of_a_withdrawn_key_are_not_remembered(outside, provider, allowed):
     clock = Clock()
     verifier = outside.app.extensions["school-service"].verifier
-    verifier.outside_keys = KeySet(verifier.outside_keys.url, clock=clock)
+    verifier.outside_keys = KeySet(verifier.outside_keys.source, clock=clock)
     token = provider.token(**allowed)
     assert status_of(outside, token) == 200
     provider.keys = [public_jwk(private_key("ES256", "new"), "ES256", kid="new")]
@@ -293,6 +347,135 @@ class TestSchools:
             revoke_client(connection, client_id)
 
         assert status_of(outside, token) == 403
+
+    def test_an_id_that_is_granted_anew_is_the_clients_again(self, outside, provider, grant, place, tenancy):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        token = provider.token(azp=client_id)
+        with tenancy.admin.begin() as connection:
+            revoke_client(connection, client_id)
+        assert status_of(outside, token) == 403
+
+        # Its token is the provider's, which alone ends it.
+        grant(client_id=client_id, school_ids=[place.id], permissions=["read:roles"])
+
+        assert status_of(outside, token) == 200
+
+
+class TestPermissionClaim:
+    """AUTH_PERMISSION_CLAIM: which claim has the permissions, and what a token without it may do."""
+
+    READ = ["read:roles"]
+
+    @pytest.fixture
+    def with_claim(self, outside, load, provider):
+        """A client of an application with AUTH_PERMISSION_CLAIM."""
+
+        def make(path):
+            state = outside.app.extensions["school-service"]
+            state.settings = load(AUTH_URL=provider.url, AUTH_PERMISSION_CLAIM=path)
+            state.verifier = TokenVerifier(state.settings, state.verifier.keys)
+            return outside
+
+        return make
+
+    @pytest.mark.parametrize(
+        ("path", "claims"),
+        [
+            ("realm_access.roles", {"realm_access": {"roles": ["offline_access", "read:roles"]}}),
+            ("resource_access.schools.roles", {"resource_access": {"schools": {"roles": READ}}}),
+            ("roles", {"roles": "openid  read:roles"}),
+            ("scope", {"scope": "openid read:roles"}),
+            ("https://example.org/roles", {"https://example.org/roles": READ}),
+        ],
+    )
+    def test_the_claim_has_the_permissions(self, with_claim, provider, place, path, claims):
+        token = provider.token(school_id=str(place.id), **claims)
+        api = with_claim(path)
+
+        assert status_of(api, token) == 200
+        assert api.using(token=token).get("/users").status_code == 403
+
+    def test_without_the_setting_such_a_claim_means_nothing(self, outside, provider, place):
+        claims = {"realm_access": {"roles": self.READ}, "roles": self.READ}
+
+        assert status_of(outside, provider.token(school_id=str(place.id), **claims)) == 403
+
+    def test_no_other_claim_counts_then(self, with_claim, provider, grant, place):
+        client_id, _ = grant(school_ids=[place.id], permissions=[])
+        api = with_claim("realm_access.roles")
+        for claims in ({"permissions": self.READ}, {"scope": "read:roles"}, {"roles": self.READ}):
+            assert status_of(api, provider.token(school_id=str(place.id), **claims)) == 403
+            assert status_of(api, provider.token(azp=client_id, **claims)) == 403
+
+    @pytest.mark.parametrize(
+        "claim",
+        [
+            {"roles": {"read:roles": True}},
+            {"roles": []},
+            {"roles": ""},
+            {"roles": 5},
+            {"roles": True},
+            {"roles": [["read:roles"]]},
+            {"roles": [{"name": "read:roles"}, None, 5]},
+            {"roles": ["READ:ROLES", "read:role", " read:roles", "read:roles,read:users"]},
+            {"roles": ["*", "all", "read:*"]},
+            {"roles": ["read:roles read:users"]},
+            {"realm_access.roles": ["read:roles"], "roles": 0},
+            ["read:roles"],
+            "read:roles",
+            5,
+            False,
+        ],
+        ids=repr,
+    )
+    def test_what_is_of_another_form_carries_none_and_leaves_nothing_to_the_grant(
+        self, with_claim, provider, grant, place, claim
+    ):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        api = with_claim("realm_access.roles")
+
+        assert status_of(api, provider.token(azp=client_id)) == 200
+        assert status_of(api, provider.token(azp=client_id, realm_access=claim)) == 403
+        assert status_of(api, provider.token(school_id=str(place.id), realm_access=claim)) == 403
+
+    def test_where_it_is_absent_the_grant_of_the_clients_own_token_decides(
+        self, with_claim, provider, grant, place
+    ):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+        api = with_claim("realm_access.roles")
+
+        for claims in ({}, {"realm_access": {}}, {"realm_access": {"roles": None}}):
+            assert status_of(api, provider.token(azp=client_id, **claims)) == 200
+            # Somebody else's token has nothing of the grant.
+            carried = {"azp": client_id, "sub": "someone", "school_id": str(place.id)}
+            assert status_of(api, provider.token(**carried, **claims)) == 403
+
+    def test_it_opens_no_other_school(self, with_claim, provider, grant, place, other_place):
+        client_id, _ = grant(school_ids=[place.id])
+        api = with_claim("roles")
+        for token in (
+            provider.token(school_id=str(place.id), roles=self.READ),
+            provider.token(azp=client_id, roles=self.READ),
+        ):
+            assert status_of(api, token) == 200
+            assert status_of(api, token, school=other_place.id) == 403
+
+    def test_a_forged_claim_is_no_claim(self, with_claim, provider, place):
+        api = with_claim("roles")
+        head, body, signature = provider.token(school_id=str(place.id), roles=[]).split(".")
+        forged = written(provider.claims(school_id=str(place.id), roles=self.READ))
+
+        assert status_of(api, f"{head}.{body}.{signature}") == 403
+        assert status_of(api, f"{head}.{forged}.{signature}") == 401
+
+    def test_a_users_token_has_what_their_roles_say(self, outside, load, provider, place):
+        state = outside.app.extensions["school-service"]
+        state.settings = load(AUTH_URL=provider.url, AUTH_PERMISSION_CLAIM="roles", AUTH_USER_CLAIM="user")
+        state.verifier = TokenVerifier(state.settings, state.verifier.keys)
+        claims = {"school_id": str(place.id), "roles": self.READ}
+
+        assert status_of(outside, provider.token(user=str(place.admin_id), **{**claims, "roles": []})) == 200
+        assert status_of(outside, provider.token(user=str(uuid4()), **claims)) == 401
 
 
 class TestWhoseTokenItIs:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from school_service.auth import tokens
 from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.auth.tokens import TokenVerifier, issue_user_token
+from tenants.registry.clients import rotate_secret
 from tests.auth.conftest import Clock, written
 from tests.client import ApiClient, Document
 from tests.factories import UNKNOWN_ID
@@ -481,7 +482,7 @@ def test_only_so_many_tokens_are_remembered(app, settings, verifier, sign, own_c
 def known(verifier, token):
     try:
         verifier.verify(token)
-    except tokens.NotAuthenticated:
+    except tokens.TokenRefused:
         return False
     return True
 
@@ -489,3 +490,28 @@ def known(verifier, token):
 def signed(key, payload):
     """Sign any text as a payload, as PyJWT would not."""
     return jwt.PyJWS().encode(payload.encode(), key.private, key.algorithm, headers={"kid": key.key_id})
+
+
+def test_a_clients_token_of_before_there_were_sessions_is_of_the_first(
+    api, sign, own_claims, grant, tenancy, place
+):
+    client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
+    claims = {**own_claims, "sub": client_id, "client_id": client_id}
+    del claims["session"]
+    without, first = sign(claims), sign({**claims, "session": 0})
+    status = [api.using(token=token).get("/roles").status_code for token in (without, first)]
+    assert status == [200, 200]
+    for forged in (1, -1, "0", None, [0], True):
+        answer = api.using(token=sign({**claims, "session": forged})).get("/roles")
+        assert answer.status_code == 401, forged
+
+    with tenancy.admin.begin() as connection:
+        rotate_secret(connection, client_id, end_tokens=True)
+
+    second = sign({**claims, "session": 1})
+    tokens = (without, first, second)
+    assert [api.using(token=token).get("/roles").status_code for token in tokens] == [401, 401, 200]
+    # Writing is refused as reading is, and signing in, which needs no permission.
+    body = {"username": "admin", "password": "wrong"}
+    assert api.using(token=first).post("/users/login", body).status_code == 401
+    assert "has no" not in api.using(token=first).post("/classrooms", {}).get_json()["message"]

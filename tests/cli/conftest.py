@@ -40,7 +40,7 @@ def installed(logins: dict[str, str], folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="package")
 def service(installed: dict[str, str], folder: Path) -> Iterator[Running]:
     """The service of this installation, with a client that may do everything."""
-    with serving(cwd=folder, settings={**installed, "POOL_SIZE": "8"}) as service:
+    with serving(cwd=folder, settings={**installed, "POOL_SIZE": "8", "METRICS_PORT": "0"}) as service:
         yield service
 
 
@@ -50,7 +50,7 @@ def each_server(request: pytest.FixtureRequest, installed: dict[str, str], folde
     if request.param == "waitress":
         yield request.getfixturevalue("service")
         return
-    with serving_with_gunicorn(cwd=folder, settings=installed) as service:
+    with serving_with_gunicorn(cwd=folder, settings={**installed, "METRICS_PORT": "0"}) as service:
         yield service
 
 

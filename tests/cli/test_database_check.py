@@ -53,7 +53,5 @@ def test_schools_with_roles_and_none_at_all_are_served_with_roles(settings, tena
 
 @on_postgresql_alone
 def test_where_citus_is_to_place_the_schools_the_registry_is_on_the_nodes(settings, tenancy):
-    with pytest.raises(
-        ServingError, match="the registry is not on the nodes"
-    ):
+    with pytest.raises(ServingError, match="the registry is not on the nodes"):
         check(replace(settings, tenant_distributed=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -196,3 +197,20 @@ def test_a_school_that_is_moved_meanwhile_is_counted_where_it_began(begun):
     wait_for(lambda: len(begun) == 3, "the others")
     assert dispatcher.shutdown()
     assert not dispatcher._requests._running_on
+
+
+def test_who_waits_is_counted_and_since_when(dispatcher, begun):
+    before = time.monotonic()
+    for _ in range(2):
+        dispatcher.add_task(Request("a", begun))
+    wait_for(lambda: len(begun) == 2, "two that run")
+    assert dispatcher.count_waiting() == 0
+
+    waiting = [Request("a", begun) for _ in range(3)]
+    for task in waiting:
+        dispatcher.add_task(task)
+    dispatcher.add_task(Request("b", begun))
+    wait_for(lambda: len(begun) == 3, "the other")
+
+    assert dispatcher.count_waiting() == 3
+    assert all(before <= task.queued_at <= time.monotonic() for task in waiting)

@@ -45,14 +45,14 @@ def read_head(received):
 def answer():
     """Send a request to a service of these origins, whose queue is full; give the status and the header fields."""
 
-    def send(request, *origins):
+    def send(request, *origins, proxies=""):
         channels, queue = {}, FullQueue()
         listener = server.listen("127.0.0.1", 0)
         serving = waitress.create_server(
             application, map=channels, sockets=[listener], _dispatcher=queue,
             max_request_header_size=server.HEADER_LIMIT, ident=None,
         )  # fmt: skip
-        settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins)})
+        settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins), "TRUSTED_PROXIES": proxies})
         serving.channel_class = server.Admission(lambda *_: None, settings)
         with socket.create_connection(listener.getsockname(), timeout=30) as client:
             client.sendall(request)
@@ -126,3 +126,38 @@ def test_a_preflight_is_answered_though_the_queue_is_full(answer):
     assert answer(preflight, OURS)[0] == 200
     assert answer(mere, OURS)[0] == 503
     assert answer(preflight)[0] == 503
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "reason"),
+    [
+        (503, "GET", "The service is overloaded. Try again shortly."),
+        (413, "POST", "The request is too large."),
+        (401, "POST", "A bearer token is needed."),
+        (431, None, "Request Header Fields Too Large"),
+        (501, "POST", "Not Implemented"),
+        (400, "POST", "Bad Request"),
+    ],
+)
+def test_what_is_refused_without_the_application_is_a_line_in_the_log_of_requests(
+    answer, logs, status, method, reason
+):
+    found, fields = answer(refused(OURS)[status])
+
+    (line,) = [line for line in logs() if line["logger"] == "school_service.access"]
+    assert found == status
+    assert (line["status"], line["method"], line["refused"]) == (status, method, reason)
+    assert line["path"] == ("/users" if method else None)
+    assert (line["address"], line["route"], line["actor"]) == ("127.0.0.1", None, None)
+    assert line["request_id"] == fields.get("x-request-id")
+    assert 0 <= line["queue_ms"] < 60_000
+    assert line.get("cause") == ("queue_full" if status == 503 else None)
+
+
+def test_the_address_of_a_refused_client_is_what_a_trusted_proxy_says(answer, logs):
+    behind = request("POST /users HTTP/1.1", Content_Length=2**21, X_Forwarded_For="9.9.9.9, 203.0.113.7")
+    answer(behind)
+    answer(behind, proxies="127.0.0.1")
+
+    found = [line["address"] for line in logs() if line["logger"] == "school_service.access"]
+    assert found == ["127.0.0.1", "203.0.113.7"]

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import sys
+from configparser import ConfigParser
 from contextlib import suppress
 
 import pytest
@@ -215,6 +216,21 @@ def test_every_request_is_a_line_of_json_in_the_log(each_server):
         "the line of the request",
     )
     assert (line["method"], line["path"], line["status"], line["level"]) == ("GET", "/health", 200, "INFO")
+    assert line["route"] == "/health"
+    assert 0 <= line["queue_ms"] < 60_000
+
+
+def test_metrics_are_served_on_a_port_of_their_own(each_server):
+    each_server.request("GET", "/health/live")
+    address = each_server.wait_for_log("serving metrics")["address"]
+
+    text = urllib3.request("GET", address, timeout=30).data.decode()
+
+    assert address.startswith("http://127.0.0.1:")
+    assert 'school_service_request_seconds_count{method="GET",route="/health/live",status="200"}' in text
+    assert "school_service_database_up 1.0" in text
+    assert 'school_service_schools{state="behind"} 0.0' in text
+    assert "school_service_queue_length 0.0" in text
 
 
 def test_a_token_as_long_as_may_be_is_read(each_server):
@@ -233,3 +249,11 @@ def test_wsgi_py_serves_and_offers_the_application_to_any_server(installed, fold
     with running(cwd=folder, settings=installed, command=(sys.executable, "-c", script)) as importing:
         assert importing.process.wait(30) == 0
         assert importing.printed == "ok\n"
+
+
+def test_wsgi_py_is_installed_with_the_package():
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+
+    assert setup["options"]["py_modules"].split() == ["wsgi"]
+    assert (ROOT / "wsgi.py").is_file()

@@ -102,6 +102,179 @@ def test_the_token_of_a_revoked_client_stops_at_once(operate, printed, service):
     assert status_of("/users") == 401
 
 
+def test_a_client_with_another_secret_gets_tokens_by_that_alone(printed, service):
+    school = printed("tenants", "create", "Rotated College")
+    name = f"client {uuid4()}"
+    old = printed("clients", "create", name, "--school", school["id"], "--permission", "read:users")
+    before = service.client_token(name, old["client_secret"])
+
+    made = printed("clients", "rotate", name)
+
+    def status_of(token):
+        return service.request("GET", "/users", token=token, school=school["id"]).status
+
+    assert set(made) == {"client_id", "client_secret"}
+    assert made["client_secret"] != old["client_secret"]
+    assert token_status(service, name, old["client_secret"]) == 401
+    assert status_of(before) == 200  # until it expires
+    after = service.client_token(name, made["client_secret"])
+    assert status_of(after) == 200
+
+    ended = printed("clients", "rotate", name, "--end-tokens")
+    assert (status_of(before), status_of(after)) == (401, 401)
+    assert token_status(service, name, made["client_secret"]) == 401
+    assert status_of(service.client_token(name, ended["client_secret"])) == 200
+
+
+def token_status(service, client_id, secret):
+    credentials = {
+        "client_id": client_id,
+        "client_secret": secret,
+        "audience": "school-service",
+        "grant_type": "client_credentials",
+    }
+    return service.request("POST", "/auth/oauth/token", body=credentials).status
+
+
+def test_the_id_of_a_revoked_client_can_be_granted_anew_and_revives_no_token(printed, cli, service):
+    first, second = (printed("tenants", "create", name)["id"] for name in ("First College", "Second College"))
+    name = f"client {uuid4()}"
+    old = printed("clients", "create", name, "--school", first, "--permission", "read:users")
+    token = service.client_token(name, old["client_secret"])
+    printed("clients", "revoke", name)
+
+    made = printed("clients", "create", name, "--school", second, "--permission", "read:roles")
+
+    def status_of(token, path, school):
+        return service.request("GET", path, token=token, school=school).status
+
+    for path in ("/users", "/roles"):
+        for school in (first, second):
+            assert status_of(token, path, school) in {401, 403}
+    body = {"username": "admin", "password": "wrong"}
+    assert service.request("POST", "/users/login", token=token, school=first, body=body).status in {401, 403}
+    assert token_status(service, name, old["client_secret"]) == 401
+    new = service.client_token(name, made["client_secret"])
+    assert status_of(new, "/roles", second) == 200
+    assert status_of(new, "/users", second) == 403
+    assert status_of(new, "/roles", first) == 403
+    # And once it is granted the school of before again, the token of before is refused for itself.
+    printed("clients", "revoke", name)
+    again = printed("clients", "create", name, "--school", first, "--permission", "read:users")
+    assert status_of(token, "/users", first) == 401
+    assert status_of(new, "/users", first) in {401, 403}
+    assert status_of(service.client_token(name, again["client_secret"]), "/users", first) == 200
+    assert cli("clients", "create", name).exit_code == 1
+    (listed,) = [client for client in printed("clients", "list") if client["id"] == name]
+    assert listed == {"id": name, "schools": [first], "permissions": ["read:users"], "revoked": False}
+
+
+@pytest.mark.parametrize("permission", ["read:student", "delete:everything", "write:audit"])
+def test_a_permission_that_is_none_is_refused_with_those_that_there_are(cli, permission):
+    name = f"client {uuid4()}"
+    result = cli("clients", "create", name, "--permission", "read:students", "--permission", permission)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"There is no permission {permission}. Permissions: " in result.stderr
+    assert "read:students, " in result.stderr
+    assert name not in cli("clients", "list").stdout
+
+
+DETAILS = {
+    "address": "12 Ọba Road, Yàbá",
+    "phone_number": "+234 803 555 0123, 01-555 0199",
+    "email_address": "office@queens.example",
+    "motto": "Pass on the torch",
+    "website": "https://queens.example/",
+    "logo_url": "https://queens.example/logo.png",
+}
+OPTIONS = {
+    "address": "--address",
+    "phone_number": "--phone",
+    "email_address": "--email",
+    "motto": "--motto",
+    "website": "--website",
+    "logo_url": "--logo-url",
+}
+
+
+def options(details):
+    return [part for name, value in details.items() for part in (OPTIONS[name], value)]
+
+
+def test_a_school_has_details_from_its_creation_on_and_users_see_them(printed, service, token):
+    given = {**DETAILS, "motto": "  Pass on the torch ", "website": ""}
+    school = printed("tenants", "create", "Detailed College", *options(given))
+    other = printed("tenants", "create", "Plain College")
+
+    shown = {**DETAILS, "website": None}
+    assert {name: school[name] for name in DETAILS if name in school} == {
+        name: value for name, value in shown.items() if value
+    }
+    listed = {record["id"]: record for record in printed("tenants", "list")}
+    assert {name: listed[school["id"]][name] for name in DETAILS} == shown
+    assert {listed[other["id"]][name] for name in DETAILS} == {None}
+    body = {"username": "admin", "password": school["password"]}
+    user = service.ok("POST", "/users/login", token=token, school=school["id"], body=body)["user"]
+    # The interface has no website.
+    assert user["school"] == {
+        "id": school["id"],
+        "name": "Detailed College",
+        **{name: value for name, value in DETAILS.items() if name != "website"},
+    }
+
+
+def test_a_detail_is_changed_alone_taken_away_by_an_empty_text_and_on_record(printed, cli, service, token):
+    school = printed("tenants", "create", "Moving College", *options(DETAILS))["id"]
+    other = printed("tenants", "create", "Staying College", *options(DETAILS))["id"]
+
+    edited = printed("tenants", "edit", school, "--phone", "01 555 0100", "--motto", " ", "--website", "")
+
+    changed = {"phone_number": "01 555 0100", "motto": None, "website": None}
+    assert {name: edited[name] for name in DETAILS} == {**DETAILS, **changed}
+    assert printed("tenants", "show", school) == edited
+    untouched = printed("tenants", "show", other)
+    assert {name: untouched[name] for name in DETAILS} == DETAILS
+    entry = service.ok("GET", "/audit", token=token, school=school)["data"][0]
+    assert (entry["entity"], entry["new"]) == ("school", changed)
+    assert entry["old"] == {name: DETAILS[name] for name in changed}
+    assert cli("tenants", "edit", school, "--motto", "Onward").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("address", "x" * 2001),
+        ("address", "two\nlines"),
+        ("address", "a\u200bb"),
+        ("phone_number", "call us"),
+        ("phone_number", "12"),
+        ("phone_number", "0803 555 0123 ext nine"),
+        ("phone_number", "1" * 121),
+        ("email_address", "office"),
+        ("email_address", "office@school"),
+        ("email_address", "office@@school.example"),
+        ("email_address", "a b@school.example"),
+        ("email_address", f"a@{'x' * 250}.example"),
+        ("motto", "\udcff"),
+        ("website", "school.example"),
+        ("website", "ftp://school.example"),
+        ("website", "javascript:alert(1)"),
+        ("website", "https://"),
+        ("website", "https://user:word@school.example"),
+        ("website", "https://school.example/a b"),
+        ("website", 'https://school.example/"><script>'),
+        ("website", "https://school.example:99999"),
+        ("logo_url", "data:image/png;base64,AAAA"),
+    ],
+)
+def test_a_detail_that_can_not_be_is_refused(cli, name, value):
+    for verb in (("create", "Refused College"), ("edit", UNKNOWN_ID)):
+        result = cli("tenants", *verb, OPTIONS[name], value)
+        assert (result.exit_code, result.stdout) == (2, ""), result.output
+        assert f"Invalid value for '{OPTIONS[name]}'" in result.stderr
+
+
 def test_lists_and_records(cli):
     school_id = str(uuid4())
     made = cli("tenants", "create", "First name", "--id", school_id)
@@ -156,6 +329,8 @@ def test_what_is_there_already_is_refused(cli):
         ("tenants", "suspend", UNKNOWN_ID),
         ("tenants", "resume", UNKNOWN_ID),
         ("tenants", "rename", UNKNOWN_ID, "Name"),
+        ("tenants", "edit", UNKNOWN_ID, "--motto", "Onward"),
+        ("clients", "rotate", "nobody"),
         ("clients", "revoke", "nobody"),
         ("clients", "create", "stranger", "--school", UNKNOWN_ID),
     ],

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.program
         ("tenants", "create", "Name", "--id", "7"),
         ("tenants", "show", "no-uuid"),
         ("tenants", "list", "--no-such-option"),
+        ("tenants", "edit", "5a1d2f4e-54a5-4f4a-9d3c-111111111111"),
         ("clients", "create", "x", "--permission", "everything"),
         ("clients", "create", "x", "--all-schools", "--school", "5a1d2f4e-54a5-4f4a-9d3c-111111111111"),
         ("clients", "create", "x", "--all-permissions", "--permission", "read:users"),

@@ -93,3 +93,19 @@ def test_an_error_gives_the_share_back():
         raise ZeroDivisionError
     with shares.of("a"):
         pass
+
+
+def test_who_waits_is_counted_and_told_for_how_long():
+    shares = Shares(1, waiting=5, patience=10)
+
+    def enter():
+        with shares.of("a") as waited:
+            return waited
+
+    with ThreadPoolExecutor(2) as threads:
+        with shares.of("a") as waited:
+            assert (waited, shares.count_waiting()) == (0, 0)
+            entering = [threads.submit(enter) for _ in range(2)]
+            wait_for(lambda: shares.count_waiting() == 2, "two that wait")
+        assert all(0 < found.result() < 10 for found in entering)
+    assert shares.count_waiting() == 0

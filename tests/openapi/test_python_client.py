@@ -243,12 +243,14 @@ def employ(caller: Caller) -> Any:
 
 def enrol(caller: Caller, cohort: Any) -> list[Any]:
     """Make two students, one by one and by sheet, and enrol them."""
-    template = load_workbook(BytesIO(caller.do("students.download_student_template")))
+    template = load_workbook(BytesIO(caller.do("student_imports.download_student_template")))
     header = [cell.value for cell in template["Students"][1]]
     row = {"first_name": "Zainab", "last_name": "Ɗanladi", "admission_number": "GEN/002"}
     for column, name in enumerate(header, 1):
         template["Students"].cell(2, column).value = row.get(name)
-    imported = caller.do("students.import_students", body=caller.SheetUpload(sheet=caller.file(template)))
+    imported = caller.do(
+        "student_imports.import_students", body=caller.SheetUpload(sheet=caller.file(template))
+    )
     assert (imported.created, imported.errors) == (1, [])
     (by_sheet,) = caller.do("students.list_students", search="GEN/002").data
     assert (by_sheet.guardian, by_sheet.dob) == (None, None)

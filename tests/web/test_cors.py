@@ -14,7 +14,9 @@ from tests.factories import UNKNOWN_ID
 
 OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
 IPV6 = "http://[::1]:5173"
-EXPOSED = "Allow, Content-Disposition, ETag, Retry-After, WWW-Authenticate, X-Request-ID"
+EXPOSED = (
+    "Allow, Content-Disposition, ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-ID"
+)
 
 
 def application(settings, *origins, **options):

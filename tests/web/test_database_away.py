@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from contextlib import contextmanager
 from dataclasses import replace
@@ -104,6 +105,22 @@ def test_while_the_database_is_away_machines_get_no_token(lost):
     assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", credentials), AWAY)
 
 
+def test_the_log_says_why_the_database_can_not_be_used_and_of_which_cause(lost, logs):
+    assert_away(lost.get("/classrooms"), AWAY)
+    lost.using(token=None, school=None).get("/health")
+
+    lines = logs()
+    (failed,) = [line for line in lines if line["message"] == "database not available"]
+    (checked,) = [line for line in lines if line["message"] == "the database does not answer"]
+    assert failed["cause"] == "database_away"
+    assert failed["reason"].startswith("OperationalError: connection to server at")
+    assert checked["reason"].startswith("OperationalError: connection to server at")
+    asked, health = [line for line in lines if line["logger"] == "school_service.access"]
+    assert (asked["status"], asked["cause"]) == (503, "database_away")
+    assert (health["status"], "cause" in health) == (503, False)
+    assert "secret" not in json.dumps(lines)
+
+
 @pytest.mark.parametrize("path", ["/health", "/health/ready"])
 def test_while_the_database_is_away_health_says_so(lost, path):
     answer = lost.using(token=None, school=None).get(path)
@@ -185,13 +202,13 @@ def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middl
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "state", "cause"),
     [
-        "SET LOCAL statement_timeout TO 1; SELECT pg_sleep(10)",
-        "SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE",
+        ("SET LOCAL statement_timeout TO 1; SELECT pg_sleep(10)", "57014", "statement_timeout"),
+        ("SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE", "55P03", "lock_timeout"),
     ],
 )
-def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, statement):
+def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, statement, state, cause):
     caller.ok(caller.post("/classrooms", {"name": f"Room {uuid4()}", "level": "Junior"}))
     middle.config["MIDDLE"] = lambda: db.session.execute(text(statement))
 
@@ -201,6 +218,11 @@ def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, statemen
         answer = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id).post("/middle")
 
     assert_away(answer, BUSY)
+    lines = logs()
+    (failed,) = [line for line in lines if line["message"] == "database not available"]
+    assert (failed["sqlstate"], failed["cause"]) == (state, cause)
+    assert f": {state}: canceling statement due to " in failed["reason"]
+    assert lines[-1]["cause"] == cause
 
 
 # No connection to be had

@@ -111,6 +111,28 @@ def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor):
     assert all(address.startswith("/schools/") for address in assets(page))
 
 
+@pytest.mark.parametrize(
+    ("environ", "location"),
+    [
+        ({}, "docs"),
+        ({"SCRIPT_NAME": "/schools"}, "/schools/docs"),
+        ({"SCRIPT_NAME": "/schools", "PATH_INFO": ""}, "/schools/docs"),
+        # Whoever asks has no say in where it leads.
+        ({"HTTP_HOST": "evil.example", "HTTP_X_FORWARDED_PREFIX": "//evil.example"}, "docs"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_the_root_leads_to_the_page(visitor, method, environ, location):
+    answer = visitor.open("/", method=method, environ_overrides=environ)
+
+    assert (answer.status_code, answer.headers["Location"], answer.data) == (302, location, b"")
+    assert visitor.get("/", follow_redirects=True).request.path == "/docs"
+
+
+def test_the_root_takes_nothing(visitor):
+    assert visitor.post("/", json={}).status_code == 405
+
+
 @pytest.mark.parametrize("name", ["index.css", "swagger-ui.js", "../documents.py", "..%2fdocuments.py", ""])
 def test_other_files_are_not_given_out(visitor, name):
     folder = next(address for address in assets(visitor.get("/docs")) if "assets" in address).rpartition("/")[
@@ -120,7 +142,7 @@ def test_other_files_are_not_given_out(visitor, name):
     assert visitor.get(f"{folder}/{name}").status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/"])
 def test_both_can_be_turned_off(settings, tenancy, path):
     answer = create_app(replace(settings, docs=False)).test_client().get(path)
 

@@ -7,15 +7,19 @@ import json
 import logging
 import re
 import sys
+import time
+from contextlib import contextmanager
 
+import jwt
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, DBAPIError
 
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.username_hash import hash_username
 from school_service.core.database import db
-from school_service.web.request_log import JsonFormatter, configure_logging
+from school_service.web.error_responses import StatementFailed
+from school_service.web.request_log import WAITED, JsonFormatter, configure_logging
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.web.conftest import SECRET
@@ -70,6 +74,7 @@ def test_every_request_is_a_line(api, logs, place):
 
     (line,) = of_logger(logs(), "school_service.access")
     assert line.pop("ms") >= 0
+    assert line.pop("queue_ms") == 0
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line.pop("at"))
     assert MADE.fullmatch(line.pop("request_id"))
     assert line == {
@@ -78,10 +83,12 @@ def test_every_request_is_a_line(api, logs, place):
         "message": "request",
         "method": "GET",
         "path": "/classrooms",
+        "route": "/classrooms",
         "status": 200,
         "address": "127.0.0.1",
         "school": str(place.id),
         "actor": str(place.admin_id),
+        "unknown_parameters": ["search"],
     }
 
 
@@ -109,6 +116,81 @@ def test_who_was_refused_is_in_the_log_as_far_as_their_token_is_verified(api, ot
     assert last_line(logs)["actor"] is None
     assert api.using(token=None).get("/users").status_code == 401
     assert last_line(logs)["actor"] is None
+
+
+def test_the_route_of_a_request_is_a_template_and_of_what_is_nowhere_none(api, logs):
+    for path, route in (
+        (f"/users/{api.school}", "/users/{id}"),
+        (f"/gradebooks/{api.school}", "/gradebooks/{id}"),
+        ("/nothing", None),
+        ("/users/no-uuid", None),
+    ):
+        api.get(path)
+        assert (last_line(logs)["path"], last_line(logs)["route"]) == (path, route)
+
+
+def test_the_time_in_the_queue_is_what_the_server_says_and_what_the_share_took(api, logs):
+    api.get("/classrooms", environ_base={WAITED: 0.25})
+    assert last_line(logs)["queue_ms"] == 250
+    # Nobody says it in a header.
+    api.get("/classrooms", headers={"School-Service.Waited": "9", "school_service.waited": "9"})
+    assert last_line(logs)["queue_ms"] == 0
+
+
+def test_the_wait_for_a_schools_share_is_time_in_the_queue(api, logs, monkeypatch):
+    @contextmanager
+    def waiting(_school):
+        yield 0.125
+
+    monkeypatch.setattr(api.app.extensions["school-service"].shares, "of", waiting)
+    api.get("/classrooms", environ_base={WAITED: 0.25})
+
+    assert last_line(logs)["queue_ms"] == 375
+
+
+def check_of(token, api, logs):
+    answer = api.using(token=token).get("/users")
+    assert answer.status_code == 401
+    line = last_line(logs)
+    assert token not in json.dumps(logs())
+    return line["refused"], line.get("key_id"), line.get("issuer")
+
+
+def test_the_log_says_why_a_token_is_refused_and_what_it_says_of_itself(api, app, logs):
+    key = app.extensions["school-service"].verifier.key
+    claims = jwt.decode(api.token, options={"verify_signature": False})
+    issuer, own = claims["iss"], key.key_id
+
+    def token(kid=own, signer=key.private, **changed):
+        made = {name: value for name, value in {**claims, **changed}.items() if value is not None}
+        return jwt.encode(made, signer, key.algorithm, headers={"kid": kid})
+
+    now = int(time.time())
+    stolen = SigningKey.generate().private
+    assert check_of(token(exp=now - 100), api, logs) == ("expiry", own, issuer)
+    assert check_of(token(nbf=now + 100), api, logs) == ("not valid yet", own, issuer)
+    assert check_of(token(aud="another"), api, logs) == ("audience", own, issuer)
+    assert check_of(token(aud=None), api, logs) == ("required claim", own, issuer)
+    assert check_of(token(iss="https://a.example"), api, logs) == ("issuer", own, "https://a.example")
+    assert check_of(token(iss="x" * 500), api, logs) == ("issuer", own, "x" * 200)
+    assert check_of(token(signer=stolen), api, logs) == ("signature", own, issuer)
+    assert check_of(token(kid="unknown"), api, logs) == ("key", "unknown", issuer)
+    assert check_of(token(sub="nobody"), api, logs) == ("form", own, issuer)
+    assert check_of("nonsense", api, logs) == ("form", None, None)
+    assert check_of(token(session=0), api, logs) == ("The token's session has ended.", None, None)
+    api.using(token=None).get("/users")
+    assert last_line(logs)["refused"] == "A bearer token is needed."
+
+    api.ok(api.get("/users"))
+    assert not {"refused", "key_id", "issuer", "cause"} & last_line(logs).keys()
+
+
+def test_the_log_says_what_a_caller_lacks(api, other_api, make, logs):
+    caller = make.caller("read:users")
+    caller.get("/classrooms")
+    assert last_line(logs)["refused"] == "This needs the permission read:classrooms."
+    caller.using(school=other_api.school).get("/users")
+    assert last_line(logs)["refused"] == "The token does not cover this school."
 
 
 def test_the_username_of_an_attempt_is_hashed_and_the_same_as_in_the_audit_log(api, make, logs):
@@ -238,6 +320,23 @@ def test_passwords_and_tokens_never_appear_in_the_log(api, make, logs):
     assert len(of_logger(logs(), "school_service.access")) >= 8
     for secret in (*passwords, token, login["access_token"]["access_token"], api.token):
         assert secret not in written
+
+
+@pytest.mark.parametrize(
+    ("statement", "state", "words"),
+    [
+        ("SELECT 'hidden \"value\"'::uuid", "22P02", 'invalid input syntax for type uuid: "…"'),
+        ("SELECT '99-hidden'::date", "22007", 'invalid input syntax for type date: "…"'),
+        ("SELECT hidden_from_nobody", "42703", 'column "hidden_from_nobody" does not exist'),
+    ],
+)
+def test_the_cause_of_a_failed_statement_has_no_values(app, place, statement, state, words):
+    with app.app_context():
+        with pytest.raises(DBAPIError) as caught, in_transaction(SchoolBinding(place.id)):
+            db.session.execute(text(statement))
+        message = str(StatementFailed(caught.value)).partition("\n")[0]
+
+    assert message.endswith(f": {state}: {words}")
 
 
 def test_a_failed_statement_does_not_tell_its_values(app, place):

@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.assessments import reads, service
+from school_service.features.assessments.models import Assessment
 from school_service.features.assessments.schemas import (
     AssessmentFilterSchema,
     AssessmentSchema,
@@ -55,6 +57,7 @@ class OneAssessment(MethodView):
 
     @blp.requires(Permission.ASSESSMENTS_DELETE)
     @blp.returns_deleted()
+    @blp.if_match(reads.assessment, row_lock(Assessment))
     def delete(self, id: UUID) -> Any:
         """Delete an assessment: it and its gradebook entries are gone from every answer."""
         return service.delete_assessment(assessment_id=id)

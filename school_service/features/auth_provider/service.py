@@ -9,7 +9,7 @@ from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import db
 from school_service.core.errors import Forbidden, WrongPassword
-from tenants.registry.clients import check_secret, named_schools
+from tenants.registry.clients import check_secret, token_claims
 
 
 def issue_token(
@@ -27,10 +27,11 @@ def issue_token(
     """
     throttle.check(client_id)
     with db.engines["registry"].connect() as connection:
+        session_number, schools = token_claims(connection, client_id)
         if not check_secret(connection, client_id, client_secret):
             throttle.record_failure(client_id)
             raise WrongPassword("The client or its secret is wrong.")
         throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
-        return issue_client_token(key, client_id, named_schools(connection, client_id))
+        return issue_client_token(key, client_id, schools, session_number=session_number)

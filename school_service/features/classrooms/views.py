@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.classrooms import reads, service
+from school_service.features.classrooms.models import Classroom
 from school_service.features.classrooms.schemas import (
     ClassroomChangesSchema,
     ClassroomSchema,
@@ -50,6 +52,7 @@ class OneClassroom(MethodView):
     @blp.requires(Permission.CLASSROOMS_WRITE)
     @blp.arguments(ClassroomChangesSchema(partial=True))
     @blp.returns(ClassroomSchema)
+    @blp.if_match(reads.classroom, row_lock(Classroom))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a classroom; its cohorts show the new name."""
         return reads.classroom(service.change_classroom(classroom_id=id, **changes))

@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.cohorts import reads, service
+from school_service.features.cohorts.models import Cohort
 from school_service.features.cohorts.schemas import BatchSchema, CohortSchema, NewBatchSchema, NewCohortSchema
 from school_service.web.blueprint import Blueprint
 
@@ -46,6 +48,7 @@ class OneCohort(MethodView):
     @blp.requires(Permission.COHORTS_WRITE)
     @blp.arguments(NewCohortSchema)
     @blp.returns(CohortSchema)
+    @blp.if_match(reads.cohort, row_lock(Cohort))
     def patch(self, cohort: dict[str, Any], id: UUID) -> Any:
         """Give a cohort another classroom, or another session as long as nothing has happened in it.
 

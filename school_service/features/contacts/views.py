@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.contacts import reads, service
+from school_service.features.contacts.models import Contact
 from school_service.features.contacts.schemas import (
     ContactChangesSchema,
     ContactFilterSchema,
@@ -46,6 +48,7 @@ class OneContact(MethodView):
     @blp.requires(Permission.CONTACTS_WRITE)
     @blp.arguments(ContactChangesSchema(partial=True))
     @blp.returns(ContactSchema)
+    @blp.if_match(reads.contact, row_lock(Contact))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a contact; the owner stays."""
         return reads.contact(service.change_contact(contact_id=id, **changes))

@@ -107,6 +107,31 @@ def next_of_kin(employee_id: UUID) -> Query:
 
 
 @read_model
+def account_lock(employee_id: UUID) -> Query:
+    """Select the id of an employee's user account, locked FOR NO KEY UPDATE; the employee's row is locked before it."""
+    return (
+        select(User.id)
+        .join(Employee, Employee.user_id == User.id)
+        .where(Employee.id == employee_id)
+        .with_for_update(key_share=True, of=User)
+    )
+
+
+@read_model
+def bank_account_lock(employee_id: UUID) -> Query:
+    """Select the id of an employee's bank account, locked FOR NO KEY UPDATE."""
+    return (
+        select(BankAccount.id).where(BankAccount.employee_id == employee_id).with_for_update(key_share=True)
+    )
+
+
+@read_model
+def next_of_kin_lock(employee_id: UUID) -> Query:
+    """Select the id of an employee's next of kin, locked FOR NO KEY UPDATE."""
+    return select(NextOfKin.id).where(NextOfKin.employee_id == employee_id).with_for_update(key_share=True)
+
+
+@read_model
 def form_teachers(batch_id: UUID) -> Query:
     """Read model of FormTeacherSchema, those of a batch, the latest first.
 

@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.employees import reads, service
+from school_service.features.employees.models import Employee
 from school_service.features.employees.schemas import (
     BankAccountChangesSchema,
     BankAccountSchema,
@@ -67,6 +69,7 @@ class OneEmployee(MethodView):
     @blp.requires(Permission.EMPLOYEES_WRITE)
     @blp.arguments(EmployeeChangesSchema(partial=True))
     @blp.returns(EmployeeSchema)
+    @blp.if_match(reads.employee, row_lock(Employee), reads.account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of an employee; the username stays.
 
@@ -78,6 +81,7 @@ class OneEmployee(MethodView):
 
     @blp.requires(Permission.EMPLOYEES_DELETE)
     @blp.returns_deleted()
+    @blp.if_match(reads.employee, row_lock(Employee), reads.account_lock)
     def delete(self, id: UUID) -> Any:
         """Delete an employee and their user account; the records stay, and they teach no batch any more."""
         return service.delete_employee(employee_id=id, principal=current_principal())
@@ -96,6 +100,7 @@ class BankAccountOfEmployee(MethodView):
     @blp.requires(Permission.EMPLOYEES_WRITE)
     @blp.arguments(BankAccountChangesSchema(partial=True))
     @blp.returns(BankAccountSchema)
+    @blp.if_match(reads.bank_account, reads.bank_account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of the account that an employee is paid into."""
         return reads.bank_account(service.change_bank_account(employee_id=id, **changes))
@@ -114,6 +119,7 @@ class NextOfKinOfEmployee(MethodView):
     @blp.requires(Permission.EMPLOYEES_WRITE)
     @blp.arguments(NextOfKinChangesSchema(partial=True))
     @blp.returns(NextOfKinSchema)
+    @blp.if_match(reads.next_of_kin, reads.next_of_kin_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of whom to tell when something happens to an employee."""
         return reads.next_of_kin(service.change_next_of_kin(employee_id=id, **changes))

@@ -62,6 +62,17 @@ def entry(entry_id: UUID) -> Query:
 
 
 @read_model
+def assessment_lock(entry_id: UUID) -> Query:
+    """Select the id of an entry's assessment, locked FOR SHARE, as it is before the entry itself is locked."""
+    return (
+        select(Assessment.id)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .where(GradebookEntry.id == entry_id)
+        .with_for_update(read=True, of=Assessment)
+    )
+
+
+@read_model
 def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 

@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.gradebooks import reads, service
+from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.gradebooks.schemas import (
     GradebookEntrySchema,
     GradebookFilterSchema,
@@ -54,12 +56,14 @@ class OneGradebookEntry(MethodView):
     @blp.requires(Permission.GRADEBOOKS_WRITE)
     @blp.arguments(ScoreSchema(partial=True))
     @blp.returns(GradebookEntrySchema)
+    @blp.if_match(reads.entry, reads.assessment_lock, row_lock(GradebookEntry))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Correct the score of a gradebook entry; the audit log keeps the one before."""
         return reads.entry(service.change_entry(entry_id=id, **changes))
 
     @blp.requires(Permission.GRADEBOOKS_DELETE)
     @blp.returns_deleted()
+    @blp.if_match(reads.entry, reads.assessment_lock, row_lock(GradebookEntry))
     def delete(self, id: UUID) -> Any:
         """Remove a gradebook entry; the audit log keeps its score."""
         return service.delete_entry(entry_id=id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service.core.database import HEALTH_BIND, db
+from tenants.driver_errors import first_line, sqlstate
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -40,6 +44,15 @@ def database_answers() -> bool:
     try:
         with db.engines[HEALTH_BIND].connect() as connection:
             connection.execute(text("SELECT 1"))
-    except (DBAPIError, PoolTimeout):
+    except (DBAPIError, PoolTimeout) as error:
+        _log.warning("the database does not answer", extra={"reason": _reason(error)})
         return False
     return True
+
+
+def _reason(error: DBAPIError | PoolTimeout) -> str:
+    if isinstance(error, PoolTimeout):
+        return "the check has no connection"
+    words = f"{type(error.orig).__name__}: {first_line(error.orig)}"
+    state = sqlstate(error)
+    return f"{state}: {words}" if state else words

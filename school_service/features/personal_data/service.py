@@ -11,6 +11,7 @@ from sqlalchemy import delete, select
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict
+from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.cohorts.models import CURRENT, Enrollment
@@ -122,6 +123,7 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     user.session_number += 1
     user.deleted_at = user.deleted_at or moment
     user.erased_at = moment
+    erase_answers()
     db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
     if held.all_of_them and not was_deleted:
         require_administrator("Erasing this person")

@@ -23,7 +23,7 @@ class DataOfStudent(MethodView):
     """All that is stored of a student."""
 
     @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ, audited=True)
-    @blp.returns(StudentDataSchema, if_empty=service.check_student)
+    @blp.returns(StudentDataSchema, tagged=False, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of a student, with what the audit log says of their records.
 
@@ -48,7 +48,7 @@ class DataOfEmployee(MethodView):
     """All that is stored of an employee."""
 
     @blp.requires(Permission.EMPLOYEES_READ, Permission.USERS_READ, audited=True)
-    @blp.returns(EmployeeDataSchema, if_empty=service.check_employee)
+    @blp.returns(EmployeeDataSchema, tagged=False, if_empty=service.check_employee)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of an employee, deleted or not, with what the audit log says of their records.
 

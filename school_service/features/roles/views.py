@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.roles import reads, service
+from school_service.features.roles.models import Role
 from school_service.features.roles.schemas import (
     NewPermissionSchema,
     NewRoleSchema,
@@ -78,6 +80,7 @@ class RolePermissions(MethodView):
     @blp.requires(Permission.ROLES_WRITE)
     @blp.arguments(RolePermissionsSchema)
     @blp.returns(RoleSchema)
+    @blp.if_match(reads.role, row_lock(Role))
     def patch(self, body: dict[str, Any], id: UUID) -> Any:
         """Set the role's permissions to exactly those named.
 

@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import table_lock
 from school_service.features.sessions import reads, service
+from school_service.features.sessions.models import AcademicSession
 from school_service.features.sessions.schemas import (
     NewSessionSchema,
     NewTermSchema,
@@ -53,6 +55,7 @@ class OneSession(MethodView):
     @blp.requires(Permission.TERMS_WRITE)
     @blp.arguments(SessionChangesSchema(partial=True))
     @blp.returns(SessionSchema)
+    @blp.if_match(reads.session, table_lock(AcademicSession))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of an academic session."""
         return reads.session(service.change_session(session_id=id, **changes))

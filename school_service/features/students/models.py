@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import date, datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Date, ForeignKey, Integer, String
+from sqlalchemy import CheckConstraint, Date, ForeignKey, Integer, String, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
 from school_service.core.enumeration import Enumeration
+from school_service.core.search import search_index
 
 ACTIVE, GRADUATED, WITHDRAWN = STATUSES = Enumeration("StudentStatus", "ACTIVE", "GRADUATED", "WITHDRAWN")
 
@@ -36,6 +37,12 @@ class Student(db.Model):
 
     def __str__(self) -> str:
         return student_name(self.admission_number, self.id)
+
+
+_columns = Student.__table__.c
+SEARCHED = _columns.admission_number + " " + func.coalesce(_columns.middle_name, "")
+"""What is searched of a student's own row; the other names are the user account's."""
+search_index("ix_students_search", SEARCHED)
 
 
 def student_name(admission_number: str, student_id: object) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select, union
 
-from school_service.core.read_models import Query, matches, read_model
+from school_service.core.read_models import Query, read_model
+from school_service.core.search import matches, may_match
 from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.students.models import Student
+from school_service.features.students.models import SEARCHED, Student
+from school_service.features.users.models import SEARCHED as SEARCHED_OF_USER
 from school_service.features.users.models import User
 
 BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
@@ -52,7 +54,7 @@ def students(
     cohort: UUID | None = None,
     student_ids: list[UUID] | None = None,
 ) -> Query:
-    """Read model of StudentSchema, by name; `search` is part of a name or an admission number.
+    """Read model of StudentSchema, by name; each word of `search` is part of a name or the admission number.
 
     `batch` and `cohort` are where the students are now.
     """
@@ -77,9 +79,8 @@ def students(
         .order_by(*BY_NAME)
     )
     if search is not None:
-        short_name = User.first_name + " " + User.last_name
-        full_name = User.first_name + " " + Student.middle_name + " " + User.last_name
-        found = found.where(matches(search, Student.admission_number, short_name, full_name))
+        names = User.first_name + " " + User.last_name
+        found = found.where(_may_be_found(search), matches(search, SEARCHED + " " + names))
     if status is not None:
         found = found.where(Student.status == status)
     if batch is not None:
@@ -97,5 +98,23 @@ def student(student_id: UUID) -> Query:
     return students.query().where(Student.id == student_id)
 
 
+@read_model
+def account_lock(student_id: UUID) -> Query:
+    """Select the id of a student's user account, locked FOR NO KEY UPDATE; the student's row is locked before it."""
+    return (
+        select(User.id)
+        .join(Student, Student.user_id == User.id)
+        .where(Student.id == student_id)
+        .with_for_update(key_share=True, of=User)
+    )
+
+
 def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return Student.id.in_(select(Enrollment.student_id).where(condition, CURRENT))
+
+
+def _may_be_found(search: Any) -> ColumnElement[bool]:
+    """Tell, by an index, of whom the longest word sought may be part of the student's row, or of the account's."""
+    accounts = select(User.id).where(may_match(search, SEARCHED_OF_USER, longest=True))
+    own = select(Student.user_id).where(may_match(search, SEARCHED, longest=True))
+    return Student.user_id.in_(union(accounts, own))

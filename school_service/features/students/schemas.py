@@ -109,7 +109,10 @@ class StudentFilterSchema(Schema):
     search = sought_text(
         least=0,
         required=False,
-        metadata={"description": "Part of a name or admission number, without regard to case."},
+        metadata={
+            "description": "Words in any order, each part of a name or the admission number; case and accents do not "
+            "count."
+        },
     )
     status = Choice(STATUSES, required=False)
     batch = Id(

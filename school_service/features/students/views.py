@@ -8,7 +8,9 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.students import reads, service
+from school_service.features.students.models import Student
 from school_service.features.students.schemas import (
     NewStudentSchema,
     StudentChangesSchema,
@@ -52,6 +54,7 @@ class OneStudent(MethodView):
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(StudentChangesSchema(partial=True))
     @blp.returns(StudentSchema)
+    @blp.if_match(reads.student, row_lock(Student), reads.account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a student; the status of a graduate stays."""
         return reads.student(service.change_student(student_id=id, **changes))

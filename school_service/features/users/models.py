@@ -23,6 +23,7 @@ from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from school_service.core.columns import NAME_LENGTH, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.search import search_index
 from school_service.features.settings.models import SchoolSettings
 from school_service.features.users.usernames import username_key
 from tenants.clock import now
@@ -68,6 +69,12 @@ class User(db.Model):
     def _set_key(self, _name: str, username: str) -> str:
         self.username_key = username_key(username)
         return username
+
+
+_columns = User.__table__.c
+SEARCHED = _columns.username + " " + _columns.first_name + " " + _columns.last_name
+"""What is searched of a user."""
+search_index("ix_users_search", SEARCHED)
 
 
 def must_change_password() -> ColumnElement[bool]:

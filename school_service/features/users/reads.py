@@ -10,11 +10,12 @@ from sqlalchemy import JSON, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
-from school_service.core.read_models import Query, as_json, matches, read_model, school_value
+from school_service.core.read_models import Query, as_json, read_model, school_value
+from school_service.core.search import matches, may_match
 from school_service.features.roles.models import RolePermission, StoredPermission
 from school_service.features.roles.reads import permissions, permissions_as_json
 from school_service.features.students.models import Student
-from school_service.features.users.models import User, UserRole, must_change_password
+from school_service.features.users.models import SEARCHED, User, UserRole, must_change_password
 
 # Part of the statement batch that begins each request of a user: who are they, and what may they do still? The function
 # is the school's own (migration t0008).
@@ -33,7 +34,7 @@ def _school_as_json(school: Any) -> str:
 def users(search: str | None = None) -> Query:
     """Read model of UserSchema, by username, without the deleted.
 
-    All, or those whose username or name contains `search`.
+    All, or those of whom each word of `search` is part of the username or a name.
     """
     roles = (
         select(
@@ -90,8 +91,7 @@ def users(search: str | None = None) -> Query:
         .order_by(User.username, User.id)
     )
     if search is not None:
-        full_name = User.first_name + " " + User.last_name
-        found = found.where(matches(search, User.username, full_name))
+        found = found.where(may_match(search, SEARCHED), matches(search, SEARCHED))
     return found
 
 

@@ -119,7 +119,9 @@ class UserSearchSchema(Schema):
     search = sought_text(
         least=0,
         required=False,
-        metadata={"description": "Part of a username or name, without regard to case."},
+        metadata={
+            "description": "Words, in any order: parts of the username or names, without regard to case and accents."
+        },
     )
 
 

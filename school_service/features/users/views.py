@@ -10,8 +10,9 @@ from flask.views import MethodView
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
 from school_service.features.users import reads, service
-from school_service.features.users.models import CREATED
+from school_service.features.users.models import CREATED, User
 from school_service.features.users.schemas import (
     AuthUserSchema,
     LoginSchema,
@@ -50,7 +51,7 @@ class Users(MethodView):
         """List the users, or those whose name or username holds a text."""
         return reads.users(filters.get("search") or None)
 
-    @blp.requires(Permission.USERS_WRITE)
+    @blp.requires(Permission.USERS_WRITE, answers_token=True)
     @blp.arguments(NewUserSchema)
     @blp.returns(AuthUserSchema)
     def post(self, user: dict[str, Any]) -> Any:
@@ -62,7 +63,7 @@ class Users(MethodView):
 class Login(MethodView):
     """Signing in."""
 
-    @blp.requires(None)
+    @blp.requires(None, answers_token=True)
     @blp.answers(429)
     @blp.arguments(LoginSchema)
     @blp.returns(AuthUserSchema)
@@ -89,6 +90,7 @@ class OneUser(MethodView):
     @blp.requires(Permission.USERS_WRITE)
     @blp.arguments(UserChangesSchema(partial=True))
     @blp.returns(UserSchema)
+    @blp.if_match(reads.user, row_lock(User))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a user: one's own account, or by having every permission that the user has."""
         return reads.user(service.change_user(user_id=id, **changes, principal=current_principal()))
@@ -100,6 +102,7 @@ class DeletedUser(MethodView):
 
     @blp.requires(Permission.USERS_DELETE)
     @blp.returns_deleted()
+    @blp.if_match(reads.user, row_lock(User))
     def delete(self, id: UUID) -> Any:
         """Delete a user; the record stays, the user's tokens stop working at once."""
         return service.delete_user(user_id=id, principal=current_principal())

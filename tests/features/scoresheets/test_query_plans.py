@@ -16,6 +16,8 @@ from school_service.features.metrics import reads as metrics
 from school_service.features.personal_data import reads as personal_data
 from school_service.features.scoresheets import reads as scoresheets
 from school_service.features.scoresheets import sheet
+from school_service.features.students import reads as students
+from school_service.features.users import reads as users
 from school_service.web import rendering
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -139,6 +141,7 @@ READS = {
         lambda ids: cohort_subjects.cohort_subjects(None, ids.subject),
         rendering._page,
     ),
+    "users by name": (lambda ids: users.users(search="da u159 eze"), rendering._page),
     "metrics of a batch": (lambda ids: metrics.metrics(ids.cohort), rendering._one),
 }
 
@@ -182,15 +185,36 @@ def test_neither_does_a_metric_sheet(app, school):
     assert not scanned & LARGE, scanned
 
 
+@pytest.mark.parametrize("search", ["dá A/159 Eze", "/15999", "eze 8 a/777", "u15999"])
+def test_a_search_of_students_reads_both_indexes(app, school, search):
+    school_id, _ids = school
+
+    with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
+        reading = students.students(search=search)
+        statement = reading.template.statement(rendering._page)
+        given = {**reading.values, "page_number": 0, "page_size": 50, "page_offset": 0}
+        indexes = {node.get("Index Name") for node in plan(statement, statement.parameters(given))}
+        answer = db.session.connection().exec_driver_sql(statement.sql, statement.parameters(given)).first()
+
+    assert {"ix_students_search", "ix_users_search"} <= indexes
+    names = [f"ada eze {n} a/{8 * c + n}" for c in range(1, 2001) for n in range(1, 9)]
+    words = search.lower().replace("á", "a").split()
+    found = [name for name in names if all(word in name for word in words)]
+    assert json.loads(answer[0])["total"] == len(found)
+
+
 def explain(statement, given):
     """Answer which tables a statement reads as a whole, and what it answers."""
     values = statement.parameters(given)
-    connection = db.session.connection()
-    plan = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement.sql}", values).scalar_one()
-    found = set()
-    nodes = [plan[0]["Plan"]]
+    scans = {"Seq Scan", "Parallel Seq Scan"}
+    found = {node["Relation Name"] for node in plan(statement, values) if node["Node Type"] in scans}
+    return found, db.session.connection().exec_driver_sql(statement.sql, values).all()
+
+
+def plan(statement, values):
+    """List the nodes of a statement's plan."""
+    explained = db.session.connection().exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement.sql}", values)
+    nodes = [explained.scalar_one()[0]["Plan"]]
     for node in nodes:
         nodes.extend(node.get("Plans", ()))
-        if node["Node Type"] in {"Seq Scan", "Parallel Seq Scan"}:
-            found.add(node["Relation Name"])
-    return found, connection.exec_driver_sql(statement.sql, values).all()
+    return nodes

@@ -218,6 +218,60 @@ def test_students_are_found_by_part_of_a_name_or_admission_number(api, make, sea
     assert answer["total"] == len(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "search"),
+    [
+        ("Ngọzi", "Ngozi"),
+        ("Ngọzi", "NGỌ́ZI"),
+        ("Ngozi", "ngọzi"),
+        ("Bàlógun", "balogun"),
+        ("Ifẹ\u0301", "ife"),
+        ("\u0130brahim", "ibrahim"),
+        ("Ɗanladi", "danladi"),
+        ("Sagay-Ƙarfi", "karfi"),
+        ("O'Neil", "o'n"),
+    ],
+)
+@pytest.mark.parametrize("field", ["first_name", "middle_name", "last_name"])
+def test_a_search_knows_no_accents(api, make, name, search, field):
+    student = make.student(**{"first_name": "Wole", "last_name": "Eze", field: name})
+    make.student(first_name="Wole", last_name="Eze")
+
+    found = api.ok(api.get("/students", query_string={"search": search}))
+
+    assert [one["id"] for one in found["data"]] == [student["id"]]
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("balogun chidinma", ["QC/1"]),
+        ("ife  BALO chi", ["QC/1"]),
+        ("1 qc/ balogun", ["QC/1"]),
+        ("chidinma obi", []),
+        ("obi ada", ["QC/2"]),
+        ("chidinmaife", []),
+        ("% ada", []),
+        ("a b", ["QC/1", "QC/2"]),
+    ],
+)
+def test_a_search_takes_words_in_any_order_and_all_of_them(api, make, search, found):
+    make.student(first_name="Chidinma", middle_name="Ifẹ", last_name="Bàlógun", admission_number="QC/1")
+    make.student(first_name="Ada", last_name="Obi", admission_number="QC/2")
+
+    answer = api.ok(api.get("/students", query_string={"search": search}))
+
+    assert sorted(student["admission_number"] for student in answer["data"]) == found
+    assert answer["total"] == len(found)
+
+
+def test_a_search_finds_nobody_of_the_other_school(api, other_api, make):
+    make.student(first_name="Ngọzi")
+
+    assert api.ok(api.get("/students?search=ngozi"))["total"] == 1
+    assert other_api.ok(other_api.get("/students?search=ngozi"))["total"] == 0
+
+
 def test_students_are_found_by_status(api, make, place):
     active, graduated, withdrawn = (make.student(first_name=name) for name in ("Ada", "Bisi", "Chi"))
     graduate(place, graduated)

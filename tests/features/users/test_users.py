@@ -283,7 +283,8 @@ class TestListing:
             ("\\", set()),
             ("/", set()),
             ("'", set()),
-            ("eze ngozi", set()),
+            ("eze ngozi", {"n.eze"}),
+            ("eze bola", set()),
             ("emale", set()),
         ],
     )

@@ -101,7 +101,11 @@ def with_manifest(file, **changes):
 def test_a_restored_school_holds_the_same(tenancy, school, file):
     with tenancy.admin.begin() as connection:
         change_school(
-            connection, school.id, motto="Pass on\nthe \\torch", logo_url="https://example.org/x.png"
+            connection,
+            school.id,
+            motto="Pass on\nthe \\torch",
+            logo_url="https://example.org/x.png",
+            website="https://example.org/",
         )
     manifest = back_up(tenancy, school.id, file)
 

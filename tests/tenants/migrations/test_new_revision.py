@@ -98,6 +98,7 @@ def add_chairs(models):
             (text("int4range(number, number, '[]')"), "&&"), using="gist", name="ex_chairs_number"
         ),
         Index("uq_chairs_notes", "notes", unique=True, postgresql_where=text("number = 1")),
+        Index("ix_chairs_twice", text("(number * 2)")),
     )
 
 

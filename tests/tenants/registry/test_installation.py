@@ -16,11 +16,11 @@ from sqlalchemy import create_engine, event, text, update
 
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import quote_identifier, registry_url, serving_engine
-from tenants.exceptions import NotInstalled, UnfitLogin
+from tenants.exceptions import AlreadyExists, NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
 from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
-from tenants.registry.clients import check_secret, create_client, revoke_client
+from tenants.registry.clients import check_secret, create_client, revoke_client, token_claims
 from tenants.registry.installation import check_installed, install
 from tenants.registry.schools import clients, installation_id
 from tests.postgres import at_schools
@@ -337,6 +337,27 @@ def test_a_revoked_client_and_one_without_a_secret_match_nothing(tenancy):
         assert check_secret(connection, names[1], "") is False
 
 
+def test_of_two_who_grant_a_revoked_id_at_once_one_does(tenancy):
+    name = "granted twice"
+    with tenancy.admin.begin() as connection:
+        create_client(connection, client_id=name)
+        revoke_client(connection, name)
+
+    def grant(_number):
+        try:
+            with tenancy.admin.begin() as connection:
+                return create_client(connection, client_id=name)
+        except AlreadyExists:
+            return None
+
+    (secret,) = filter(None, run_concurrently(2, grant))
+
+    with tenancy.admin.begin() as connection:
+        assert check_secret(connection, name, secret)
+        assert token_claims(connection, name) == (1, [])
+        revoke_client(connection, name)
+
+
 def test_the_function_that_compares_looks_for_nothing_in_a_callers_schemas(tenancy):
     [found] = execute(
         tenancy.admin_url,
@@ -373,6 +394,8 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             "DROP TABLE registry.installation",
             "DROP FUNCTION registry.client_secret_matches",
             "DROP FUNCTION registry.enter_as_client",
+            "ALTER TABLE registry.schools DROP COLUMN website",
+            "ALTER TABLE registry.clients DROP COLUMN session_number",
             "UPDATE registry.revision SET version_num = 'r0004'",
             f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
             *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),

@@ -1,0 +1,153 @@
+"""Answers that are stored by the Idempotency-Key of their request, so that a request sent again does nothing twice.
+
+The row is written in the transaction of the request that it answers: there is never one without the other, and a
+request that fails leaves none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Index, Integer, String, Text, UniqueConstraint, update
+from sqlalchemy.orm import Mapped, mapped_column
+
+from school_service.core.columns import created_at, primary_key
+from school_service.core.database import current_session, db, request_context
+from school_service.core.errors import Conflict, Invalid
+from tenants.clock import now
+from tenants.connections.engines import execute_batch
+
+KEY_LENGTH = 255
+EXPIRES_AFTER = timedelta(hours=24)
+EXPIRED_AT_ONCE = 20
+"""How many expired rows a request with a key deletes at most."""
+
+UNDER_WAY = "A request with this Idempotency-Key is under way. Try again shortly."
+
+
+class StoredAnswer(db.Model):
+    """The answer of a request that had an Idempotency-Key.
+
+    `key` and `actor`, the user or client who sent it, find it; `operation` is its method and address, `fingerprint` a
+    keyed hash of its body. `answer` is null once a person's data were erased in the school.
+    """
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (
+        UniqueConstraint("key", "actor", info={"message": UNDER_WAY}),
+        Index(None, "created_at"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    key: Mapped[str] = mapped_column(String(KEY_LENGTH))
+    actor: Mapped[str] = mapped_column(Text)
+    operation: Mapped[str] = mapped_column(Text)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int] = mapped_column(Integer)
+    answer: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = created_at()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """What tells a request that was sent again from another: its key, who sent it, what it does, and its body.
+
+    `fingerprints` are keyed hashes of the body: the first is stored, and a stored one may be any of them.
+    """
+
+    key: str
+    actor: str
+    operation: str
+    fingerprints: tuple[str, ...]
+
+
+# The lock ends with the transaction. Where the other request commits between the snapshot of this statement and its
+# lock, the unique constraint refuses the second row, and with it all that its request did.
+_FIND = """
+SELECT pg_try_advisory_xact_lock(%(lock)s) AS free, s.id, s.operation, s.fingerprint, s.status, s.answer
+FROM (SELECT 1) AS one
+LEFT JOIN idempotency_keys s ON s.key = %(key)s AND s.actor = %(actor)s AND s.created_at >= %(since)s
+"""
+
+_STORE = """
+DELETE FROM idempotency_keys WHERE key = %(idempotency_key)s AND actor = %(idempotency_actor)s
+    AND created_at < %(idempotency_since)s;
+DELETE FROM idempotency_keys WHERE id IN (
+    SELECT id FROM idempotency_keys WHERE created_at < %(idempotency_since)s
+    ORDER BY created_at LIMIT %(idempotency_expired)s FOR UPDATE SKIP LOCKED
+);
+INSERT INTO idempotency_keys (id, key, actor, operation, fingerprint, status, answer, created_at)
+VALUES (
+    %(idempotency_id)s, %(idempotency_key)s, %(idempotency_actor)s, %(idempotency_operation)s,
+    %(idempotency_fingerprint)s, %(idempotency_status)s, %(idempotency_answer)s, %(idempotency_at)s
+)
+"""
+
+
+def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
+    """Find the status and body that a request was answered with before; None where it is new, and now under way.
+
+    Raises Conflict while another transaction works on the same request, and where its answer has been erased since;
+    Invalid where its key was that of another request.
+    """
+    values = {
+        "lock": _lock_number(request),
+        "key": request.key,
+        "actor": request.actor,
+        "since": now() - EXPIRES_AFTER,
+    }
+    found = execute_batch(current_session().connection(), _FIND, values)
+    if found is None:
+        raise RuntimeError("The search for a stored answer has always a row.")
+    if found["id"] is None:
+        if not found["free"]:
+            raise Conflict(UNDER_WAY)
+        return None
+    if found["operation"] != request.operation or found["fingerprint"] not in request.fingerprints:
+        raise Invalid(
+            "This Idempotency-Key was sent with another request before: each needs a key of its own."
+        )
+    if found["answer"] is None:
+        raise Conflict(
+            "The request with this Idempotency-Key was carried out. Its answer is stored no more: a person's data "
+            "have been erased since."
+        )
+    return found["status"], found["answer"].encode()
+
+
+def store_answer(request: KeyedRequest, status: int, body: bytes) -> None:
+    """Store an answer for EXPIRES_AFTER, in one message with the commit; a few that have expired are deleted."""
+    moment = now()
+    values: dict[str, Any] = {
+        "id": uuid4(),
+        "key": request.key,
+        "actor": request.actor,
+        "operation": request.operation,
+        "fingerprint": request.fingerprints[0],
+        "status": status,
+        "answer": body.decode(),
+        "at": moment,
+        "since": moment - EXPIRES_AFTER,
+        "expired": EXPIRED_AT_ONCE,
+    }
+    named = {f"idempotency_{name}": value for name, value in values.items()}
+    request_context().with_commit.append((_STORE, named))
+
+
+def erase_answers() -> None:
+    """Empty all stored answers of the school: they may say something of a person whose data are erased.
+
+    Their keys stay, so that nothing is done twice.
+    """
+    erasing = update(StoredAnswer).where(StoredAnswer.answer.is_not(None)).values(answer=None)
+    db.session.execute(erasing.execution_options(synchronize_session=False))
+
+
+def _lock_number(request: KeyedRequest) -> int:
+    """Number the advisory lock of a key, of its sender in the school."""
+    named = f"{request_context().school_id}\n{request.actor}\n{request.key}"
+    return int.from_bytes(hashlib.sha256(named.encode()).digest()[:8], "big", signed=True)

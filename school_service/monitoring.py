@@ -1,0 +1,404 @@
+"""Metrics for Prometheus, on a port of their own (METRICS_PORT): counted in requests, written when they are asked for.
+
+They are those of one process. docs/operators.md lists them. Only a process with METRICS_PORT imports this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any, Protocol
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from flask import Flask
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, make_wsgi_app
+from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.process_collector import ProcessCollector
+from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from school_service import __version__
+from school_service.core.database import METRICS_BIND, db, node_engines
+from school_service.web.error_responses import ALL_CAUSES
+from school_service.web.request_scope import AppState
+from tenants.connections.pool import SchoolPool
+from tenants.driver_errors import first_line
+from tenants.migrations.migration_sql import head, revisions
+from tenants.registry.schools import schools
+
+METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
+QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)  # seconds
+BUSIEST = 10  # schools that are named
+WINDOW = 300.0  # seconds over which their requests are counted
+SCHOOLS_COUNTED = 10_000  # in a window: the others of a larger installation are not
+ASK_AFTER = 15.0  # seconds that an answer of the database's is used for
+PATIENCE = 1.0  # seconds that a scrape waits for the database
+STALE_AFTER = 120.0  # seconds after which an answer is none
+SCRAPES = 5  # connections at once
+SCRAPE_TIMEOUT = 5.0  # seconds that whoever asks has to send, and to read
+
+_SIGN_INS = {200: "succeeded", 401: "wrong", 429: "too_many", 503: "unavailable"}
+_REFUSED = "refused"
+_TOKEN_ENDPOINT = "/auth/oauth/token"  # noqa: S105
+
+_log = logging.getLogger(__name__)
+
+# When each counter was made would be as many time series again.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Queue(Protocol):
+    """Where requests wait for a thread."""
+
+    def count_waiting(self) -> int:
+        """Count them."""
+
+
+class BusiestSchools:
+    """How many requests of each school were answered in the last whole WINDOW seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._begun = clock()
+        self._counts: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+
+    def count(self, school: str) -> None:
+        """Count a request of a school."""
+        with self._lock:
+            self._turn()
+            counts = self._counts
+            if school in counts:
+                counts[school] += 1
+            elif len(counts) < SCHOOLS_COUNTED:
+                counts[school] = 1
+
+    def top(self) -> list[tuple[str, int]]:
+        """List the BUSIEST of them, the busiest first."""
+        with self._lock:
+            self._turn()
+            found = self._last.items()
+        return sorted(found, key=lambda item: (-item[1], item[0]))[:BUSIEST]
+
+    def _turn(self) -> None:
+        """End the window where it is over; one in which nobody came follows it, where it has long been."""
+        passed = self._clock() - self._begun
+        if passed >= WINDOW:
+            self._last = self._counts if passed < 2 * WINDOW else {}
+            self._counts = {}
+            self._begun += passed - passed % WINDOW
+
+
+@dataclass
+class DatabaseState:
+    """What the database says of its schools, asked by one thread at a time: a scrape waits PATIENCE for it at most.
+
+    `ask` counts the schools by revision, and raises where the database does not answer.
+    """
+
+    ask: Callable[[], dict[str, int]]
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _asking: threading.Thread | None = None
+    _begun: float | None = None
+    _answers: bool = False
+    _counts: tuple[dict[str, int], float] | None = None
+
+    def refresh(self) -> None:
+        """Ask anew where that was done more than ASK_AFTER seconds ago."""
+        with self._lock:
+            if self._asking is None and (self._begun is None or self.clock() - self._begun >= ASK_AFTER):
+                self._begun = self.clock()
+                self._asking = threading.Thread(target=self._run, name="metrics of schools", daemon=True)
+                self._asking.start()
+            asking = self._asking
+        if asking is not None:
+            asking.join(PATIENCE)
+
+    def read(self) -> tuple[bool, dict[str, int] | None]:
+        """Tell whether the database answers, and how many schools are at each revision.
+
+        None where the last answer is older than STALE_AFTER seconds.
+        """
+        with self._lock:
+            fresh = self._counts is not None and self.clock() - self._counts[1] <= STALE_AFTER
+            return self._answers and self._asking is None, self._counts[0] if self._counts and fresh else None
+
+    def _run(self) -> None:
+        found: dict[str, int] | None = None
+        try:
+            found = self.ask()
+        except (DBAPIError, PoolTimeout) as error:
+            reason = first_line(error.orig) if isinstance(error, DBAPIError) else str(error)
+            _log.warning("the schools can't be counted for the metrics", extra={"reason": reason[:500]})
+        finally:
+            with self._lock:
+                self._asking, self._answers = None, found is not None
+                if found is not None:
+                    self._counts = found, self.clock()
+
+
+class Metrics:
+    """The metrics of an application in this process; `queue` is where its requests wait, if the server has one."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self.queue: Queue | None = None
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.busiest = BusiestSchools()
+        self.database = DatabaseState(self._count_schools)
+        self._requests = Histogram(
+            "school_service_request_seconds",
+            "Time that the service worked on requests.",
+            ("route", "method", "status"),
+            buckets=REQUEST_BUCKETS,
+            registry=self.registry,
+        )
+        # One for each kind of request: to find it by its labels would cost more than to count with it.
+        self._of_kind = cache(self._make_kind)
+        self._queue_seconds = Histogram(
+            "school_service_queue_seconds",
+            "Time that requests waited for a thread and for their school's share.",
+            buckets=QUEUE_BUCKETS,
+            registry=self.registry,
+        )
+        self._unavailable = Counter(
+            "school_service_unavailable_total", "Answers of 503.", ("cause",), registry=self.registry
+        )
+        self._sign_ins = Counter(
+            "school_service_sign_ins_total",
+            "Attempts to sign in, of users and of clients at the token endpoint.",
+            ("of", "outcome"),
+            registry=self.registry,
+        )
+        # From the start, at 0: a counter that appears with its first event hides that from a rate.
+        for cause in ALL_CAUSES:
+            self._unavailable.labels(cause)
+        for of in ("user", "client"):
+            for outcome in (*_SIGN_INS.values(), _REFUSED):
+                self._sign_ins.labels(of, outcome)
+        self.registry.register(self)
+
+    def observe(
+        self,
+        route: str | None,
+        status: int,
+        took: float,
+        waited: float,
+        environ: dict[str, Any],
+        known: dict[str, Any],
+    ) -> None:
+        """Count a request that was answered, as `request_log.Observe` has it."""
+        method = environ["REQUEST_METHOD"]
+        self._of_kind(route, method if method in METHODS else "other", status).observe(took)
+        self._queue_seconds.observe(waited)
+        if status == 503 and "cause" in known.get("log_members", ()):
+            self._unavailable.labels(known["log_members"]["cause"]).inc()
+        if "username_hash" in known:
+            of = "client" if route == _TOKEN_ENDPOINT else "user"
+            self._sign_ins.labels(of, _SIGN_INS.get(status, _REFUSED)).inc()
+        principal = known.get("principal")
+        if principal is not None:
+            # Only of who was let in: anybody can write anything into a header.
+            header = environ.get("HTTP_X_SCHOOL_ID")
+            self.busiest.count(header.lower() if header else str(next(iter(principal.token.schools))))
+
+    def observe_refusal(self, status: int, waited: float, cause: str | None) -> None:
+        """Count a request that was answered without the application; `cause` is that of a 503."""
+        self._of_kind(None, "other", status).observe(0)
+        self._queue_seconds.observe(waited)
+        if cause is not None:
+            self._unavailable.labels(cause).inc()
+
+    def collect(self) -> Iterator[Metric]:
+        """Read what is not counted but looked at, for a scrape."""
+        state: AppState = self._app.extensions["school-service"]
+        yield _gauge("info", "The version that runs.", ("version",), [((__version__,), 1)])
+        waiting = state.shares.count_waiting() + (self.queue.count_waiting() if self.queue else 0)
+        yield _gauge(
+            "queue_length", "Requests that wait for a thread or their school's share.", (), [((), waiting)]
+        )
+        yield from self._pools()
+        keys = state.verifier.outside_keys
+        if keys is not None:
+            age = keys.age()
+            words = "Seconds since the identity provider's keys were fetched; +Inf: never."
+            yield _gauge("provider_keys_age_seconds", words, (), [((), float("inf") if age is None else age)])
+        yield from self._schools()
+        yield _gauge(
+            "busiest_school_requests",
+            f"Requests of the {BUSIEST} busiest schools in the last whole {WINDOW:.0f} seconds.",
+            ("school",),
+            [((school,), count) for school, count in self.busiest.top()],
+        )
+
+    def describe(self) -> list[Metric]:
+        """Name nothing beforehand: the registry would collect, and with it ask the database."""
+        return []
+
+    def _make_kind(self, route: str | None, method: str, status: int) -> Histogram:
+        return self._requests.labels(route or "none", method, str(status))
+
+    def _pools(self) -> Iterator[Metric]:
+        with self._app.app_context():
+            nodes = node_engines()
+            engines = {**db.engines, **({} if nodes is None else nodes.engines())}
+            pools: list[tuple[str, Any]] = [
+                (key or "schools", engine.pool) for key, engine in engines.items()
+            ]
+        used = [((name, "in_use"), pool.checkedout()) for name, pool in pools]
+        idle = [((name, "idle"), pool.checkedin()) for name, pool in pools]
+        yield _gauge("pool_connections", "Connections of a pool.", ("pool", "state"), [*used, *idle])
+        waits = [(name, pool.waits) for name, pool in pools if isinstance(pool, SchoolPool)]
+        yield _gauge(
+            "pool_waiting",
+            "Requests that wait for a connection of a pool.",
+            ("pool",),
+            [((name,), wait.waiting) for name, wait in waits],
+        )
+        waited = SummaryMetricFamily(
+            "school_service_pool_wait_seconds",
+            "Time that requests waited for a connection.",
+            labels=("pool",),
+        )
+        for name, wait in waits:
+            waited.add_metric((name,), wait.count, wait.seconds)
+        yield waited
+
+    def _schools(self) -> Iterator[Metric]:
+        self.database.refresh()
+        answers, counts = self.database.read()
+        yield _gauge("database_up", "Whether the database answers.", (), [((), int(answers))])
+        if counts is None:
+            return
+        states = {
+            "current": counts.get(head(), 0),
+            "behind": sum(count for revision, count in counts.items() if revision in self._older),
+        }
+        states["newer"] = sum(counts.values()) - sum(states.values())
+        yield _gauge(
+            "schools",
+            "Schools by the revision of their schema: at that of this version, behind it, newer.",
+            ("state",),
+            [((state,), count) for state, count in states.items()],
+        )
+
+    @cached_property
+    def _older(self) -> frozenset[str]:
+        """The revisions before that of this version; to list them imports every migration."""
+        return frozenset(revisions()) - {head()}
+
+    def _count_schools(self) -> dict[str, int]:
+        query = (
+            select(schools.c.revision, func.count().label("schools"))
+            .where(schools.c.deletion.is_(None))
+            .group_by(schools.c.revision)
+        )
+        with self._app.app_context(), db.engines[METRICS_BIND].connect() as connection:
+            return {row.revision: row.schools for row in connection.execute(query)}
+
+
+def _gauge(
+    name: str, words: str, labels: tuple[str, ...], values: list[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"school_service_{name}", words, labels=labels)
+    for of, value in values:
+        family.add_metric(of, value)
+    return family
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = SCRAPE_TIMEOUT
+
+    def log_message(self, *_: Any) -> None:
+        """Write nothing: who asks for metrics asks every few seconds."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._free = threading.BoundedSemaphore(SCRAPES)
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """Take the address, without asking the name service what it is called."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    @property
+    def url(self) -> str:
+        """Where the metrics are."""
+        host = str(self.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/metrics"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread, unless SCRAPES are under way: then close the connection."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and make room for the next."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write down what failed, as all else is; a client that went away, or sent nothing, is nothing."""
+        if not isinstance(sys.exception(), OSError):
+            _log.exception("the metrics could not be written")
+
+
+def start_serving(metrics: Metrics, address: str, port: int) -> _Server:
+    """Serve the metrics in a thread of their own; raises OSError where the address can't be taken.
+
+    Port 0 takes a free one; the server's `url` says which.
+    """
+    server = _Server((address, port))
+    server.set_app(make_wsgi_app(metrics.registry))
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="metrics", daemon=True
+    ).start()
+    return server
+
+
+@contextmanager
+def serving_metrics(metrics: Metrics, address: str, port: int) -> Iterator[str]:
+    """Serve the metrics while the block runs; yields where. Raises OSError."""
+    with start_serving(metrics, address, port) as server:
+        try:
+            yield server.url
+        finally:
+            server.shutdown()
+
+
+def serve_in_background(metrics: Metrics, address: str, port: int) -> None:
+    """Serve the metrics until the process ends, for servers that know nothing of them.
+
+    Where another process of the same server has taken the port, this one has no metrics, and the log says so.
+    """
+    try:
+        url = start_serving(metrics, address, port).url
+    except OSError as error:
+        reason = error.strerror or str(error)
+        _log.warning("the metrics of this process are not served", extra={"port": port, "reason": reason})
+    else:
+        _log.info("serving metrics", extra={"address": url})

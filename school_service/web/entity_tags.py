@@ -1,0 +1,43 @@
+"""ETag of single records, If-None-Match and If-Match (RFC 9110, section 13).
+
+A tag is strong: the hash of the bytes that answer the record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from flask import Response, request
+
+from school_service.core.errors import PreconditionFailed
+from school_service.core.read_models import BoundQuery
+from school_service.core.statements import Executable, in_one_message
+from school_service.web.rendering import json_response, render_one
+
+IF_MATCH = "HTTP_IF_MATCH"
+DIGITS = 32  # hex digits of a tag
+
+
+def tagged_response(body: bytes) -> Response:
+    """Answer a record with its ETag; 304 and no body where a GET has the tag in If-None-Match."""
+    tag = _tag(body)
+    if request.method in {"GET", "HEAD"} and request.if_none_match.contains_weak(tag):
+        response = Response(status=304)
+    else:
+        response = json_response(body)
+    response.set_etag(tag)
+    return response
+
+
+def check_if_match(read: BoundQuery, *locks: Executable | BoundQuery) -> None:
+    """Compare the tags in If-Match with the record as it is once it is locked, in one message with the locks.
+
+    What is not there is left to whoever changes it. Raises PreconditionFailed.
+    """
+    body = render_one(in_one_message(*locks, read=read))
+    if body is not None and not request.if_match.contains(_tag(body)):
+        raise PreconditionFailed("The record is not what If-Match names: it was changed. Read it again.")
+
+
+def _tag(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:DIGITS]
