@@ -254,9 +254,9 @@ class Metrics:
     def _pools(self) -> Iterator[Metric]:
         with self._app.app_context():
             nodes = node_engines()
-            engines = {**db.engines, **({} if nodes is None else nodes.engines())}
+            on_nodes = {} if nodes is None else nodes.engines()
             pools: list[tuple[str, Any]] = [
-                (key or "schools", engine.pool) for key, engine in engines.items()
+                (key or "schools", engine.pool) for key, engine in [*db.engines.items(), *on_nodes.items()]
             ]
         used = [((name, "in_use"), pool.checkedout()) for name, pool in pools]
         idle = [((name, "idle"), pool.checkedin()) for name, pool in pools]
