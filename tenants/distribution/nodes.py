@@ -72,7 +72,8 @@ class Node:
 
     def at(self, url: URL) -> URL:
         """Turn the coordinator's address into this node's, of the same login and database."""
-        return url.set(host=self.host, port=self.port)
+        # libpq takes a server from the query of an address as well.
+        return url.set(host=self.host, port=self.port).difference_update_query(["host", "port"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import make_url
 
 from school_service.app import create_app
 from tenants.distribution.nodes import Location, Node
@@ -78,14 +79,20 @@ def placed(settings, tenancy, functions):
 
 
 @pytest.fixture
-def cluster(placed, tenancy, place):
+def cluster(placed, tenancy, place, monkeypatch):
     """The cluster, with the school on its first node."""
-    host, port = tenancy.serving_url.host, tenancy.serving_url.port
-    # libpq takes several hosts, the second is tried where the first does not answer: another name of the same server.
-    cluster = Cluster(tenancy.admin_url, {1: Node(host, port), 2: Node(f"{host},{host}", port)})
+    cluster = Cluster(tenancy.admin_url, {1: Node("one", 5432), 2: Node("two", 5432)})
     cluster.move(place, 1)
-    placed.extensions["nodes"].locate = cluster.locate
-    placed.extensions["nodes"].forget(place.id)
+    nodes = placed.extensions["nodes"]
+    on_its_own = nodes._make
+    # Both names are of the tests' server; any other is of nobody's.
+    monkeypatch.setattr(
+        nodes,
+        "_make",
+        lambda node, login: on_its_own(None if node in cluster.nodes.values() else node, login),
+    )
+    monkeypatch.setattr(nodes, "locate", cluster.locate)
+    nodes.forget(place.id)
     return cluster
 
 
@@ -147,7 +154,7 @@ def test_while_nobody_knows_where_a_school_is_it_is_503(cluster, there, place, m
 
 
 def test_a_node_that_is_away_costs_its_schools_alone_and_is_asked_for_again(
-    cluster, placed, there, document, place, other_place, monkeypatch
+    cluster, placed, there, document, place, other_place
 ):
     cluster.said[other_place.id] = Location(cluster.nodes[1], 1)
     nodes = placed.extensions["nodes"]
@@ -170,7 +177,7 @@ def test_a_school_that_is_on_no_node_is_asked_for_each_time_at_the_coordinator(c
 
     engines = {nodes.engine_of(nobody) for _ in range(3)}
 
-    assert [engine.url.host for engine in engines] == [cluster.nodes[1].host]
+    assert engines == {nodes.engines()["coordinator"]}
     assert (cluster.asked, nodes.known_node(nobody), nodes.first_shard(nobody)) == (3, None, None)
 
 
@@ -183,3 +190,16 @@ def test_both_reads_and_writes_say_in_their_one_message_which_shard_is_meant(clu
     placed.extensions["nodes"].forget(place.id)
     assert options.first_shard(place.id) == 2
     assert options.first_shard(uuid4()) is None
+
+
+def test_a_node_is_reached_by_its_address_whatever_the_coordinators_says():
+    url = make_url("postgresql://login:secret@coordinator:1/schools?host=other&port=2&sslmode=require")
+
+    assert Node("worker", 3).at(url) == make_url("postgresql://login:secret@worker:3/schools?sslmode=require")
+    assert (str(Node("worker", 3)), str(Node("::1", 3))) == ("worker:3", "[::1]:3")
+
+
+def test_the_pools_of_nodes_are_named_by_node_and_login(cluster, placed, there):
+    there.ok(there.get("/classrooms"))
+
+    assert "one:5432" in placed.extensions["nodes"].engines()
