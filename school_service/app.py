@@ -6,8 +6,11 @@ import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from flask import Flask
+from sqlalchemy import create_engine
+from sqlalchemy.engine import Engine
 
 from school_service import __version__
 from school_service.auth import passwords, tokens
@@ -64,6 +67,8 @@ from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
+from tenants.distribution.engines import NodeEngines
+from tenants.distribution.nodes import Location, Node, locate_school
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 
@@ -132,6 +137,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     keys = SigningKeys.from_pem(settings.signing_key, settings.signing_key_setting)
 
     placement = Placement(str(settings.database_url.username), settings.serving_logins)
+    nodes = _nodes(settings, placement) if settings.tenant_distributed else None
 
     app = _Service("school_service", static_folder=None)
     app.json = OrjsonProvider(app)
@@ -147,6 +153,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     tokens.configure(app, settings, keys.signing)
     passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
     app.extensions["placement"] = placement
+    app.extensions["nodes"] = nodes
     db.init_app(app)
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
@@ -155,6 +162,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         serves=served_revisions(),
         statement_timeout=settings.statement_timeout,
         lock_timeout=min(LOCK_TIMEOUT, settings.statement_timeout),
+        first_shard=None if nodes is None else nodes.first_shard,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
     shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
@@ -187,11 +195,6 @@ def _observer(app: Flask, settings: Settings) -> request_log.Observe | None:
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
     url = settings.database_url
-    options = partial(
-        serving_options,
-        schools_per_connection=settings.schools_per_connection,
-        statement_timeout=settings.statement_timeout,
-    )
     binds: dict[str, Any] = {
         "registry": {"url": registry_url(url), **registry_options(REGISTRY_POOL)},
         HEALTH_BIND: {
@@ -202,19 +205,46 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
     if settings.metrics_port is not None:
         # Whoever asks for metrics never waits for the check of health, nor that for them.
         binds[METRICS_BIND] = dict(binds[HEALTH_BIND])
+    if settings.tenant_distributed:
+        # Schools have engines on their nodes.
+        return {"SQLALCHEMY_BINDS": binds}
+    options = _serving_options(settings, placement)
     if not placement.divided:
         return {
             "SQLALCHEMY_DATABASE_URI": school_url(url),
-            "SQLALCHEMY_ENGINE_OPTIONS": options(settings.pool_size),
+            "SQLALCHEMY_ENGINE_OPTIONS": options(),
             "SQLALCHEMY_BINDS": binds,
         }
-    idle = placement.idle_connections(settings.pool_size)
     for login in placement.school_logins:
-        binds[login] = {
-            "url": school_url(url.set(username=login)),
-            **options(idle, max_overflow=settings.pool_size - idle),
-        }
+        binds[login] = {"url": school_url(url.set(username=login)), **options()}
     return {"SQLALCHEMY_BINDS": binds}
+
+
+def _serving_options(settings: Settings, placement: Placement) -> Callable[[], dict[str, Any]]:
+    """Make the options of a login's engine, anew for each: they hold what belongs to one server."""
+    idle = placement.idle_connections(settings.pool_size)
+    return partial(
+        serving_options,
+        idle,
+        max_overflow=settings.pool_size - idle,
+        schools_per_connection=settings.schools_per_connection,
+        statement_timeout=settings.statement_timeout,
+    )
+
+
+def _nodes(settings: Settings, placement: Placement) -> NodeEngines:
+    options = _serving_options(settings, placement)
+
+    def make(node: Node | None, login: str) -> Engine:
+        url = settings.database_url if node is None else node.at(settings.database_url)
+        return create_engine(school_url(url.set(username=login)), **options())
+
+    def locate(school_id: UUID) -> Location | None:
+        # Of the application that asks.
+        with db.engines["registry"].connect() as connection:
+            return locate_school(connection, school_id)
+
+    return NodeEngines(placement, locate, make)
 
 
 def _limits(settings: Settings) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Settings:
                         the one that they came from; a file that other users may change is refused, and
                         `signing_key_warning` says of one that they may read how that is mended
     `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
-    `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school; needs TENANT_ROLES=off) or off; default: off
+    `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school on a node) or off; default: off
     `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
     `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools after which a connection is replaced, 1 to 100,000;
@@ -169,7 +169,7 @@ class Settings:
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             signing_key_warning=read.signing_key_warning(),
             tenant_roles=tenant_roles,
-            tenant_distributed=read.distributed(tenant_roles),
+            tenant_distributed=read.switch("TENANT_DISTRIBUTED", default=False),
             serving_logins=read.serving_logins(tenant_roles),
             pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
             schools_per_connection=read.integer(
@@ -316,16 +316,6 @@ class _Reader:
         if scheme in {"redis", "rediss"}:
             _split(name, value)
         return value
-
-    def distributed(self, tenant_roles: bool) -> bool:
-        if not self.switch("TENANT_DISTRIBUTED", default=False):
-            return False
-        if tenant_roles:
-            raise ConfigError(
-                "TENANT_DISTRIBUTED is on, and so is TENANT_ROLES: through a Citus coordinator a school has no role "
-                "of its own. Set TENANT_ROLES to off."
-            )
-        return True
 
     def serving_logins(self, tenant_roles: bool) -> int:
         logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS)

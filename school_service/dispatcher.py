@@ -1,5 +1,8 @@
 """Which request a thread works on next: a school has its share of the threads, and what is quick has its own.
 
+Where Citus places the schools, a node has its share of them too, larger than a school's: one that does not answer holds
+no more threads than that, and the schools of the others go on.
+
 In place of waitress' own dispatcher, which has one queue for all: there, the requests of one school that wait for a
 lock, or compute for long, take every thread, and everybody else waits behind them. Here each school has a queue, the
 queues take turns, and at most a school's share of the threads work for it. A request that waits holds no thread.
@@ -11,8 +14,8 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable
-from typing import Protocol
+from collections.abc import Callable, Hashable
+from typing import NamedTuple, Protocol
 
 QUICK_THREADS = 2
 
@@ -46,13 +49,33 @@ class Task(Protocol):
         """Let the answer be that the service is overloaded."""
 
 
-class Workers:
-    """Threads that work on tasks: groups take turns, and one that has its share of the threads is passed over."""
+class NodeShares(NamedTuple):
+    """How many threads may work on the requests of one node, and which node a group is on (None: it is not known)."""
 
-    def __init__(self, name: str, threads: int, *, share: int) -> None:
+    share: int
+    node_of: Callable[[Hashable], Hashable | None]
+
+
+class _Taken(NamedTuple):
+    """A task that a thread works on, whose it is, and the node that it counts for."""
+
+    group: Hashable
+    node: Hashable | None
+    task: Task
+
+
+class Workers:
+    """Threads that work on tasks: groups take turns, and one that has its share of the threads is passed over.
+
+    So is one whose node has its share, where there are `nodes`.
+    """
+
+    def __init__(self, name: str, threads: int, *, share: int, nodes: NodeShares | None = None) -> None:
         self._share = share
+        self._nodes = nodes
         self._waiting: OrderedDict[Hashable, deque[Task]] = OrderedDict()
         self._running: Counter[Hashable] = Counter()
+        self._running_on: Counter[Hashable] = Counter()
         self._changed = threading.Condition()
         self._stopped = False
         self.threads = [
@@ -71,8 +94,8 @@ class Workers:
             elif most is not None and len(tasks) >= most:
                 return False
             tasks.append(task)
-            # Of a group that has its share, the thread that ends a task of it takes the next one.
-            if self._running[group] < self._share:
+            # Of a group that has its share, the thread that ends a task of it takes the next one; so of a node's.
+            if self._may_run(group):
                 self._changed.notify()
         return True
 
@@ -92,18 +115,17 @@ class Workers:
 
     def _work(self) -> None:
         while taken := self._take():
-            group, task = taken
             try:
-                task.service()
+                taken.task.service()
             except BaseException:
                 _log.exception("a request failed outside of the application")
             with self._changed:
-                self._running[group] -= 1
-                if not self._running[group]:
-                    del self._running[group]
+                _count_down(self._running, taken.group)
+                if taken.node is not None:
+                    _count_down(self._running_on, taken.node)
             # Nobody is told of the share that is free again: this thread itself looks for a task next.
 
-    def _take(self) -> tuple[Hashable, Task] | None:
+    def _take(self) -> _Taken | None:
         """Wait for a task; None once the threads are to end."""
         with self._changed:
             while not self._stopped:
@@ -113,29 +135,47 @@ class Workers:
                 self._changed.wait()
         return None
 
-    def _next(self) -> tuple[Hashable, Task] | None:
-        group = next((group for group in self._waiting if self._running[group] < self._share), _NOBODY)
+    def _next(self) -> _Taken | None:
+        group = next((group for group in self._waiting if self._may_run(group)), _NOBODY)
         if group is _NOBODY:
             return None
         tasks = self._waiting[group]
         task = tasks.popleft()
         self._running[group] += 1
+        node = self._node_of(group)
+        if node is not None:
+            self._running_on[node] += 1
         if tasks:
             self._waiting.move_to_end(group)
         else:
             del self._waiting[group]
-        return group, task
+        return _Taken(group, node, task)
+
+    def _may_run(self, group: Hashable) -> bool:
+        if self._running[group] >= self._share:
+            return False
+        node = self._node_of(group)
+        return node is None or self._nodes is None or self._running_on[node] < self._nodes.share
+
+    def _node_of(self, group: Hashable) -> Hashable | None:
+        return None if self._nodes is None else self._nodes.node_of(group)
+
+
+def _count_down(running: Counter[Hashable], key: Hashable) -> None:
+    running[key] -= 1
+    if not running[key]:
+        del running[key]
 
 
 class Dispatcher:
     """Divides `threads` over the groups of tasks, at most `share` for one; `waiting` tasks of a group may wait.
 
     What is beyond is refused at once. Quick tasks have threads of their own, so that health is answered whatever
-    the others do.
+    the others do. `nodes` bounds the threads that work for the groups of one node.
     """
 
-    def __init__(self, threads: int, *, share: int, waiting: int) -> None:
-        self._requests = Workers("requests", threads, share=share)
+    def __init__(self, threads: int, *, share: int, waiting: int, nodes: NodeShares | None = None) -> None:
+        self._requests = Workers("requests", threads, share=share, nodes=nodes)
         self._quick = Workers("quick requests", QUICK_THREADS, share=QUICK_THREADS)
         self._most = waiting
 

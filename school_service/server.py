@@ -16,12 +16,12 @@ from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 import waitress
 from flask import Flask
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
@@ -33,16 +33,19 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.tokens import own_issuer
 from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
-from school_service.dispatcher import Dispatcher
+from school_service.dispatcher import Dispatcher, NodeShares
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
 from school_service.web.request_scope import AppState
+from tenants.distribution.engines import NodeEngines
+from tenants.distribution.registry import check_registry_distributed
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled
 from tenants.migrations.migration_sql import head
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
+from tenants.registry.schools import schema_name
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
@@ -386,6 +389,8 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     try:
         with app.app_context(), db.engines["registry"].connect() as connection:
             check_installed(connection)
+            if settings.tenant_distributed:
+                check_registry_distributed(connection)
             own_issuer()  # here, so that no request has to read it
             found = connection.execute(
                 text(
@@ -393,13 +398,21 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
                     # What creates schools; nothing here names the login that provisions, nor need it.
                     " has_database_privilege(current_database(), 'CREATE') AS provisions,"
                     " current_setting('max_connections')::int AS connections,"
-                    " (SELECT count(*) FROM registry.schools) AS schools,"
-                    " (SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)) AS logins,"
-                    " (SELECT count(*) FROM registry.schools WHERE revision <> :head) AS behind"
+                    " (SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)) AS logins"
                     " FROM pg_roles WHERE rolname = current_user"
                 ),
-                {"head": head(), "logins": list(placement.all_logins)},
+                {"logins": list(placement.all_logins)},
             ).one()
+            # Apart from the catalogue, with which Citus does not join its own tables.
+            schools = connection.execute(
+                text(
+                    "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> :head) AS behind,"
+                    " min(id::text) AS any_school FROM registry.schools"
+                ),
+                {"head": head()},
+            ).one()
+            if settings.tenant_roles and schools.any_school is not None:
+                _check_role(connection, schema_name(UUID(schools.any_school)))
             app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
     except NotInstalled as error:
         raise ServingError(str(error)) from None
@@ -422,7 +435,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             "the same login serves and provisions: give DATABASE_URL one of its own",
             extra={"login": found.rolname},
         )
-    advice = placement.advice(found.schools) if settings.tenant_roles else None
+    advice = placement.advice(schools.all_schools) if settings.tenant_roles else None
     if advice:
         _log.warning("%s", advice)
     if settings.pool_size < threads:
@@ -446,10 +459,18 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
         )
-    if found.behind:
+    if schools.behind:
         _log.warning(
             "schools are at a revision that this version does not serve: they answer 503",
-            extra={"schools": found.behind},
+            extra={"schools": schools.behind},
+        )
+
+
+def _check_role(connection: Connection, schema: str) -> None:
+    """See that a school of the installation has a role; raises ServingError."""
+    if connection.execute(text("SELECT to_regrole(:name)"), {"name": schema}).scalar_one() is None:
+        raise ServingError(
+            "TENANT_ROLES is on, and the schools of this database were created without roles: set it to off."
         )
 
 
@@ -476,7 +497,9 @@ def serve(
     share = settings.school_requests or max(1, threads // 2)
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares.limit, state.shares.waiting, state.shares.patience = share, max(1, share // 2), IN_THREAD
-    dispatcher = Dispatcher(threads, share=share, waiting=settings.school_waiting)
+    dispatcher = Dispatcher(
+        threads, share=share, waiting=settings.school_waiting, nodes=_node_shares(app, threads)
+    )
     server: Any = waitress.create_server(
         app,
         map=channels,
@@ -517,6 +540,23 @@ def serve(
             _run_loop_once(channels, 1)
         _log.info("stopping")
         _drain(server, channels)
+
+
+def _node_shares(app: Flask, threads: int) -> NodeShares | None:
+    """Give each node of Citus three quarters of the threads: more than a school has, and never all of them."""
+    nodes: NodeEngines | None = app.extensions["nodes"]
+    if nodes is None:
+        return None
+
+    def node_of(group: Hashable) -> Hashable | None:
+        # A request whose school is not known is named by where it comes from.
+        try:
+            school_id = UUID(str(group))
+        except ValueError:
+            return None
+        return nodes.known_node(school_id)
+
+    return NodeShares(max(1, threads * 3 // 4), node_of)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from tenants.backups.backup import back_up
 from tenants.backups.backup_all import BackupReport, back_up_all
 from tenants.backups.encryption import parse_recipient, read_identities
 from tenants.backups.restore import restore
+from tenants.distribution.moving import move_school
+from tenants.distribution.nodes import list_nodes, nodes_of_schools
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import NotInstalled, TenancyError
 from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
@@ -319,18 +321,31 @@ def show_(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
         show(registry.find_school(connection, school_id).as_record(), as_json)
 
 
-@tenants_group.command("status")
+@tenants_group.command("status", short_help="Show the revision of each school, and who is behind.")
+@click.option("--nodes", is_flag=True, help="Show the nodes of Citus instead, and how many schools each has.")
 @as_json
 @with_tenancy
-def status(tenancy: Tenancy, as_json: bool) -> None:
-    """Show the revision of each school, who is behind, whose migration failed, and why, and whose owner is old."""
+def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
+    """Show the revision of each school, who is behind, whose migration failed, and why, and whose owner is old.
+
+    Where Citus places the schools, also the node of each.
+    """
+    if nodes:
+        with tenancy.admin.connect() as connection:
+            records = [state.as_record() for state in list_nodes(tenancy, connection)]
+        show_table(records, ("node", "coordinator", "active", "takes_schools", "schools"), as_json)
+        return
     with tenancy.admin.connect() as connection:
         states = list_migration_states(connection, tenancy)
-    show_table(
-        [school.as_record() for school in states],
-        ("id", "name", "status", "revision", "state", "error"),
-        as_json,
-    )
+        records = [school.as_record() for school in states]
+        columns = ["id", "name", "status", "revision", "state", "error"]
+        if tenancy.distributed:
+            columns.insert(2, "node")
+            places = nodes_of_schools(connection)
+            for school, record in zip(states, records, strict=True):
+                node = places.get(registry.schema_name(school.id))
+                record["node"] = None if node is None else str(node)
+    show_table(records, columns, as_json)
     if not as_json:
         behind = sum(school.is_behind for school in states)
         failed = sum(school.state == "failed" for school in states)
@@ -443,6 +458,21 @@ def resume(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
     """Give a school another name."""
     _change(tenancy, school_id, as_json, name=name)
+
+
+@tenants_group.command("move", short_help="Move a school to another node of Citus.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.argument("node", metavar="NODE")
+@as_json
+@with_tenancy
+def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
+    """Move a school to another node of Citus, HOST:PORT as `tenants status --nodes` gives it.
+
+    Its users go on working. At the end they wait until those who are at work in the school have finished; where that
+    takes too long, the school stays where it is.
+    """
+    moved = move_school(tenancy, school_id, node, progress=partial(progress_bar, hidden=as_json))
+    show(moved.as_record(), as_json)
 
 
 @tenants_group.command(

@@ -58,6 +58,18 @@ class NotDistributed(TenancyError):
     """Schools are to be placed by Citus, and the database doesn't have it."""
 
 
+class UnknownNode(TenancyError):
+    """Citus has no node of this address."""
+
+
+class MoveRefused(TenancyError):
+    """A school can't be moved to a node; the message says why."""
+
+
+class SchoolElsewhere(TenancyError):
+    """The school is on another node than the one that was asked: it has been moved, or the node replaced."""
+
+
 class UnfitLogin(TenancyError):
     """The login that is to serve requests has powers that reach around the schools' roles."""
 

@@ -41,6 +41,6 @@ def connected_to_school(
             if as_owner:
                 become_owner(connection, school.schema)
             execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
-            if tenancy.roles and not as_owner:
+            if tenancy.becomes_roles and not as_owner:
                 execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
             yield connection, school

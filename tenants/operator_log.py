@@ -44,10 +44,10 @@ def record_operation(
     table, rows = tenancy.operator_entry(operator_name(), entity, school_id, old, new)
     schema = schema_name(school_id)
     name = f"{quote_identifier(schema)}.{quote_identifier(table)}"
-    if tenancy.roles:
+    if tenancy.becomes_roles:
         execute_script(connection, f"SET LOCAL ROLE {quote_identifier(schema)}")
     if connection.execute(text("SELECT to_regclass(:name)"), {"name": name}).scalar_one() is not None:
         driver: Any = connection.connection.dbapi_connection
         execute_script(connection, insert_sql(driver, name, rows))
-    if tenancy.roles:
+    if tenancy.becomes_roles:
         execute_script(connection, "SET LOCAL ROLE NONE")

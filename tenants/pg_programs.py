@@ -134,9 +134,9 @@ def run_program(
         raise ProgramFailed(f"{program.path} can't be run: {error.strerror}.") from None
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 -- for mypy
     lines: deque[str] = deque(maxlen=_STDERR_LINES)
-    threads = [_Thread(lambda: _listen(process.stderr, lines, on_line))]
+    threads = [WorkThread(lambda: _listen(process.stderr, lines, on_line))]
     if stdin is not None:
-        threads.append(_Thread(lambda: _feed(process, stdin)))
+        threads.append(WorkThread(lambda: _feed(process, stdin)))
     try:
         for thread in threads:
             thread.start()
@@ -160,7 +160,7 @@ def run_program(
         raise ProgramFailed(f"{Path(program.path).name} failed: {_reason(lines)}")
 
 
-class _Thread(Thread):
+class WorkThread(Thread):
     """A thread whose exception is raised again where its end is waited for."""
 
     def __init__(self, work: Callable[[], None]) -> None:

@@ -97,11 +97,21 @@ class Tenancy:
     def owner(self) -> str:
         """The role that owns the schools' schemas and tables, made by `install`; no login serves with it.
 
-        Where one login serves and provisions, or schools have no roles, it is the login that provisions.
+        Where one login serves and provisions, or schools have no roles, it is the login that provisions. So it is where
+        Citus places the schools: it moves a table by connections of the table's owner, who must be able to sign in.
         """
-        if self.one_login or not self.roles:
+        if self.one_login or not self.roles or self.distributed:
             return self.admin_url.username or ""
         return f"{self.serving_login}{OWNER_SUFFIX}"
+
+    @property
+    def becomes_roles(self) -> bool:
+        """Whether what the operator does in a school's tables is done as its role, or the tables' owner.
+
+        Through a coordinator of Citus it is done as the login that provisions: the coordinator signs in at the nodes as
+        whoever a statement is run by, and the schools' roles can't sign in.
+        """
+        return self.roles and not self.distributed
 
     @property
     def placement(self) -> Placement:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -25,7 +27,7 @@ from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.core.database import db
+from school_service.core.database import db, node_engines
 from school_service.web.request_log import JsonFormatter
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
@@ -35,7 +37,7 @@ from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
 from tests.pgbouncer import pgbouncer
-from tests.postgres import NoServer, test_database, test_server
+from tests.postgres import NoServer, addresses, at_schools, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
 
 PASSWORD = "correct horse battery staple"
@@ -109,12 +111,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+# As the settings' documentation names them.
+SETTINGS = {*re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", Settings.__doc__ or ""), "DOCS"}
+
+
+def forget_settings() -> None:
+    """Take the service's settings, and libpq's, out of the environment: tests, and what they start, have their own."""
+    for name in [*os.environ]:
+        if name in SETTINGS or name.startswith("PG"):
+            del os.environ[name]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let the programs that tests start react to signals as they would in a terminal.
 
     What ignores a signal hands that on to the programs it starts, and under nohup we ignore SIGHUP, in the
     background SIGINT. A handler is not handed on; this one, too, lets nothing happen.
     """
+    forget_settings()
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
@@ -160,8 +174,7 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
     with test_database(server) as (admin, serving), way.reach(serving) as address:
         yield Settings.load(
             {
-                "DATABASE_URL": address.render_as_string(hide_password=False),
-                "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                **addresses(admin, address),
                 "SERVING_LOGINS": str(way.logins),
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
                 # Tests send many requests of one school at once, and no dispatcher lets them queue.
@@ -185,8 +198,14 @@ def app(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
     """The application, whose requests commit."""
     app = create_app(settings)
     yield app
+    dispose(app)
+
+
+def dispose(app: Flask) -> None:
+    """Close the connections of an application."""
     with app.app_context():
-        for engine in db.engines.values():
+        nodes = node_engines()
+        for engine in [*db.engines.values(), *(nodes.engines().values() if nodes else ())]:
             engine.dispose()
 
 
@@ -226,7 +245,7 @@ def other_place(app: Flask, tenancy: Tenancy) -> Place:
 @pytest.fixture(scope="session")
 def uncommitted_engine(settings: Settings) -> Iterator[Engine]:
     """The engine whose work is undone after each test."""
-    with savepoint_engine(settings.database_url) as engine:
+    with savepoint_engine(at_schools(settings.database_url)) as engine:
         yield engine
 
 
@@ -235,14 +254,30 @@ def rehearsed(app: Flask, uncommitted_engine: Engine, place: Place, other_place:
     """The application, whose requests are all undone after the test."""
     with app.app_context(), uncommitted(uncommitted_engine):
         limiter.limiter.storage.reset()
-        engines: Any = db.engines
-        real, engines[None] = engines[None], uncommitted_engine
         db.session.remove()
         try:
-            yield app
+            with replaced_engine(app, uncommitted_engine):
+                yield app
         finally:
             db.session.remove()
+
+
+@contextmanager
+def replaced_engine(app: Flask, engine: Engine) -> Iterator[None]:
+    """Let an engine serve every school of the application, for the length of the block."""
+    nodes = node_engines()
+    engines: Any = db.engines
+    if nodes is None:
+        real, engines[None] = engines[None], engine
+    else:
+        nodes.engine_of = lambda _school_id: engine
+    try:
+        yield
+    finally:
+        if nodes is None:
             engines[None] = real
+        else:
+            del nodes.engine_of
 
 
 @pytest.fixture

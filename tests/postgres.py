@@ -1,4 +1,8 @@
-"""The PostgreSQL that the tests run on: TEST_DATABASE_URL, or one started from a wheel for this run alone."""
+"""The PostgreSQL that the tests run on: TEST_DATABASE_URL, or one started from a wheel for this run alone.
+
+Or a cluster of Citus: TEST_CITUS_URL is the address of its coordinator, of a superuser who may sign in at every node,
+and of a database in which Citus knows its nodes. Each installation has a database of its own on all of them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import URL, create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
@@ -52,14 +57,19 @@ def folder_for_clusters() -> str | None:
 @contextmanager
 def test_server() -> Iterator[URL]:
     """Yield the address of a superuser's login; raises NoServer where there is none."""
-    address = os.environ.get("TEST_DATABASE_URL")
+    setting = "TEST_CITUS_URL" if on_citus() else "TEST_DATABASE_URL"
+    address = os.environ.get(setting)
     if address:
         url = make_url(address)
         try:
-            with _admin(url):
-                pass
+            with _admin(url) as connection:
+                if (
+                    on_citus()
+                    and connection.execute(text("SELECT to_regclass('pg_dist_node')")).scalar() is None
+                ):
+                    raise NoServer(f"TEST_CITUS_URL can't be used: {url.database} has no extension citus.")
         except OperationalError as error:
-            raise NoServer(f"TEST_DATABASE_URL can't be used: {str(error.orig).splitlines()[0]}") from None
+            raise NoServer(f"{setting} can't be used: {str(error.orig).splitlines()[0]}") from None
         yield url
         return
     parent = folder_for_clusters()
@@ -83,21 +93,85 @@ def test_server() -> Iterator[URL]:
             folder_in_use.__exit__(None, None, None)
 
 
+def on_citus() -> bool:
+    """Tell whether the tests run on a cluster of Citus."""
+    return bool(os.environ.get("TEST_CITUS_URL"))
+
+
+on_citus_alone = pytest.mark.skipif(
+    not on_citus(), reason="needs a cluster of Citus: its coordinator's address as TEST_CITUS_URL"
+)
+on_postgresql_alone = pytest.mark.skipif(on_citus(), reason="says what PostgreSQL alone does, and not Citus")
+
+
+def at_schools(url: URL) -> URL:
+    """Turn the address of a database of the tests into that of the server that has its schools.
+
+    On Citus all of them are on the first worker, unless a test says otherwise.
+    """
+    if not on_citus():
+        return url
+    worker = nodes_of(make_url(os.environ["TEST_CITUS_URL"]))[1]
+    return url.set(host=worker.host, port=worker.port)
+
+
+def addresses(admin: URL, serving: URL) -> dict[str, str]:
+    """Give the settings that name a database of the tests."""
+    settings = {
+        "DATABASE_URL": serving.render_as_string(hide_password=False),
+        "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+    }
+    return {**settings, "TENANT_DISTRIBUTED": "on"} if on_citus() else settings
+
+
+def nodes_of(server: URL) -> list[URL]:
+    """List the servers that the tests' databases are on, the coordinator first; one where there is no Citus."""
+    if not on_citus():
+        return [server]
+    with _admin(server) as connection:
+        workers = connection.execute(
+            text("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 ORDER BY groupid")
+        )
+        return [server, *(server.set(host=host, port=port) for host, port in workers)]
+
+
 @contextmanager
 def test_database(server: URL) -> Iterator[tuple[URL, URL]]:
     """Make a database and a serving login for this run; yield the addresses of admin and serving login."""
     name = f"school_tests_{uuid4().hex[:12]}"
-    with _admin(server) as connection:
-        # Copied as files, as there is nothing to be lost that the server's log would have to hold.
-        connection.execute(text(f"CREATE DATABASE {name} STRATEGY FILE_COPY"))
+    nodes = nodes_of(server)
     admin = server.set(database=name)
     try:
+        for node in nodes:
+            with _admin(node) as connection:
+                # Copied as files, as there is nothing to be lost that the server's log would have to hold.
+                connection.execute(text(f"CREATE DATABASE {name} STRATEGY FILE_COPY"))
+        if on_citus():
+            _join([node.set(database=name) for node in nodes])
         yield admin, admin.set(username=f"{name}_serving", password="a password")
     finally:
-        _drop(server, admin, name)
+        _drop(nodes, admin, name)
 
 
-def _drop(server: URL, admin: URL, name: str) -> None:
+def _join(nodes: list[URL]) -> None:
+    """Make nodes of Citus of databases: the first is its coordinator, the second has the schools.
+
+    So requests of two schools are undone together by a test's one transaction; a test that needs another node says so.
+    """
+    for node in nodes:
+        with _admin(node) as connection:
+            connection.execute(text("CREATE EXTENSION citus"))
+    with _admin(nodes[0]) as connection:
+        for place, node in enumerate(nodes):
+            address = {"host": node.host, "port": node.port or 5432}
+            join = "citus_add_node" if place else "citus_set_coordinator_host"
+            connection.execute(text(f"SELECT {join}(:host, :port)"), address)
+            if place != 1:
+                closing = "SELECT citus_set_node_property(:host, :port, 'shouldhaveshards', false)"
+                connection.execute(text(closing), address)
+
+
+def _drop(nodes: list[URL], admin: URL, name: str) -> None:
     with _admin(admin) as connection:
         has_registry = connection.execute(text("SELECT to_regclass('registry.schools') IS NOT NULL")).scalar()
         schools = (
@@ -106,14 +180,20 @@ def _drop(server: URL, admin: URL, name: str) -> None:
             else ()
         )
         roles = [row[0] for row in schools]
-    with _admin(server) as connection:
-        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-        logins = connection.execute(
-            text("SELECT rolname FROM pg_roles WHERE starts_with(rolname, :name)"),
-            {"name": f"{name}_serving"},
-        )
-        for role in [*roles, *logins.scalars()]:
-            connection.execute(text(f'DROP ROLE IF EXISTS "{role}"'))
+    for node in nodes:
+        with _admin(node) as connection:
+            connection.execute(text(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+    for node in nodes:
+        with _admin(node) as connection:
+            if on_citus():
+                # Each node by itself: the cluster's own database need not be one that hands it on.
+                connection.execute(text("SET citus.enable_ddl_propagation TO off"))
+            logins = connection.execute(
+                text("SELECT rolname FROM pg_roles WHERE starts_with(rolname, :name)"),
+                {"name": f"{name}_serving"},
+            )
+            for role in [*roles, *logins.scalars()]:
+                connection.execute(text(f'DROP ROLE IF EXISTS "{role}"'))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
 from school_service.config import ConfigError, Settings
 from tenants.backups.encryption import new_identity
+from tests.conftest import SETTINGS, forget_settings
 
 SECRET = "hunter2"
 DATABASE_URL = f"postgresql://school:{SECRET}@db.example.com:5432/schools"
@@ -455,10 +456,11 @@ def test_a_switch_is_on_or_off(name, member):
         assert refusal(**{name: value}) == f"{name} must be on or off, not '{value}'."
 
 
-def test_citus_places_schools_without_roles_of_their_own():
-    assert load(TENANT_DISTRIBUTED="on", TENANT_ROLES="off").tenant_distributed is True
-    for roles in ("on", None):
-        assert "Set TENANT_ROLES to off" in refusal(TENANT_DISTRIBUTED="on", TENANT_ROLES=roles)
+def test_citus_places_schools_with_roles_of_their_own_and_without():
+    for roles in ("on", "off", None):
+        settings = load(TENANT_DISTRIBUTED="on", TENANT_ROLES=roles)
+        assert settings.tenant_distributed is True
+        assert settings.tenant_roles is (roles != "off")
     assert refusal(TENANT_DISTRIBUTED="yes") == "TENANT_DISTRIBUTED must be on or off, not 'yes'."
 
 
@@ -620,6 +622,25 @@ def test_a_key_that_is_none_is_refused_and_not_repeated():
         assert wrong not in message
         assert private not in message
     assert "private key" in refusal(BACKUP_RECIPIENT=private)
+
+
+def test_settings_of_the_environment_do_not_reach_the_tests(monkeypatch):
+    for name in ("TENANT_DISTRIBUTED", "DATABASE_URL", "PGOPTIONS", "DOCS", "SIGNING_KEY_FILE"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("TEST_DATABASE_URL", "y")
+
+    forget_settings()
+
+    left = {
+        "TENANT_DISTRIBUTED",
+        "DATABASE_URL",
+        "PGOPTIONS",
+        "DOCS",
+        "SIGNING_KEY_FILE",
+        "TEST_DATABASE_URL",
+    }
+    assert left & set(os.environ) == {"TEST_DATABASE_URL"}
+    assert {"TENANT_ROLES", "POOL_SIZE", "LOG_LEVEL"} < SETTINGS
 
 
 # METRICS_PORT, METRICS_ADDRESS

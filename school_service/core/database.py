@@ -17,6 +17,7 @@ from sqlalchemy.orm import DeclarativeBase
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import Texts
 from tenants.connections.sessions import SchoolSession, begin_in_school
+from tenants.distribution.engines import NodeEngines
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
 
@@ -87,6 +88,10 @@ class RoutedSession(SchoolSession, flask_session.Session):
         """Find the engine of the current application."""
         return engine_of(school_id)
 
+    def forget_engine(self, school_id: UUID) -> None:
+        """Forget the node of a school, where Citus places them."""
+        forget_engine(school_id)
+
     def get_bind(self, *arguments: Any, **options: Any) -> Engine:
         """Choose the engine by the school alone; raises NoSchool."""
         if self.binding is None:
@@ -104,8 +109,24 @@ class RoutedSession(SchoolSession, flask_session.Session):
 
 def engine_of(school_id: UUID) -> Engine:
     """Find the engine of the login that serves a school, in the current application."""
+    nodes = node_engines()
+    if nodes is not None:
+        return nodes.engine_of(school_id)
     placement: Placement = current_app.extensions["placement"]
     return db.engines[bind_key(placement, school_id)]
+
+
+def forget_engine(school_id: UUID) -> None:
+    """Forget which node has a school, so that the coordinator is asked again; nothing to do on PostgreSQL alone."""
+    nodes = node_engines()
+    if nodes is not None:
+        nodes.forget(school_id)
+
+
+def node_engines() -> NodeEngines | None:
+    """The engines on the nodes of Citus, of the current application; None where it does not place the schools."""
+    found: NodeEngines | None = current_app.extensions["nodes"]
+    return found
 
 
 def bind_key(placement: Placement, school_id: UUID) -> str | None:

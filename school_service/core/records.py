@@ -10,6 +10,7 @@ from sqlalchemy import ARRAY, CTE, TableValuedAlias, bindparam, column, func, in
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.statements import advisory_lock
 from school_service.core.wording import record_name
 
 Record = TypeVar("Record")
@@ -84,11 +85,11 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
 
 
 def lock_table(model: type[Any]) -> None:
-    """Lock a table against other writers until the transaction ends; readers go on.
+    """Wait for whoever has called this for the school's table too, until their transactions end; readers go on.
 
-    For a rule that concerns all of its rows. To be called before one of them is locked.
+    For a rule that concerns all of its rows: whoever writes any of them calls it, before one of them is locked.
     """
-    db.session.execute(text(f"LOCK TABLE {model.__tablename__} IN SHARE ROW EXCLUSIVE MODE"))
+    db.session.execute(text(advisory_lock(model.__table__)))
 
 
 def not_found(model: type[Any]) -> NotFound:

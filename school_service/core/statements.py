@@ -214,11 +214,19 @@ class _TableLock:
 
     @property
     def sql(self) -> str:
-        return f"LOCK TABLE {self.table.name} IN SHARE ROW EXCLUSIVE MODE"
+        return advisory_lock(self.table)
 
     @property
     def sent(self) -> tuple[Any, ...]:
         return ()
+
+
+def advisory_lock(table: Table) -> str:
+    """Write the statement that waits for whoever has run it for the same table of the school.
+
+    It is no LOCK TABLE, which Citus would take on every node, and refuse while one of them is down.
+    """
+    return f"SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.{table.name}', 0))"
 
 
 Lock = Callable[..., Executable | BoundQuery]
@@ -236,7 +244,7 @@ def row_lock(model: type[Any]) -> Lock:
 
 
 def table_lock(model: type[Any]) -> Lock:
-    """Lock a table against other writers, as `records.lock_table` does, whichever record it is about."""
+    """Wait for other writers of a table, as `records.lock_table` does, whichever record it is about."""
     return lambda *_ids: _TableLock(model.__table__)
 
 

@@ -46,6 +46,7 @@ STATUS: dict[type[Exception], int] = {
     tenancy.SchoolSuspended: 403,
     tenancy.UnknownSchool: 404,
     tenancy.SchoolUpgrading: 503,
+    tenancy.SchoolElsewhere: 503,
     ProviderUnavailable: 503,
     PoolTimeout: 503,
     OperationalError: 503,
@@ -59,6 +60,7 @@ MESSAGES: dict[type[Exception], str] = {
 }
 RETRY_AFTER = {
     tenancy.SchoolUpgrading: 30,
+    tenancy.SchoolElsewhere: 2,
     ProviderUnavailable: 5,
     PoolTimeout: 2,
     errors.Busy: 2,
@@ -70,6 +72,7 @@ RETRY_AFTER = {
 CAUSES: dict[type[Exception], str] = {
     errors.Busy: "school_share",
     tenancy.SchoolUpgrading: "school_upgrading",
+    tenancy.SchoolElsewhere: "school_moving",
     ProviderUnavailable: "identity_provider",
     PoolTimeout: "connection_pool",
     StorageError: "login_counts",
@@ -226,7 +229,8 @@ def _database_response(error: DBAPIError) -> Response:
                 "reason": f"{type(error.orig).__name__}: {_words(error)}"[:500],
             },
         )
-        reason = PoolTimeout if state else OperationalError
+        # Class 08: PostgreSQL itself lost a connection, such as to another node of Citus.
+        reason = PoolTimeout if state and not state.startswith("08") else OperationalError
         return error_response(503, MESSAGES[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
     violated = violation(error)
     if violated is not None:

@@ -76,11 +76,8 @@ class _Known:
 
 def _constraint_name(error: DBAPIError) -> str:
     """Name the violated constraint: from the driver or else from the message, without a shard's suffix."""
-    name = error.orig.diag.constraint_name  # type: ignore[union-attr]
-    if not name:
-        found = re.search(r'constraint "([^"]+)"', str(error.orig))
-        name = found[1] if found else ""
-    return name if name in _constraints() else re.sub(r"_\d+$", "", name)
+    names = driver_errors.constraint_names(error) or ("",)
+    return next((name for name in names if name in _constraints()), names[-1])
 
 
 def _own_message(name: str) -> str | None:

@@ -14,6 +14,7 @@ from uuid import UUID
 import orjson
 from cachetools import TTLCache
 from flask import current_app, g, request
+from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
 from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
@@ -25,6 +26,7 @@ from school_service.core.database import (
     current_session,
     db,
     engine_of,
+    forget_engine,
     request_context,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
@@ -39,11 +41,12 @@ from tenants.connections.sessions import (
     begin_in_school,
     bind_sessions,
     is_dead,
+    is_unreachable,
     read_in_school,
     state_in_school,
 )
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown, SchoolChosen, TenancyError, UnknownSchool
+from tenants.exceptions import ClientUnknown, SchoolChosen, SchoolElsewhere, TenancyError, UnknownSchool
 from tenants.registry.schools import School, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
@@ -225,6 +228,9 @@ def run_in_request_scope(
     except DBAPIError as error:
         if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
             _recheck_school(school_id)
+        if is_unreachable(error):
+            # The next request asks where the school is now.
+            forget_engine(school_id)
         raise
 
 
@@ -267,17 +273,21 @@ class _Reading:
         self, token: VerifiedToken, binding: SchoolBinding, access: Access, options: BindingOptions
     ) -> None:
         self._token, self._binding, self._access = token, binding, access
-        self._engine = engine_of(binding.school_id)
         self._options = options
         self._judged = False
 
     def run(self, view: Callable[[], Any]) -> Any:
-        """Run the view, once more where its connection had died in the pool: reading twice does no harm."""
+        """Run the view, once more where its connection had died in the pool or its school has been moved.
+
+        Reading twice does no harm.
+        """
         with _in_context(self._binding, self._admit, self._read) as context:
             try:
                 answer = self._run(view)
-            except DBAPIError as error:
-                if not is_dead(error):
+            except (DBAPIError, SchoolElsewhere) as error:
+                if isinstance(error, SchoolElsewhere):
+                    forget_engine(self._binding.school_id)
+                elif not is_dead(error):
                     raise
                 db.session.rollback()
                 answer = self._run(view)
@@ -299,6 +309,10 @@ class _Reading:
             raise
         self._admit_alone()
         return answer
+
+    @property
+    def _engine(self) -> Engine:
+        return engine_of(self._binding.school_id)
 
     def _admit(self, state: dict[str, Any] | None) -> None:
         self._judged = True

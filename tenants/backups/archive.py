@@ -1,10 +1,11 @@
 """The file that holds one school: a zip of two members, neither of them compressed by it.
 
     school.dump     pg_dump's custom format, which compresses its own data
+    school.sql.gz   in its place, of a school on Citus (format 2): a compressed script of COPY
     manifest.json   what the dump holds, of which school, and the dump's SHA-256
 
-Common tools open it: `unzip -p FILE school.dump | pg_restore --list`. Where it is encrypted, each member is by itself,
-in the format of age, and bears `.age` at the end of its name:
+Common tools open it: `unzip -p FILE school.dump | pg_restore --list`, `unzip -p FILE school.sql.gz | gunzip`. Where it
+is encrypted, each member is by itself, in the format of age, and bears `.age` at the end of its name:
 `unzip -p FILE school.dump.age | age --decrypt --identity KEYFILE | pg_restore --list`.
 """
 
@@ -21,6 +22,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
@@ -30,8 +32,8 @@ from tenants.backups.checksums import TableChecksum
 from tenants.backups.encryption import Identity, Readable, Recipient, decrypt, encrypt
 from tenants.exceptions import BackupRefused
 
-FORMAT = 1
-DUMP, MANIFEST = "school.dump", "manifest.json"
+DUMP, SCRIPT, MANIFEST = "school.dump", "school.sql.gz", "manifest.json"
+FORMATS = {1: DUMP, 2: SCRIPT}
 ENCRYPTED = ".age"
 # What of the registry's row belongs to the school, wherever it is.
 DETAILS = ("name", "status", "address", "phone_number", "email_address", "motto", "logo_url", "created_at")
@@ -59,7 +61,8 @@ class Manifest:
     """What a backup holds: of which school, at which revision and moment, made by what, and each table's state.
 
     `school` has the members of the registry's row that are the school's own. `pg_dump` is the version of the
-    program that made the dump, `postgresql` that of the server, `program` that of this service.
+    program that made the dump, empty where it is a script of this service's; `postgresql` that of the server, `program`
+    that of this service.
     """
 
     program: str
@@ -76,6 +79,16 @@ class Manifest:
     def school_id(self) -> UUID:
         """The school's id."""
         return UUID(self.school["id"])
+
+    @property
+    def format(self) -> int:
+        """The format of the file: 2 where it holds a script, and not a dump."""
+        return 1 if self.pg_dump else 2
+
+    @property
+    def member(self) -> str:
+        """The name of the member that has the rows."""
+        return FORMATS[self.format]
 
     @property
     def pg_dump_major(self) -> int:
@@ -97,7 +110,7 @@ class Manifest:
     def to_json(self) -> str:
         """Write the manifest."""
         return json.dumps(
-            {"format": FORMAT, **asdict(self), "created_at": self.created_at.isoformat()},
+            {"format": self.format, **asdict(self), "created_at": self.created_at.isoformat()},
             ensure_ascii=False,
             indent=1,
         )
@@ -108,15 +121,17 @@ class Manifest:
         try:
             found = json.loads(text)
             version = found.pop("format")
-            if version != FORMAT:
+            if version not in FORMATS:
                 raise BackupRefused(
-                    f"The backup is of format {version}, and this program knows {FORMAT}: "
+                    f"The backup is of format {version}, and this program knows {' and '.join(map(str, FORMATS))}: "
                     "restore it with the program that made it, or a newer one."
                 )
             tables = {name: TableChecksum(**table) for name, table in found.pop("tables").items()}
             created_at = datetime.fromisoformat(found.pop("created_at"))
             manifest = cls(**found, tables=tables, created_at=created_at)
             manifest._check()
+            if manifest.format != version:
+                raise ValueError("it is of another format than it says")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BackupRefused(f"The backup's manifest is not what it should be: {error!r}.") from None
         return manifest
@@ -131,7 +146,7 @@ class Manifest:
             if "\0" in value:
                 raise ValueError("a text holds NUL")
             value.encode()
-        if self.size < 0 or self.pg_dump_major < 0:
+        if self.size < 0 or (self.pg_dump and self.pg_dump_major < 0):
             raise ValueError("a number is below 0")
 
 
@@ -170,14 +185,16 @@ def write_archive(
     dump: IO[bytes],
     describe: Callable[[int, str], Manifest],
     recipients: Sequence[Recipient] = (),
+    *,
+    member: str = DUMP,
 ) -> Manifest:
     """Write a backup from a dump that is being made; `describe` gets the dump's size in bytes and SHA-256.
 
-    It is encrypted to the recipients, if there are any.
+    It is encrypted to the recipients, if there are any. `member` names the dump by its kind: DUMP or SCRIPT.
     """
     measured = _Measured(dump)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _write_member(archive, DUMP, measured, recipients)
+        _write_member(archive, member, measured, recipients)
         manifest = describe(measured.size, measured.sha256)
         _write_member(archive, MANIFEST, BytesIO(manifest.to_json().encode()), recipients)
     return manifest
@@ -186,7 +203,7 @@ def write_archive(
 def _write_member(
     archive: zipfile.ZipFile, name: str, source: Readable, recipients: Sequence[Recipient]
 ) -> None:
-    with archive.open(name + ENCRYPTED * bool(recipients), "w", force_zip64=name == DUMP) as member:
+    with archive.open(name + ENCRYPTED * bool(recipients), "w", force_zip64=name != MANIFEST) as member:
         if recipients:
             encrypt(source, member.write, recipients)
             return
@@ -222,7 +239,7 @@ class Archive:
 
     def __init__(self, zipped: zipfile.ZipFile, identities: Sequence[Identity]) -> None:
         self._zipped, self._identities = zipped, identities
-        self._suffix = self._find_suffix()
+        self._member, self._suffix = self._find_members()
         self.manifest = self._read_manifest()
         self._check_dump()
 
@@ -233,13 +250,13 @@ class Archive:
             to.write(chunk)
             advance(len(chunk))
 
-        self._read(DUMP, write)
+        self._read(self._member, write)
 
-    def _find_suffix(self) -> str:
-        """Tell what the members' names end in: nothing, or that they are encrypted."""
+    def _find_members(self) -> tuple[str, str]:
+        """Name the member with the rows, and tell what the names end in: nothing, or that they are encrypted."""
         names = sorted(self._zipped.namelist())
-        for suffix in ("", ENCRYPTED):
-            if not {DUMP + suffix, MANIFEST + suffix} <= set(names):
+        for suffix, member in product(("", ENCRYPTED), FORMATS.values()):
+            if not {member + suffix, MANIFEST + suffix} <= set(names):
                 continue
             if len(names) > 2:
                 raise BackupRefused("The file is no backup of a school: it has members that no backup has.")
@@ -251,7 +268,7 @@ class Archive:
                 raise BackupRefused(
                     "The backup is not encrypted: leave out --identity, if that is as it should be."
                 )
-            return suffix
+            return member, suffix
         raise BackupRefused("The file is no backup of a school: it has no manifest.")
 
     def _read_manifest(self) -> Manifest:
@@ -263,7 +280,9 @@ class Archive:
 
     def _check_dump(self) -> None:
         found = _Measured()
-        self._read(DUMP, found.write)
+        if self.manifest.member != self._member:
+            raise BackupRefused("The backup's manifest is not what it should be: it is of another dump.")
+        self._read(self._member, found.write)
         if (found.size, found.sha256) != (self.manifest.size, self.manifest.sha256):
             raise BackupRefused("The backup is damaged: its dump is not the one that was written.")
 

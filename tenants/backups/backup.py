@@ -12,7 +12,9 @@ from sqlalchemy import Connection, text
 
 from tenants.backups.archive import (
     DETAILS,
+    DUMP,
     LATER_DETAILS,
+    SCRIPT,
     Archive,
     Manifest,
     new_file,
@@ -24,9 +26,11 @@ from tenants.backups.archive import (
 from tenants.backups.checksums import TableChecksum, table_checksums
 from tenants.backups.encryption import new_identity, parse_recipient
 from tenants.backups.revision_tables import odd_parts, refuse_unknown, table_columns
+from tenants.backups.row_script import piped, read_script, write_rows
 from tenants.backups.table_rows import TableRows, read_tables
 from tenants.clock import now
 from tenants.connections.engines import execute_script, registry_url
+from tenants.distribution.nodes import engine_of_school, lock_out_moves
 from tenants.exceptions import BackupRefused, SchoolDeleting
 from tenants.operator_log import record_operation
 from tenants.pg_programs import connection_argument, find_program, run_program
@@ -65,15 +69,17 @@ def back_up(
     recipients += [key.to_public() for key in reading_keys]
     with (
         _locked_school(tenancy, school_id) as school,
-        tenancy.admin.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
+        # On Citus the school's node: what is of one moment there is of one moment of the school.
+        engine_of_school(tenancy, school_id) as engine,
+        engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
         connection.begin(),
         readable_errors("written"),
         new_file(path, replace=replace) as file,
     ):
         _check_schema(tenancy, connection, school)
-        dump = _Dump(tenancy, connection, school)
+        dump = (_ScriptedDump if tenancy.distributed else _Dump)(tenancy, connection, school)
         with dump.output(progress) as output:
-            manifest = write_archive(file, output, dump.describe, recipients)
+            manifest = write_archive(file, output, dump.describe, recipients, member=dump.member)
         with open_archive(file, reading_keys) as written:
             check_restorable(written, dump.columns)
         with tenancy.admin.begin() as log:
@@ -87,6 +93,9 @@ def back_up(
 def _locked_school(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
     """Keep a school's tables from being changed or dropped for the length of the block; its rows are free."""
     with tenancy.admin.connect() as connection, connection.begin():
+        if tenancy.distributed:
+            # First: a move that is under way waits for whoever has locked a row.
+            lock_out_moves(connection, school_id)
         school = lock_school(connection, school_id, shared=True)
         if school.deletion == "begun":
             backup = f" Its backup is {school.backup}." if school.backup else ""
@@ -108,17 +117,24 @@ def _check_schema(tenancy: Tenancy, connection: Connection, school: School) -> N
 class _Dump:
     """A dump of the snapshot in which the connection's transaction sees the school, and the checksums of its tables."""
 
+    member = DUMP
+    pg_dump = ""
+
     def __init__(self, tenancy: Tenancy, connection: Connection, school: School) -> None:
-        self._tenancy, self._school = tenancy, school
+        self._tenancy, self._school, self._connection = tenancy, school, connection
         self._server = str(connection.execute(text("SHOW server_version")).scalar_one())
-        driver: Any = connection.connection.dbapi_connection
-        self._program = find_program("pg_dump", driver.server_version // 10000)
+        self._prepare()
         self._taken_at = now()
         self._snapshot = connection.execute(text("SELECT pg_export_snapshot()")).scalar_one()
         self.columns = table_columns(connection, school.schema)
         if tenancy.roles:
             execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
         self._tables: dict[str, TableChecksum] = table_checksums(connection, school.schema)
+
+    def _prepare(self) -> None:
+        driver: Any = self._connection.connection.dbapi_connection
+        self._program = find_program("pg_dump", driver.server_version // 10000)
+        self.pg_dump = self._program.version
 
     @contextmanager
     def output(self, progress: Progress) -> Iterator[IO[bytes]]:
@@ -153,11 +169,31 @@ class _Dump:
             },
             revision=self._school.revision,
             postgresql=self._server,
-            pg_dump=self._program.version,
+            pg_dump=self.pg_dump,
             size=size,
             sha256=sha256,
             tables=self._tables,
         )
+
+
+class _ScriptedDump(_Dump):
+    """A dump that the session of the snapshot writes itself, on the node of Citus that has the school."""
+
+    member = SCRIPT
+
+    def _prepare(self) -> None:
+        """Need no program."""
+
+    @contextmanager
+    def output(self, progress: Progress) -> Iterator[IO[bytes]]:
+        """Yield a compressed script of COPY."""
+        with progress(len(self._tables)) as advance:
+
+            def write(to: IO[bytes]) -> None:
+                write_rows(self._connection, self._school.schema, self.columns, to, advance)
+
+            with piped(write) as output:
+                yield output
 
 
 def check_restorable(archive: Archive, tables: Mapping[str, Sequence[str]]) -> None:
@@ -184,9 +220,14 @@ def rows_of(
     advance: Callable[[int], None] = lambda _bytes: None,
 ) -> Iterator[Iterator[TableRows]]:
     """Yield the rows of a backup, table by table; `tables` has the columns of each table that there is."""
+    schema = schema_name(archive.manifest.school_id)
+    if archive.manifest.member == SCRIPT:
+        with read_script(lambda to: archive.write_dump(to, advance)) as script:
+            yield read_tables(script, schema, tables)
+        return
     with run_program(
         find_program("pg_restore", archive.manifest.pg_dump_major),
         ["--format=custom", "--file=-", "--data-only", "--section=data", "--no-owner", "--no-privileges"],
         stdin=lambda to: archive.write_dump(to, advance),
     ) as script:
-        yield read_tables(script, schema_name(archive.manifest.school_id), tables)
+        yield read_tables(script, schema, tables)

@@ -24,13 +24,14 @@ from tenants.backups.encryption import Identity
 from tenants.backups.revision_tables import refuse_unknown, table_columns, table_statements
 from tenants.backups.table_rows import TableRows
 from tenants.connections.engines import execute_script, quote_identifier
+from tenants.distribution.nodes import check_distributed
+from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
 from tenants.migrations.migration_sql import head, upgrade_statements
 from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.create import (
-    check_distributed,
     creation_refusal,
     grant_statements,
     schema_statements,
@@ -186,9 +187,7 @@ def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> Sc
     execute_script(connection, "SET LOCAL ROLE NONE")
     if tenancy.distributed:
         # The schema and its tables are ordinary ones until now: so they were filled.
-        connection.execute(
-            text("SELECT citus_schema_distribute(:schema)"), {"schema": schema_name(row["id"])}
-        )
+        execute_script(connection, ";\n".join(distribute_statements(schema_name(row["id"]))))
     # Once more: the migrations may have made tables.
     last = grant_statements(tenancy, row["id"])
     if last:

@@ -23,6 +23,7 @@ schema reaches it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,6 +35,7 @@ from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import (
     ClientUnknown,
     NotInstalled,
+    SchoolElsewhere,
     SchoolForbidden,
     SchoolSuspended,
     SchoolUpgrading,
@@ -42,11 +44,13 @@ from tenants.exceptions import (
 )
 from tenants.registry.schools import lacks_registry, schema_name
 
-# Raised by the function registry.enter (migrations/registry).
+# Raised by the function registry.enter (migrations/registry), and on a node of Citus by registry.enter_node
+# (tenants/distribution).
 _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC401": (ClientUnknown, "The token's client has no grant here."),
     "SC403": (SchoolForbidden, "The token does not cover this school."),
     "SC404": (UnknownSchool, "No such school."),
+    "SC421": (SchoolElsewhere, "This school is being moved. Try again shortly."),
     "SC423": (SchoolSuspended, "This school is suspended."),
     "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
 }
@@ -67,8 +71,13 @@ _CLIENT_STATE = """
 SELECT entered.refusal, coalesce(c.all_permissions, false) AS all_permissions,
     coalesce(c.permissions, '{{}}') AS permissions, c.session_number{switch}
 FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
-    LEFT JOIN registry.clients c ON c.id = %s AND c.revoked_at IS NULL
+    LEFT JOIN {grant}
 """
+_GRANT = "registry.clients c ON c.id = %s AND c.revoked_at IS NULL"
+# Citus gives a query of the registry's tables no session to set a role in.
+_GRANT_ON_NODE = "registry.client_grant(%s) c ON true"
+
+_ENTER_NODE = "SELECT registry.enter_node(%s::bigint)"
 
 _STATE_AND_QUERY = """
 WITH caller AS MATERIALIZED ({state})
@@ -120,25 +129,29 @@ class BindingOptions:
     `roles`: whether each school has a role of its own to switch to (off: isolation is by search_path alone).
     `serves`: the revisions of a school's schema that the running code can work with.
     `statement_timeout`, `lock_timeout`: seconds after which PostgreSQL ends a statement, or its waiting for a lock.
+    `first_shard`: where Citus places the schools, tells the number of a school's first shard: the node on which the
+    transaction begins is asked whether it has it.
     """
 
     roles: bool
     serves: tuple[str, ...]
     statement_timeout: int = STATEMENT_TIMEOUT
     lock_timeout: int = LOCK_TIMEOUT
+    first_shard: Callable[[UUID], int | None] | None = None
 
 
 def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
     """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
+    located = () if options.first_shard is None else (options.first_shard(binding.school_id),)
     school: tuple[Any, ...] = (str(binding.school_id), list(options.serves))
     if binding.client is not None and binding.state is None:
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.
         batch = _client_batch(begin, binding.school_id, options)
-        return batch, (*school, binding.client, binding.granted, binding.client)
+        return batch, (*located, *school, binding.client, binding.granted, binding.client)
     checked = () if binding.client is None else (binding.client,)
     batch = _batch(begin, binding.school_id, options, is_client_checked=bool(checked))
     last, parameters = _last_statement(binding)
-    return batch if last is None else f"{batch};\n{last}", (*checked, *school, *parameters)
+    return batch if last is None else f"{batch};\n{last}", (*located, *checked, *school, *parameters)
 
 
 @lru_cache(SCHOOLS_REMEMBERED)
@@ -158,12 +171,14 @@ def _client_batch(begin: str, school_id: UUID, options: BindingOptions) -> str:
     """Write the statements that begin in a school as a client, and read its grant."""
     role = f"set_config('role', '{schema_name(school_id)}', true)"
     switch = f", CASE WHEN entered.refusal IS NULL THEN {role} END" if options.roles else ""
-    statements = [*_settings(begin, options), _search_path(school_id), _CLIENT_STATE.format(switch=switch)]
+    grant = _GRANT if options.first_shard is None else _GRANT_ON_NODE
+    state = _CLIENT_STATE.format(switch=switch, grant=grant)
+    statements = [*_settings(begin, options), _search_path(school_id), state]
     return ";\n".join(statements)
 
 
 def _settings(begin: str, options: BindingOptions) -> list[str]:
-    return [
+    settings = [
         begin,
         f"SET LOCAL statement_timeout TO {options.statement_timeout * 1000}",
         f"SET LOCAL lock_timeout TO {options.lock_timeout * 1000}",
@@ -171,6 +186,7 @@ def _settings(begin: str, options: BindingOptions) -> list[str]:
         "SET LOCAL ROLE NONE",
         "SET LOCAL TIME ZONE 'UTC'",
     ]
+    return settings if options.first_shard is None else [*settings, _ENTER_NODE]
 
 
 def _search_path(school_id: UUID) -> str:

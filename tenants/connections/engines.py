@@ -229,12 +229,17 @@ def admin_engine(url: str | URL) -> Engine:
         pool_size=20,
         pool_events=[(retire_after(SCHOOLS_PER_ADMIN_CONNECTION), "checkin")],
         use_native_hstore=False,
-        connect_args={
-            "connect_timeout": CONNECT_TIMEOUT,
-            "application_name": "school-service admin",
-            **KEEPALIVE,
-        },
+        connect_args=admin_arguments(),
     )
+
+
+def admin_arguments() -> dict[str, Any]:
+    """Give the driver's arguments of a connection for the operator's work."""
+    return {
+        "connect_timeout": CONNECT_TIMEOUT,
+        "application_name": "school-service admin",
+        **KEEPALIVE,
+    }
 
 
 def execute_script(connection: Connection, sql: str) -> None:

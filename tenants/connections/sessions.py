@@ -26,7 +26,8 @@ from tenants.connections.engines import (
     pooled_connection,
 )
 from tenants.connections.pool import connecting_to, mark_school
-from tenants.exceptions import NoSchool, SchoolChosen
+from tenants.driver_errors import sqlstate
+from tenants.exceptions import NoSchool, SchoolChosen, SchoolElsewhere
 
 Found = TypeVar("Found")
 
@@ -47,6 +48,9 @@ class SchoolSession(Session):
     def engine_of(self, school_id: UUID) -> Engine:
         """Find the engine of the login that serves a school (`tenants.placement`)."""
         raise NotImplementedError
+
+    def forget_engine(self, school_id: UUID) -> None:
+        """Forget where a school is, where that is remembered: it has been moved."""
 
     def get_bind(self, *_arguments: Any, **_options: Any) -> Engine:
         """Choose the engine by the school alone; raises NoSchool."""
@@ -98,17 +102,25 @@ def is_dead(error: DBAPIError) -> bool:
     return error.connection_invalidated and not isinstance(error.orig, NoAnswer)
 
 
+def is_unreachable(error: DBAPIError) -> bool:
+    """Tell whether a statement failed since its server could not be reached, or ended the connection."""
+    state = sqlstate(error)
+    return error.connection_invalidated or state is None or state.startswith("08")
+
+
 def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
     """Begin the session's transaction in a school and return the row of the principal's state, or None.
 
     The school stays until the transaction ends; the next one needs a binding of its own. A connection that died while
-    it lay in the pool is replaced once: nothing has been done on it yet. Where it raises, no transaction is left open:
-    UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, NotInstalled; SchoolChosen where
-    one was under way already, which goes on.
+    it lay in the pool is replaced once, and a school that has been moved is looked for once: nothing has been done yet.
+    Where it raises, no transaction is left open: UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended,
+    SchoolUpgrading, SchoolElsewhere, NotInstalled; SchoolChosen where one was under way already, which goes on.
     """
     require_no_transaction(session)
     try:
         return _begin(session, binding)
+    except SchoolElsewhere:
+        session.forget_engine(binding.school_id)
     except DBAPIError as error:
         if not is_dead(error):
             raise

@@ -34,6 +34,8 @@ from sqlalchemy.exc import DBAPIError
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
+from tenants.distribution.nodes import limit_waiting
+from tenants.distribution.registry import read_shards_statement
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
@@ -255,7 +257,7 @@ class _MigrationRun:
         self._newest = head(tenancy.history)
         self._known = set(revisions(tenancy.history))
         # The migrations' SQL, by the revision that a school comes from.
-        self._scripts: dict[str, str] = {}
+        self._scripts: dict[str, list[str]] = {}
         self._writing = Lock()
 
     def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
@@ -332,40 +334,53 @@ class _MigrationRun:
         return Outcome.MIGRATED
 
     def _limit_waiting(self, connection: Connection) -> None:
-        execute_script(connection, f"SET LOCAL lock_timeout = '{round(self._retry.lock_timeout * 1000)}ms'")
+        execute_script(connection, limit_waiting(self._tenancy, self._retry.lock_timeout))
 
     def _apply(
         self, connection: Connection, school: MigrationState, revision: str, owner: str | None
     ) -> None:
-        connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
-        connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
         schema = schema_name(school.id)
-        batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', self._script(revision)]
-        if self._tenancy.roles and owner is not None:
+        batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', *self._script(revision)]
+        if self._tenancy.becomes_roles and owner is not None:
             batch.insert(0, f"SET LOCAL ROLE {quote_identifier(owner)}")
         if self._tenancy.roles or not self._tenancy.one_login:
             # Tables that are new are open to nobody but their owner.
             batch += table_grants(self._tenancy, schema)
-        execute_script(connection, ";\n".join(batch))
+        batch.append("SET LOCAL ROLE NONE")
+        if self._tenancy.distributed:
+            batch.append(read_shards_statement(schema))
+            # The coordinator hands a message on as it is, with all its statements, where one of them is of an index.
+            for statement in batch:
+                execute_script(connection, statement)
+        else:
+            execute_script(connection, ";\n".join(batch))
+        # Last: on Citus one transaction at a time writes to a table that is on every node.
+        connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
+        connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
 
-    def _script(self, revision: str) -> str:
+    def _script(self, revision: str) -> list[str]:
         with self._writing:
             if revision not in self._scripts:
-                statements = upgrade_statements(revision, self._newest, self._tenancy.history)
-                self._scripts[revision] = ";\n".join(statements)
+                self._scripts[revision] = upgrade_statements(revision, self._newest, self._tenancy.history)
             return self._scripts[revision]
 
     def _fail(self, school: MigrationState, error: DBAPIError) -> tuple[Outcome, str]:
         reason = _reason(error)
-        try:
-            stored = self._store_failure(school, sqlstate(error), reason)
-        except DBAPIError as why:
-            if sqlstate(why) is None:
-                # The database has gone, and would be for the next school.
-                self.stop.set()
-            return Outcome.FAILED, f"{reason} (not stored in the registry: {_reason(why)})"
-        # Deleted meanwhile, or migrated by another run: that is no failure.
-        return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
+        pauses = iter(self._retry.pauses)
+        while True:
+            try:
+                stored = self._store_failure(school, sqlstate(error), reason)
+                # Deleted meanwhile, or migrated by another run: that is no failure.
+                return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
+            except DBAPIError as why:
+                # On Citus one that writes into two tables of every node, as others do, may be the victim of a deadlock.
+                pause = next(pauses, None) if sqlstate(why) == DEADLOCK_DETECTED else None
+                if pause is None:
+                    if sqlstate(why) is None:
+                        # The database has gone, and would be for the next school.
+                        self.stop.set()
+                    return Outcome.FAILED, f"{reason} (not stored in the registry: {_reason(why)})"
+                self.stop.wait(pause)
 
     def _store_failure(self, school: MigrationState, state: str | None, reason: str) -> bool:
         # Of a school that another run has migrated meanwhile, nothing is left to fail.

@@ -8,14 +8,16 @@ from uuid import UUID, uuid4
 
 from psycopg2.extensions import connection as DriverConnection  # noqa: N812
 from psycopg2.extras import register_uuid
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
-from tenants.driver_errors import sqlstate
-from tenants.exceptions import AlreadyExists, NotDistributed, NotInstalled, TenancyError
+from tenants.distribution.nodes import check_distributed
+from tenants.distribution.registry import distribute_statements
+from tenants.driver_errors import constraint_names, sqlstate
+from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
 from tenants.provisioning.ownership import table_grants
 from tenants.registry.schools import School, find_school, lacks_registry, schema_name, school_id_of
@@ -76,10 +78,11 @@ def creation_statements(
         "created_at": now(),
         **(details or {}),
     }
-    # For this transaction alone: left on, it would make a tenant of any schema.
-    statements = ["SET LOCAL citus.enable_schema_based_sharding TO on"] if tenancy.distributed else []
-    statements += schema_statements(tenancy, connection, school)
+    statements = schema_statements(tenancy, connection, school)
     statements += tables
+    if tenancy.distributed:
+        # Empty, so that there is nothing to copy; what was made of it so far is on the coordinator alone.
+        statements += distribute_statements(schema_name(school_id))
     statements += [insert_sql(driver, table, records) for table, records in rows if records]
     return statements + grant_statements(tenancy, school_id)
 
@@ -99,6 +102,7 @@ def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str
         if not tenancy.one_login:
             # Whoever creates a role may administer it, but may become it only when granted so.
             statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
+    if tenancy.becomes_roles:
         owner = quote_identifier(tenancy.owner)
         statements += [f'CREATE SCHEMA "{schema}" AUTHORIZATION {owner}', f"SET LOCAL ROLE {owner}"]
     else:
@@ -112,22 +116,10 @@ def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
     They end as the login that provisions.
     """
     schema = schema_name(school_id)
-    if tenancy.roles:
+    if tenancy.becomes_roles:
         owner = quote_identifier(tenancy.owner)
         return [f"SET LOCAL ROLE {owner}", *table_grants(tenancy, schema), "SET LOCAL ROLE NONE"]
-    return [] if tenancy.one_login else table_grants(tenancy, schema)
-
-
-def check_distributed(connection: Connection) -> None:
-    """See that the database has Citus; raises NotDistributed.
-
-    Without it the setting that creation relies on would be taken for one of the operator's own, and do nothing.
-    """
-    if connection.execute(text("SELECT FROM pg_extension WHERE extname = 'citus'")).first() is None:
-        raise NotDistributed(
-            "TENANT_DISTRIBUTED is on, but the database has no extension citus: "
-            "create it there (CREATE EXTENSION citus), or set TENANT_DISTRIBUTED to off."
-        )
+    return table_grants(tenancy, schema) if tenancy.roles or not tenancy.one_login else []
 
 
 def login_grants(tenancy: Tenancy, schema: str) -> list[str]:
@@ -152,10 +144,10 @@ def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
 def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
     """Translate what PostgreSQL refuses of a school's creation; None where it is another error."""
     state = sqlstate(error)
-    violated = error.orig.diag.constraint_name if state == "23505" else None  # type: ignore[union-attr]
-    if violated == "pk_schools":
+    violated = constraint_names(error) if state == "23505" else ()
+    if "pk_schools" in violated:
         return AlreadyExists(f"A school with the id {school_id} exists already.")
-    if state in {"42710", "42P06"} or violated == "pg_authid_rolname_index":
+    if state in {"42710", "42P06"} or "pg_authid_rolname_index" in violated:
         # Roles belong to the server, not to the database.
         return AlreadyExists(
             f"The role or schema {schema_name(school_id)} exists already, "

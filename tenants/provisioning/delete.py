@@ -22,6 +22,7 @@ from sqlalchemy.exc import OperationalError
 from tenants.backups.backup import back_up
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
+from tenants.distribution.nodes import engine_of_school, limit_waiting
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool
 from tenants.operator_log import record_operation
@@ -105,7 +106,7 @@ def delete_school(
     try:
         if before.deletion != "begun":
             with _opened_again_on_failure(tenancy, school_id):
-                _wait_for_requests(tenancy, timeout)
+                _wait_for_requests(tenancy, school_id, timeout)
                 backup = _back_up(tenancy, school_id, backup_folder, progress) if backup_folder else None
                 school = _begin_dropping(tenancy, school_id, backup)
         _drop_tables(tenancy, school, timeout, progress)
@@ -150,11 +151,14 @@ def _opened_again_on_failure(tenancy: Tenancy, school_id: UUID) -> Iterator[None
         raise
 
 
-def _wait_for_requests(tenancy: Tenancy, timeout: float) -> None:
-    """Wait for the transactions that may have been bound to the school before it was closed."""
+def _wait_for_requests(tenancy: Tenancy, school_id: UUID, timeout: float) -> None:
+    """Wait for the transactions that may have been bound to the school before it was closed, on its node."""
     logins = list(tenancy.placement.all_logins)
     deadline = time.monotonic() + timeout
-    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with (
+        engine_of_school(tenancy, school_id) as engine,
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+    ):
 
         def under_way() -> set[str]:
             return set(connection.execute(_UNDER_WAY, {"logins": logins}).scalars())
@@ -233,9 +237,9 @@ def _dropping(tenancy: Tenancy, school: School, timeout: float) -> Iterator[Conn
     """Begin a transaction as the owner of a school's schema, its row locked; raises SchoolBusy, UnknownSchool."""
     try:
         with tenancy.admin.begin() as connection:
-            execute_script(connection, f"SET LOCAL lock_timeout = '{round(timeout * 1000)}ms'")
+            execute_script(connection, limit_waiting(tenancy, timeout))
             lock_school(connection, school.id)
-            if tenancy.roles:
+            if tenancy.becomes_roles:
                 become_owner(connection, school.schema)
             yield connection
     except OperationalError as error:

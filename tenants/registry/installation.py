@@ -15,9 +15,11 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
 from tenants.connections.engines import execute_script, quote_identifier
+from tenants.distribution.nodes import check_distributed
+from tenants.distribution.registry import distribute_registry
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
-from tenants.provisioning.create import check_distributed, login_grants
+from tenants.provisioning.create import login_grants
 from tenants.registry.schools import clients, list_schools
 from tenants.tenancy import Tenancy
 
@@ -87,11 +89,13 @@ def install(tenancy: Tenancy) -> None:
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
         tenancy.reference(connection)
+        if tenancy.distributed:
+            distribute_registry(connection)
         _revoke_public(connection)
         if not tenancy.one_login:
             for login in tenancy.placement.all_logins:
                 _provide_login(connection, tenancy, login)
-            if tenancy.roles:
+            if tenancy.becomes_roles:
                 _provide_owner(connection, tenancy.owner, list(tenancy.placement.all_logins))
     if not tenancy.one_login:
         with _exclusive(tenancy) as connection:

@@ -13,17 +13,14 @@ from sqlalchemy import URL
 from school_service.auth.signing_key import SigningKey
 from school_service.cli import program
 from tests.cli.program import Running, run, serving, serving_with_gunicorn
-from tests.postgres import test_database
+from tests.postgres import addresses, test_database
 
 
 @pytest.fixture(scope="package")
 def logins(server: URL) -> Iterator[dict[str, str]]:
     """The addresses of an empty database."""
     with test_database(server) as (admin, login):
-        yield {
-            "DATABASE_URL": login.render_as_string(hide_password=False),
-            "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
-        }
+        yield addresses(admin, login)
 
 
 @pytest.fixture(scope="package")

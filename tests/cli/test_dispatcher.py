@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from school_service.dispatcher import Dispatcher
+from school_service.dispatcher import Dispatcher, NodeShares
 from tests.cli.program import wait_for
 
 
@@ -140,6 +140,63 @@ def test_what_waits_at_the_end_is_cancelled(begun):
 
     assert dispatcher.shutdown()
     assert (waiting.cancelled, waiting in begun, running.cancelled) == (True, False, False)
+
+
+@pytest.fixture
+def of_nodes(begun):
+    """A dispatcher whose groups are on the node that their first letter names; those with a dash, on none."""
+
+    def node_of(group):
+        return None if str(group).startswith("-") else str(group)[:1]
+
+    dispatcher = Dispatcher(4, share=2, waiting=3, nodes=NodeShares(3, node_of))
+    yield dispatcher
+    for task in begun:
+        task.go.set()
+    assert dispatcher.shutdown()
+
+
+def test_a_node_that_does_not_answer_leaves_a_thread_to_the_others(of_nodes, begun):
+    for name in ("x1", "x1", "x2", "x2", "x3"):
+        of_nodes.add_task(Request(name, begun))
+    wait_for(lambda: len(begun) == 3, "the share of the node")
+    for name in ("y1", "y1"):
+        task = Request(name, begun)
+        task.go.set()
+        of_nodes.add_task(task)
+
+    wait_for(lambda: len(begun) == 5, "the other node's")
+    assert [name[0] for name in names(begun)] == ["x", "x", "x", "y", "y"]
+    # Nothing is lost of what had to wait.
+    begun[0].go.set()
+    wait_for(lambda: len(begun) == 6, "the node's next")
+    assert begun[-1].name[0] == "x"
+
+
+def test_whose_node_is_not_known_is_bound_by_its_own_share_alone(of_nodes, begun):
+    for name in ("-1", "-1", "-1", "-2", "-2"):
+        of_nodes.add_task(Request(name, begun))
+
+    wait_for(lambda: len(begun) == 4, "every thread")
+    assert names(begun) == ["-1", "-1", "-2", "-2"]
+
+
+def test_a_school_that_is_moved_meanwhile_is_counted_where_it_began(begun):
+    nodes = {"a": "x"}
+    dispatcher = Dispatcher(2, share=2, waiting=3, nodes=NodeShares(1, nodes.get))
+    first = Request("a", begun)
+    dispatcher.add_task(first)
+    wait_for(lambda: begun == [first], "the first")
+    nodes["a"] = "y"
+    first.go.set()
+    for _ in range(2):
+        task = Request("a", begun)
+        task.go.set()
+        dispatcher.add_task(task)
+
+    wait_for(lambda: len(begun) == 3, "the others")
+    assert dispatcher.shutdown()
+    assert not dispatcher._requests._running_on
 
 
 def test_who_waits_is_counted_and_since_when(dispatcher, begun):

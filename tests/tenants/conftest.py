@@ -16,6 +16,7 @@ from tenants.connections.engines import school_url, serving_options
 from tenants.provisioning.create import create_school
 from tenants.registry.schools import School
 from tenants.tenancy import Tenancy
+from tests.postgres import at_schools
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.installations import ADMINISTRATOR, binding_options, bound_sessions, execute
 
@@ -72,7 +73,7 @@ def connection(tenancy: Tenancy) -> Iterator[Connection]:
 def make_engine(tenancy: Tenancy) -> Iterator[Callable[..., Engine]]:
     """Makes engines like the application's, of the first login, which count their round trips; options override."""
     made = []
-    first_login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
+    first_login = at_schools(tenancy.serving_url).set(username=tenancy.placement.school_logins[0])
 
     def make(
         url: URL | None = None, pool_size: int = 1, schools_per_connection: int = 100, **options: Any
@@ -92,7 +93,7 @@ def make_engines(tenancy: Tenancy, make_engine: Callable[..., Engine]) -> Callab
     """Makes an engine for each login that enters schools."""
 
     def make(drivername: str = "postgresql+school", **options: Any) -> dict[str, Engine]:
-        url = tenancy.serving_url.set(drivername=drivername)
+        url = at_schools(tenancy.serving_url).set(drivername=drivername)
         return {
             login: make_engine(url.set(username=login), **options)
             for login in tenancy.placement.school_logins

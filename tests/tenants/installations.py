@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,10 +19,11 @@ from school_service.app import tenancy_of
 from school_service.config import Settings
 from tenants.connections.binding import BindingOptions, SchoolBinding
 from tenants.connections.sessions import SchoolSession, begin_in_school, bind_sessions
+from tenants.distribution.nodes import locate_school
 from tenants.migrations.migration_sql import head
 from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
-from tests.postgres import test_database
+from tests.postgres import addresses, on_citus, test_database
 
 ADMINISTRATOR = Administrator("admin", "a password")
 
@@ -48,8 +50,7 @@ def installation(
         tenancy = tenancy_of(
             Settings.load(
                 {
-                    "DATABASE_URL": (admin if one_login else serving).render_as_string(hide_password=False),
-                    "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
+                    **addresses(admin, admin if one_login else serving),
                     "TENANT_ROLES": "on" if roles else "off",
                     "SERVING_LOGINS": str(logins),
                 }
@@ -109,7 +110,18 @@ def execute(url: URL, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]
 
 def binding_options(tenancy: Tenancy) -> BindingOptions:
     """Give the options that an application on this installation would have."""
-    return BindingOptions(roles=tenancy.roles, serves=(head(),))
+    return BindingOptions(
+        roles=tenancy.roles,
+        serves=(head(),),
+        first_shard=partial(first_shard, tenancy) if on_citus() else None,
+    )
+
+
+def first_shard(tenancy: Tenancy, school_id: UUID) -> int | None:
+    """Ask Citus for the first shard of a school; None where it has none of this id."""
+    with tenancy.admin.connect() as connection:
+        location = locate_school(connection, school_id)
+    return None if location is None else location.first_shard
 
 
 def bound_sessions(engine: Engine, options: BindingOptions) -> sessionmaker[SchoolSession]:

@@ -22,6 +22,7 @@ from tenants.placement import Placement
 from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
 from tenants.registry.installation import install, revoke_unused_memberships
+from tests.postgres import at_schools
 from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import (
     ADMINISTRATOR,
@@ -141,7 +142,7 @@ def divided(tenancy):
 
 def works(tenancy, school_id, login=None):
     """Tell whether a school's login, or another, works in it as a request does."""
-    url = tenancy.serving_url.set(username=login or tenancy.placement.login_of(school_id))
+    url = at_schools(tenancy.serving_url).set(username=login or tenancy.placement.login_of(school_id))
     engine = serving_engine(url, pool_size=1)
     try:
         with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school_id)) as session:
@@ -346,7 +347,7 @@ def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
     two = replace(one, logins=2)
     install(two)
     revoke_unused_memberships(two)
-    engine = serving_engine(one.serving_url, pool_size=1)
+    engine = serving_engine(at_schools(one.serving_url), pool_size=1)
     sessions = bound_sessions(engine, binding_options(one))
 
     with caplog.at_level(logging.WARNING), sessions() as session:

@@ -424,9 +424,9 @@ def test_a_backup_made_by_the_first_release_is_restored(tenancy):
 
 def test_a_backup_of_a_newer_format_is_refused(tenancy, school, file):
     back_up(tenancy, school.id, file)
-    with_manifest(file, format=2, something="new")
+    with_manifest(file, format=3, something="new")
 
-    with pytest.raises(BackupRefused, match="of format 2, and this program knows 1"):
+    with pytest.raises(BackupRefused, match="of format 3, and this program knows 1 and 2"):
         restore(tenancy, file, school_id=uuid4())
 
 

@@ -23,6 +23,7 @@ from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.conftest import Way
 from tests.pgbouncer import is_bouncer, reconnect
+from tests.postgres import at_schools, on_citus
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
@@ -167,7 +168,7 @@ def clean_bouncer(request):
 def broken_engine(make_engine, tenancy):
     """Makes engines of a broken dialect, as the serving login or as one that may do everything."""
 
-    first_login = tenancy.serving_url.set(username=tenancy.placement.school_logins[0])
+    first_login = at_schools(tenancy.serving_url).set(username=tenancy.placement.school_logins[0])
 
     def make(dialect, url=first_login):
         return make_engine(url.set(drivername=f"postgresql+{dialect.__name__.lower()}"))
@@ -205,7 +206,7 @@ def test_the_detector_sees_a_broken_binding(broken_engine, options, schools, dia
 def test_the_detector_sees_a_missing_role_of_a_login_that_may_do_everything(
     broken_engine, options, schools, tenancy
 ):
-    engine = broken_engine(WithoutRole, tenancy.admin_url)
+    engine = broken_engine(WithoutRole, at_schools(tenancy.admin_url))
 
     found = leaks(bound_sessions(engine, options), engine, schools)
 
@@ -276,7 +277,7 @@ def make_public(tenancy):
 
 
 def test_the_serving_login_finds_no_table(tenancy, schools, make_public):
-    url = tenancy.serving_url
+    url = at_schools(tenancy.serving_url)
     make_public("classrooms")
 
     assert execute(url, "SHOW search_path") == [('""',)]
@@ -438,7 +439,11 @@ def test_raw_sql_in_a_request_is_the_schools(run_sql, place):
 def test_postgresql_refuses_what_reaches_out_of_the_school(run_sql, other_place, statement):
     sql = statement.format(other=f'"school_{other_place.id.hex}"', id=uuid4())
 
-    assert run_sql(sql) == {"sqlstate": "42501"}
+    refused = run_sql(sql)
+
+    # On a node of Citus: that it is an operation of the coordinator's alone.
+    elsewhere = on_citus() and statement.startswith(("ALTER SCHEMA", "CREATE VIEW"))
+    assert refused == {"sqlstate": "XX000" if elsewhere else "42501"}
 
 
 @pytest.mark.parametrize(
@@ -457,6 +462,10 @@ def test_postgresql_refuses_what_reaches_out_of_the_school(run_sql, other_place,
 def test_a_get_writes_nothing(run_sql, statement):
     state = run_sql(statement.format(id=uuid4()), method="GET")
 
+    if on_citus() and statement.startswith("TRUNCATE"):
+        # Citus would have other nodes do it, where the school's role can't sign in.
+        assert state == {"sqlstate": "08006"}
+        return
     # 25006: read-only transaction; 25001: too late to make it another.
     assert state in ({"sqlstate": "25006"}, {"sqlstate": "25001"})
 
@@ -484,7 +493,7 @@ def test_a_login_becomes_no_role_of_another_logins_school(run_sql, tenancy, plac
 
 def test_the_registrys_login_enters_no_school_of_the_others(tenancy, schools):
     states = {
-        state_of(tenancy.serving_url, f'SET ROLE "{school.schema}"')
+        state_of(at_schools(tenancy.serving_url), f'SET ROLE "{school.schema}"')
         for school in schools
         if tenancy.logins > 1
     }
@@ -526,7 +535,7 @@ def test_two_applications_in_one_process_keep_their_own_rules(app, sql_app, docu
 def test_without_roles_the_path_alone_keeps_schools_apart(server):
     with installation(server, roles=False) as tenancy:
         schools = tagged_school(tenancy), tagged_school(tenancy)
-        engine = serving_engine(tenancy.serving_url, pool_size=1)
+        engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
         sessions = bound_sessions(engine, binding_options(tenancy))
         found = leaks(sessions, engine, schools)
         seen = [tags(sessions, TAGS, SchoolBinding(school.id)) for school in schools]

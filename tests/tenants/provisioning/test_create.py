@@ -18,6 +18,7 @@ from tenants.provisioning.create import create_school, creation_statements
 from tenants.registry.installation import install
 from tenants.registry.schools import find_school, list_schools, schema_name
 from tenants.tenancy import Administrator
+from tests.postgres import at_schools
 from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import (
     ADMINISTRATOR,
@@ -65,7 +66,7 @@ def traces(tenancy, school_id):
 
 def users_seen(tenancy, school):
     """List the users of a school, as the serving login sees them in a transaction of the school."""
-    engine = serving_engine(tenancy.serving_url, pool_size=1)
+    engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
     try:
         with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school.id)) as session:
             return session.execute(text("SELECT username, current_user FROM users")).all()
@@ -274,9 +275,9 @@ def test_without_roles_the_serving_login_reads_and_writes_and_owns_nothing(serve
     with installation(server, roles=False) as tenancy:
         school = tagged_school(tenancy)
 
-        execute(tenancy.serving_url, f'UPDATE "{school.schema}".users SET gender = %s', ("MALE",))
+        execute(at_schools(tenancy.serving_url), f'UPDATE "{school.schema}".users SET gender = %s', ("MALE",))
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            execute(tenancy.serving_url, f'DROP TABLE "{school.schema}".users')
+            execute(at_schools(tenancy.serving_url), f'DROP TABLE "{school.schema}".users')
 
 
 def test_ids_are_uuids_in_the_names_of_schemas():

@@ -19,6 +19,7 @@ from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.provisioning.ownership import table_grants
 from tenants.registry.installation import install
+from tests.postgres import at_schools
 from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
@@ -130,7 +131,7 @@ def state_of(tenancy, school):
 
 def write_and_read(tenancy, school):
     """Work in a school as a request does: with foreign keys on both sides, and a lock of a table."""
-    engine = serving_engine(tenancy.serving_url, pool_size=1)
+    engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
     try:
         with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school.id)) as session:
             run = session.connection().exec_driver_sql
@@ -171,11 +172,11 @@ def schools(here):
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_serving_login_can_not_change_the_audit_log_of_any_school(here, schools, change):
     mine, other = schools
-    with by_hand(here.serving_url) as run:
+    with by_hand(at_schools(here.serving_url)) as run:
         for school in schools:
             with pytest.raises(errors.InsufficientPrivilege):
                 run(written(CHANGES[change], here, school))
-    with by_hand(here.serving_url, role=mine.schema) as run:
+    with by_hand(at_schools(here.serving_url), role=mine.schema) as run:
         # A control: what a request needs of it is granted, in its own school.
         assert run(INSERT.format(schema=f'"{mine.schema}"')) == 1
         assert run(f'SELECT FROM "{mine.schema}".audit_entries') >= 1
@@ -197,7 +198,7 @@ def test_the_owner_can(here, schools, change):
 
 
 def test_other_tables_can_be_written_and_not_altered(here, schools):
-    with by_hand(here.serving_url, role=schools[0].schema) as run:
+    with by_hand(at_schools(here.serving_url), role=schools[0].schema) as run:
         assert run(f"UPDATE \"{schools[0].schema}\".users SET gender = 'x'") == 1
         assert run(f'DELETE FROM "{schools[0].schema}".counters') > 0
         for change in ("TRUNCATE {}", "ALTER TABLE {} ADD COLUMN x text", "DROP TABLE {} CASCADE"):
@@ -225,7 +226,7 @@ def test_without_roles_the_log_is_append_only_too_where_two_logins_are(server, c
     with installation(server, roles=False) as tenancy:
         school = create(tenancy)
         table = f'"{school.schema}".audit_entries'
-        with by_hand(tenancy.serving_url) as run:
+        with by_hand(at_schools(tenancy.serving_url)) as run:
             assert run(INSERT.format(schema=f'"{school.schema}"')) == 1
             with pytest.raises(errors.InsufficientPrivilege):
                 run(change.format(table))
@@ -299,7 +300,7 @@ def test_migrating_moves_it_and_leaves_it_as_one_that_is_new(old):
     assert rights(tenancy, first) == rights(tenancy, second)
     assert state_of(tenancy, first) == ("current", False)
     assert write_and_read(tenancy, first) == 1
-    with by_hand(tenancy.serving_url, role=first.schema) as run:
+    with by_hand(at_schools(tenancy.serving_url), role=first.schema) as run:
         assert run(f'SELECT FROM "{first.schema}".audit_entries') == 1
         for change in ("update", "delete", "truncate", "drop"):
             with pytest.raises(errors.InsufficientPrivilege):
@@ -427,7 +428,7 @@ def test_where_one_login_does_both_it_becomes_the_owner(server, superuser):
 def test_where_one_login_does_both_requests_still_run_without_the_owners_rights(server):
     with installation(server, one_login=True) as tenancy:
         school = create(tenancy)
-        with by_hand(tenancy.serving_url, role=school.schema) as run:
+        with by_hand(at_schools(tenancy.serving_url), role=school.schema) as run:
             assert run(INSERT.format(schema=f'"{school.schema}"')) == 1
             with pytest.raises(errors.InsufficientPrivilege):
                 run(written(CHANGES["delete"], tenancy, school))

@@ -23,6 +23,7 @@ from tenants.registry import installation as installing
 from tenants.registry.clients import check_secret, create_client, revoke_client, token_claims
 from tenants.registry.installation import check_installed, install
 from tenants.registry.schools import clients, installation_id
+from tests.postgres import at_schools
 from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
@@ -117,7 +118,7 @@ def what_is_there(tenancy):
 
 def can_work(tenancy, school):
     """Tell whether the serving login reaches a school as a request does."""
-    engine = serving_engine(tenancy.serving_url, pool_size=1)
+    engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
     try:
         with working(bound_sessions(engine, binding_options(tenancy)), SchoolBinding(school.id)) as session:
             return session.scalars(text("SELECT username FROM users")).all() == ["admin"]

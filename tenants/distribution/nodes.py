@@ -1,0 +1,197 @@
+"""The nodes of Citus, and which of them has a school."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, create_engine, text
+from sqlalchemy.engine import URL, Engine
+from sqlalchemy.pool import NullPool
+
+from tenants.connections.engines import admin_arguments, registry_url
+from tenants.exceptions import NotDistributed, UnknownNode
+from tenants.registry.schools import schema_name
+from tenants.tenancy import Tenancy
+
+# All tables of a school are on one node.
+_NODE_OF_SCHOOL = text(
+    """
+    SELECT n.nodename, n.nodeport, min(s.shardid) AS first_shard
+    FROM pg_dist_schema d JOIN pg_dist_partition p USING (colocationid)
+    JOIN pg_dist_shard s USING (logicalrelid) JOIN pg_dist_placement l USING (shardid)
+    JOIN pg_dist_node n USING (groupid)
+    WHERE d.schemaid = to_regnamespace(:schema) AND n.noderole = 'primary'
+    GROUP BY n.nodename, n.nodeport
+    """
+)
+# A table is enough of each school: the smallest of its colocation group.
+_NODES = text(
+    """
+    SELECT n.nodename, n.nodeport, n.groupid = 0 AS coordinator, n.isactive AS active,
+        n.shouldhaveshards AS takes_schools, count(t.colocationid) AS schools
+    FROM pg_dist_node n
+    LEFT JOIN pg_dist_placement l USING (groupid) LEFT JOIN pg_dist_shard s USING (shardid)
+    LEFT JOIN (
+        SELECT p.colocationid, min(p.logicalrelid::oid)::regclass AS logicalrelid
+        FROM pg_dist_schema d JOIN pg_dist_partition p USING (colocationid) GROUP BY p.colocationid
+    ) AS t USING (logicalrelid)
+    WHERE n.noderole = 'primary'
+    GROUP BY n.nodename, n.nodeport, n.groupid, n.isactive, n.shouldhaveshards
+    ORDER BY n.groupid, n.nodename, n.nodeport
+    """
+)
+_SCHOOLS = text(
+    """
+    SELECT DISTINCT d.schemaid::regnamespace::text AS schema, n.nodename, n.nodeport
+    FROM pg_dist_schema d JOIN pg_dist_partition p USING (colocationid)
+    JOIN pg_dist_shard s USING (logicalrelid) JOIN pg_dist_placement l USING (shardid)
+    JOIN pg_dist_node n USING (groupid)
+    WHERE n.noderole = 'primary'
+    """
+)
+
+
+_LOCK_KEY = "hashtextextended('move of ' || :school, 0)"
+_TRY_LOCK = text(f"SELECT pg_try_advisory_xact_lock({_LOCK_KEY})")
+_SHARE_LOCK = text(f"SELECT pg_advisory_xact_lock_shared({_LOCK_KEY})")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A server of Citus, by the address at which the others reach it."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def at(self, url: URL) -> URL:
+        """Turn the coordinator's address into this node's, of the same login and database."""
+        # libpq takes a server from the query of an address as well.
+        return url.set(host=self.host, port=self.port).difference_update_query(["host", "port"])
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a school is: its node, and the lowest number of its shards, by which the node tells that it has them."""
+
+    node: Node
+    first_shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node: whether it is the coordinator, is in use, takes schools, and how many schools it has."""
+
+    node: Node
+    coordinator: bool
+    active: bool
+    takes_schools: bool
+    schools: int
+
+    def as_record(self) -> dict[str, Any]:
+        """The node as an operator sees it, ready for JSON."""
+        return {
+            "node": str(self.node),
+            "coordinator": self.coordinator,
+            "active": self.active,
+            "takes_schools": self.takes_schools,
+            "schools": self.schools,
+        }
+
+
+def check_distributed(connection: Connection) -> None:
+    """See that the database has Citus, and that this is its coordinator; raises NotDistributed."""
+    if connection.execute(text("SELECT FROM pg_extension WHERE extname = 'citus'")).first() is None:
+        raise NotDistributed(
+            "TENANT_DISTRIBUTED is on, but the database has no extension citus: "
+            "create it there (CREATE EXTENSION citus), or set TENANT_DISTRIBUTED to off."
+        )
+    if connection.execute(text("SELECT FROM pg_dist_node WHERE groupid = 0")).first() is None:
+        raise NotDistributed(
+            "The nodes of Citus do not know their coordinator: "
+            "run there SELECT citus_set_coordinator_host('its name for the others')."
+        )
+
+
+def locate_school(connection: Connection, school_id: UUID) -> Location | None:
+    """Ask which node has a school; None where Citus has none of this id."""
+    row = connection.execute(_NODE_OF_SCHOOL, {"schema": schema_name(school_id)}).one_or_none()
+    return None if row is None else Location(_node(row), row.first_shard)
+
+
+def nodes_of_schools(connection: Connection) -> dict[str, Node]:
+    """Ask which node has each school, by the name of its schema."""
+    return {row.schema: _node(row) for row in connection.execute(_SCHOOLS)}
+
+
+def list_nodes(tenancy: Tenancy, connection: Connection) -> list[NodeState]:
+    """List the nodes, the coordinator first; raises NotDistributed."""
+    if not tenancy.distributed:
+        raise NotDistributed("TENANT_DISTRIBUTED is off: all schools are on one server.")
+    check_distributed(connection)
+    return [
+        NodeState(_node(row), row.coordinator, row.active, row.takes_schools, row.schools)
+        for row in connection.execute(_NODES)
+    ]
+
+
+def find_node(tenancy: Tenancy, connection: Connection, address: str) -> NodeState:
+    """Find a node by its address as `list_nodes` gives it, `host:port`; raises UnknownNode, NotDistributed."""
+    nodes = list_nodes(tenancy, connection)
+    found = next((state for state in nodes if str(state.node) == address), None)
+    if found is None:
+        known = ", ".join(str(state.node) for state in nodes)
+        raise UnknownNode(f"There is no node {address}. The nodes are: {known}.")
+    return found
+
+
+def lock_out_backups(connection: Connection, school_id: UUID) -> bool:
+    """Keep a school from being backed up until the transaction ends; False where it is being backed up, or moved.
+
+    It is no lock of the school's row: a move waits for every transaction that has written anything, and such a lock is
+    written on each node.
+    """
+    return bool(connection.execute(_TRY_LOCK, {"school": str(school_id)}).scalar_one())
+
+
+def lock_out_moves(connection: Connection, school_id: UUID) -> None:
+    """Keep a school on its node until the transaction, on the coordinator, ends; waits for a move that is under way."""
+    connection.execute(_SHARE_LOCK, {"school": str(school_id)})
+
+
+def limit_waiting(tenancy: Tenancy, seconds: float) -> str:
+    """Write the statements that let a transaction wait so long for a lock; on the nodes too, where there are any."""
+    limit = f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'"
+    if not tenancy.distributed:
+        return limit
+    # What is set between the two is set on the nodes as well.
+    handed_on = "SET LOCAL citus.propagate_set_commands TO"
+    return f"{handed_on} 'local';\n{limit};\n{handed_on} 'none'"
+
+
+@contextmanager
+def engine_of_school(tenancy: Tenancy, school_id: UUID) -> Iterator[Engine]:
+    """Lend an engine of the operator's on the server that has a school: its node, or the only one there is."""
+    location = None
+    if tenancy.distributed:
+        with tenancy.admin.connect() as connection:
+            location = locate_school(connection, school_id)
+    if location is None:
+        yield tenancy.admin
+        return
+    url = registry_url(location.node.at(tenancy.admin_url))
+    engine = create_engine(url, poolclass=NullPool, use_native_hstore=False, connect_args=admin_arguments())
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _node(row: Row[Any]) -> Node:
+    return Node(row.nodename, row.nodeport)

@@ -1,0 +1,57 @@
+"""What `serve` refuses of a database before it lets requests in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from school_service.app import create_app
+from school_service.auth.signing_key import SigningKey
+from school_service.config import Settings
+from school_service.server import ServingError, check_database
+from tenants.provisioning.create import create_school
+from tests.conftest import dispose
+from tests.postgres import addresses, on_postgresql_alone
+from tests.tenants.installations import ADMINISTRATOR, installation
+
+
+@pytest.fixture(scope="module")
+def without_roles(server):
+    """The settings of an installation whose school was created without a role."""
+    with installation(server, roles=False) as tenancy:
+        create_school(tenancy, name="x", administrator=ADMINISTRATOR)
+        yield Settings.load(
+            {
+                **addresses(tenancy.admin_url, tenancy.serving_url),
+                "TENANT_ROLES": "off",
+                "SIGNING_KEY": SigningKey.generate().to_pem(),
+            }
+        )
+
+
+def check(settings):
+    app = create_app(settings)
+    try:
+        check_database(app, settings, threads=2)
+    finally:
+        dispose(app)
+
+
+def test_schools_without_roles_are_served_as_such_alone(without_roles):
+    check(without_roles)
+
+    with pytest.raises(
+        ServingError, match="the schools of this database were created without roles: set it to off"
+    ):
+        check(replace(without_roles, tenant_roles=True))
+
+
+def test_schools_with_roles_and_none_at_all_are_served_with_roles(settings, tenancy, place):
+    check(settings)
+
+
+@on_postgresql_alone
+def test_where_citus_is_to_place_the_schools_the_registry_is_on_the_nodes(settings, tenancy):
+    with pytest.raises(ServingError, match="the registry is not on the nodes"):
+        check(replace(settings, tenant_distributed=True))

@@ -1,0 +1,273 @@
+"""Schools on a cluster of Citus: made, reached, moved, backed up and deleted; what leaks and what is left behind."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import psycopg2
+import pytest
+from sqlalchemy import create_engine, text
+
+from tenants.backups.backup import back_up
+from tenants.backups.restore import restore
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import registry_url, serving_engine
+from tenants.connections.sessions import begin_in_school
+from tenants.distribution.moving import move_school
+from tenants.distribution.nodes import list_nodes, locate_school, lock_out_moves
+from tenants.exceptions import (
+    AlreadyExists,
+    MoveRefused,
+    SchoolBusy,
+    SchoolElsewhere,
+    UnknownNode,
+    UnknownSchool,
+)
+from tenants.provisioning.create import create_school
+from tenants.provisioning.delete import delete_school
+from tenants.registry.schools import schema_name
+from tenants.tenancy import Administrator
+from tests.postgres import nodes_of, on_citus_alone
+from tests.tenants.conftest import tagged_school
+from tests.tenants.installations import (
+    ADMINISTRATOR,
+    binding_options,
+    bound_sessions,
+    execute,
+    installation,
+    working,
+)
+from tests.threads import run_concurrently
+
+pytestmark = on_citus_alone
+
+
+@pytest.fixture(scope="module")
+def here(server):
+    """An installation whose schools are placed on every worker."""
+    with installation(server) as tenancy:
+        for node in workers(tenancy):
+            execute(
+                tenancy.admin_url,
+                "SELECT citus_set_node_property(%s, %s, 'shouldhaveshards', true)",
+                (node.host, node.port),
+            )
+        yield tenancy
+
+
+@pytest.fixture
+def school(here):
+    """A school with two classrooms."""
+    return tagged_school(here)
+
+
+def servers(tenancy):
+    return nodes_of(tenancy.admin_url)
+
+
+def workers(tenancy):
+    return servers(tenancy)[1:]
+
+
+def node_of(tenancy, school_id):
+    with tenancy.admin.connect() as connection:
+        found = locate_school(connection, school_id)
+    return found and found.node
+
+
+def other_node(tenancy, school_id):
+    with tenancy.admin.connect() as connection:
+        nodes = [state.node for state in list_nodes(tenancy, connection) if state.takes_schools]
+    return next(node for node in nodes if node != node_of(tenancy, school_id))
+
+
+def sessions_on(tenancy, node):
+    engine = serving_engine(node.at(tenancy.serving_url), pool_size=1)
+    return bound_sessions(engine, binding_options(tenancy))
+
+
+def rooms(tenancy, school):
+    names = f'SELECT name FROM "{school.schema}".classrooms ORDER BY name'
+    return [name for (name,) in execute(tenancy.admin_url, names)]
+
+
+def traces(tenancy, school_id):
+    """List what there is of a school on each server: its role, tables (shards too) and functions."""
+    count = """
+        SELECT (SELECT count(*) FROM pg_roles WHERE rolname = %(name)s)
+            + (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(%(name)s))
+            + (SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(%(name)s))
+    """
+    name = {"name": schema_name(school_id)}
+    shown = f"SET citus.override_table_visibility TO off; {count}"
+    return [execute(server, shown, name) for server in servers(tenancy)]
+
+
+def test_schools_are_spread_and_each_is_served_on_its_node_alone(here):
+    schools = [tagged_school(here) for _ in range(2)]
+
+    nodes = [node_of(here, school.id) for school in schools]
+    assert set(map(str, nodes)) == {f"{url.host}:{url.port}" for url in workers(here)}
+    for school, node, elsewhere in zip(schools, nodes, reversed(nodes), strict=True):
+        with working(sessions_on(here, node), SchoolBinding(school.id)) as session:
+            assert session.scalars(text("SELECT name FROM classrooms WHERE level = 'tag'")).all()
+            assert session.scalar(text("SELECT current_user")) == school.schema
+        with pytest.raises(SchoolElsewhere), working(sessions_on(here, elsewhere), SchoolBinding(school.id)):
+            pass
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM {other}.classrooms",
+        "INSERT INTO {other}.classrooms (id, name, level) VALUES (gen_random_uuid(), 'x', 'x')",
+        "SELECT * FROM {other}.{shard}",
+        "SELECT * FROM registry.schools",
+        "UPDATE audit_entries SET actor = 'nobody'",
+        "DELETE FROM audit_entries",
+        "SELECT registry.enter_node(1)",
+    ],
+)
+def test_a_school_reaches_nothing_but_its_own_on_its_node(here, school, statement):
+    node = node_of(here, school.id)
+    other = tagged_school(here)
+    if node_of(here, other.id) != node:
+        move_school(here, other.id, str(node))
+    [(shard,)] = execute(
+        node.at(here.admin_url),
+        "SET citus.override_table_visibility TO off;"
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relname ~ '^classrooms_[0-9]+$'",
+        (other.schema,),
+    )
+    sql = statement.format(other=f'"{other.schema}"', shard=shard)
+
+    with working(sessions_on(here, node), SchoolBinding(school.id)) as session:
+        with pytest.raises(Exception, match="permission denied") as caught:
+            session.execute(text(sql))
+        assert caught.value.orig.pgcode == "42501"
+        session.rollback()
+
+
+def test_what_fails_half_way_leaves_nothing_on_any_node(here):
+    school_id = uuid4()
+    too_long = Administrator("a" * 2000, "a password")
+
+    with pytest.raises(Exception, match="value too long"):
+        create_school(here, name="x", administrator=too_long, school_id=school_id)
+
+    assert traces(here, school_id) == [[(0,)]] * len(servers(here))
+    assert create_school(here, name="x", administrator=ADMINISTRATOR, school_id=school_id).id == school_id
+    with pytest.raises(AlreadyExists):
+        create_school(here, name="x", administrator=ADMINISTRATOR, school_id=school_id)
+
+
+def test_several_are_created_at_the_same_time(here):
+    made = run_concurrently(
+        3, lambda number: create_school(here, name=f"School {number}", administrator=ADMINISTRATOR)
+    )
+
+    assert all(node_of(here, school.id) for school in made)
+
+
+def test_moving_takes_every_row_along_and_says_so_in_the_audit_log(here, school):
+    before, target = rooms(here, school), other_node(here, school.id)
+    steps = []
+
+    class Steps:
+        def __init__(self, length):
+            self.length = length
+
+        def __enter__(self):
+            return steps.append
+
+        def __exit__(self, *_):
+            assert sum(steps) == self.length
+
+    moved = move_school(here, school.id, str(target), progress=Steps)
+
+    assert (moved.moved, moved.target, node_of(here, school.id)) == (True, str(target), target)
+    assert rooms(here, school) == before
+    entries = f'SELECT new FROM "{school.schema}".audit_entries WHERE entity = %s'
+    assert execute(here.admin_url, entries, ("school",)) == [({"node": str(target)},)]
+    assert move_school(here, school.id, str(target)).moved is False
+
+
+def test_a_request_under_way_is_waited_for_and_where_it_does_not_end_the_school_stays(here, school):
+    node, target = node_of(here, school.id), other_node(here, school.id)
+    sessions = sessions_on(here, node)
+    with sessions() as session:
+        begin_in_school(session, SchoolBinding(school.id))
+
+        with pytest.raises(MoveRefused, match="stays where it is: canceling statement due to lock timeout"):
+            move_school(here, school.id, str(target), lock_timeout=0.5)
+
+        # It goes on, where it began.
+        session.execute(text("UPDATE classrooms SET level = 'moved'"))
+        session.commit()
+    assert node_of(here, school.id) == node
+    move_school(here, school.id, str(target))
+    levels = execute(here.admin_url, f'SELECT DISTINCT level FROM "{school.schema}".classrooms')
+    assert levels == [("moved",)]
+
+
+def test_a_school_that_is_backed_up_is_not_moved(here, school):
+    engine = create_engine(registry_url(here.admin_url))
+    with engine.begin() as connection:
+        lock_out_moves(connection, school.id)
+        with pytest.raises(SchoolBusy):
+            move_school(here, school.id, str(other_node(here, school.id)))
+    engine.dispose()
+
+
+def test_a_move_to_nowhere_is_refused(here, school):
+    with pytest.raises(UnknownNode, match="There is no node nowhere:1"):
+        move_school(here, school.id, "nowhere:1")
+    coordinator = f"{servers(here)[0].host}:{servers(here)[0].port}"
+    with pytest.raises(MoveRefused, match="takes no schools"):
+        move_school(here, school.id, coordinator)
+    with pytest.raises(UnknownSchool):
+        move_school(here, uuid4(), str(other_node(here, school.id)))
+
+
+def test_the_nodes_are_listed_with_their_schools(here, school):
+    with here.admin.connect() as connection:
+        nodes = list_nodes(here, connection)
+        [(count,)] = connection.exec_driver_sql("SELECT count(*) FROM registry.schools").all()
+
+    assert (nodes[0].coordinator, nodes[0].takes_schools) == (True, False)
+    assert [str(state.node) for state in nodes[1:]] == [f"{url.host}:{url.port}" for url in workers(here)]
+    assert sum(state.schools for state in nodes) == count
+
+
+def test_a_backup_is_of_one_moment_and_comes_back_beside_the_original(here, school, tmp_path):
+    manifest = back_up(here, school.id, tmp_path / "school.zip")
+
+    restored = restore(here, tmp_path / "school.zip", school_id=uuid4(), name="Again")
+
+    assert manifest.format == 2
+    assert rooms(here, restored) == rooms(here, school)
+    again = back_up(here, restored.id, tmp_path / "again.zip")
+    differing = {name for name in manifest.tables if manifest.tables[name] != again.tables[name]}
+    # What was done to it since is in its audit log.
+    assert differing <= {"audit_entries"}
+    node = node_of(here, restored.id)
+    with working(sessions_on(here, node), SchoolBinding(restored.id)) as session:
+        assert session.scalar(text("SELECT count(*) FROM classrooms")) == 2
+
+
+def test_a_deleted_school_leaves_nothing_on_any_node(here, school, tmp_path):
+    deleted = delete_school(here, school.id, backup_folder=tmp_path)
+
+    assert deleted.backup
+    assert traces(here, school.id) == [[(0,)]] * len(servers(here))
+    assert node_of(here, school.id) is None
+
+
+def test_a_login_can_sign_in_at_every_node_and_make_nothing_there(here):
+    for server in servers(here):
+        url = here.serving_url.set(host=server.host, port=server.port)
+        assert execute(url, "SHOW search_path") == [('""',)]
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            execute(url, "CREATE TEMPORARY TABLE mine (id uuid)")
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            execute(url, "SELECT secret_hash FROM registry.clients")

@@ -1,0 +1,205 @@
+"""Requests of schools that are placed on nodes: where they go, and what becomes of them when a school is moved.
+
+The nodes are two names of one server, and the function that a node admits a transaction by says what a test lets it
+say. What Citus itself does is in tests/tenants/distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import make_url
+
+from school_service.app import create_app
+from tenants.distribution.nodes import Location, Node
+from tenants.distribution.registry import CLIENT_GRANT
+from tests.client import ApiClient
+from tests.conftest import dispose
+from tests.postgres import on_postgresql_alone
+from tests.tenants.installations import execute
+
+pytestmark = on_postgresql_alone
+
+# A school is on the node whose shard is the one that the table names.
+ENTER_NODE = """
+CREATE FUNCTION registry.enter_node(first_shard bigint) RETURNS void LANGUAGE plpgsql STRICT AS $$
+BEGIN
+    IF first_shard NOT IN (SELECT shard FROM registry.shards) THEN
+        RAISE EXCEPTION 'the school is on another node' USING ERRCODE = 'SC421';
+    END IF;
+END
+$$
+"""
+
+
+@dataclass
+class Cluster:
+    """Where the tests' school is in truth, where the coordinator says it is, and how often that was asked."""
+
+    url: object
+    nodes: dict
+    said: dict = field(default_factory=dict)
+    asked: int = 0
+
+    def locate(self, school_id):
+        self.asked += 1
+        return self.said.get(school_id)
+
+    def move(self, place, shard, *, said=None):
+        """Let a node, and no other, have the school; the coordinator may say another."""
+        execute(self.url, "DELETE FROM registry.shards; INSERT INTO registry.shards VALUES (%s)", (shard,))
+        self.said[place.id] = Location(self.nodes[said or shard], said or shard)
+
+
+@pytest.fixture(scope="module")
+def functions(tenancy):
+    """What a node has in its registry."""
+    login = tenancy.serving_login
+    execute(
+        tenancy.admin_url,
+        f"CREATE TABLE registry.shards (shard bigint); {ENTER_NODE}; {CLIENT_GRANT};"
+        f'GRANT SELECT ON registry.shards TO "{login}";'
+        f'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA registry TO "{login}"',
+    )
+    yield
+    execute(
+        tenancy.admin_url,
+        "DROP FUNCTION registry.enter_node, registry.client_grant; DROP TABLE registry.shards",
+    )
+
+
+@pytest.fixture(scope="module")
+def placed(settings, tenancy, functions):
+    """An application whose schools are on nodes."""
+    app = create_app(replace(settings, tenant_distributed=True))
+    yield app
+    dispose(app)
+
+
+@pytest.fixture
+def cluster(placed, tenancy, place, monkeypatch):
+    """The cluster, with the school on its first node."""
+    cluster = Cluster(tenancy.admin_url, {1: Node("one", 5432), 2: Node("two", 5432)})
+    cluster.move(place, 1)
+    nodes = placed.extensions["nodes"]
+    on_its_own = nodes._make
+    # Both names are of the tests' server; any other is of nobody's.
+    monkeypatch.setattr(
+        nodes,
+        "_make",
+        lambda node, login: on_its_own(None if node in cluster.nodes.values() else node, login),
+    )
+    monkeypatch.setattr(nodes, "locate", cluster.locate)
+    nodes.forget(place.id)
+    return cluster
+
+
+@pytest.fixture
+def there(placed, document, place):
+    """The school's administrator at the application on nodes."""
+    return ApiClient(placed, document, place.admin_token, place.id)
+
+
+def test_the_coordinator_is_asked_once_where_a_school_is(cluster, there):
+    for _ in range(3):
+        there.ok(there.get("/classrooms"))
+
+    assert cluster.asked == 1
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_school_that_was_moved_is_found_on_its_new_node_and_nothing_is_done_twice(
+    cluster, there, place, write
+):
+    name = uuid4().hex
+    there.ok(there.get("/classrooms"))
+    cluster.move(place, 2)
+
+    if write:
+        there.ok(there.post("/classrooms", {"name": name, "level": "x"}))
+        named = [room["name"] for room in there.ok(there.get("/classrooms"))]
+        assert named.count(name) == 1
+    else:
+        there.ok(there.get("/classrooms"))
+    assert cluster.asked == 2
+    there.ok(there.get("/classrooms"))
+    assert cluster.asked == 2
+
+
+def test_a_workbook_of_a_school_that_was_moved_is_read_on_its_new_node(cluster, there, place):
+    there.ok(there.get("/classrooms"))
+    cluster.move(place, 2)
+
+    assert there.get("/students/import-template").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_while_nobody_knows_where_a_school_is_it_is_503(cluster, there, place, method):
+    cluster.move(place, 2, said=1)
+
+    answer = (
+        there.get("/classrooms")
+        if method == "GET"
+        else there.post("/classrooms", {"name": "x", "level": "x"})
+    )
+
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "2"
+    assert answer.get_json()["message"] == "This school is being moved. Try again shortly."
+    # The next one asks again.
+    cluster.move(place, 1)
+    there.ok(there.get("/classrooms"))
+
+
+def test_a_node_that_is_away_costs_its_schools_alone_and_is_asked_for_again(
+    cluster, placed, there, document, place, other_place
+):
+    cluster.said[other_place.id] = Location(cluster.nodes[1], 1)
+    nodes = placed.extensions["nodes"]
+    other = ApiClient(placed, document, other_place.admin_token, other_place.id)
+    other.ok(other.get("/classrooms"))
+    cluster.said[place.id] = Location(Node("127.0.0.1", 1), 1)
+    nodes.forget(place.id)
+
+    away = there.get("/classrooms")
+
+    assert away.status_code == 503
+    assert away.get_json()["message"] == "The database can't be reached. Try again shortly."
+    other.ok(other.get("/classrooms"))
+    cluster.move(place, 1)
+    there.ok(there.get("/classrooms"))
+
+
+def test_a_school_that_is_on_no_node_is_asked_for_each_time_at_the_coordinator(cluster, placed):
+    nodes, nobody = placed.extensions["nodes"], uuid4()
+
+    engines = {nodes.engine_of(nobody) for _ in range(3)}
+
+    assert engines == {nodes.engines()["coordinator"]}
+    assert (cluster.asked, nodes.known_node(nobody), nodes.first_shard(nobody)) == (3, None, None)
+
+
+def test_both_reads_and_writes_say_in_their_one_message_which_shard_is_meant(cluster, placed, there, place):
+    options = placed.extensions["school-service"].binding_options
+
+    assert options.first_shard(place.id) == 1
+    cluster.move(place, 2)
+    assert options.first_shard(place.id) == 1
+    placed.extensions["nodes"].forget(place.id)
+    assert options.first_shard(place.id) == 2
+    assert options.first_shard(uuid4()) is None
+
+
+def test_a_node_is_reached_by_its_address_whatever_the_coordinators_says():
+    url = make_url("postgresql://login:secret@coordinator:1/schools?host=other&port=2&sslmode=require")
+
+    assert Node("worker", 3).at(url) == make_url("postgresql://login:secret@worker:3/schools?sslmode=require")
+    assert (str(Node("worker", 3)), str(Node("::1", 3))) == ("worker:3", "[::1]:3")
+
+
+def test_the_pools_of_nodes_are_named_by_node_and_login(cluster, placed, there):
+    there.ok(there.get("/classrooms"))
+
+    assert "one:5432" in placed.extensions["nodes"].engines()
