@@ -68,11 +68,14 @@ END
 $body$
 """
 # set_config takes no effect in a query that names a reference table: the role is switched beside this function.
+# Made anew, as what it returns may have been other before.
 CLIENT_GRANT = """
-CREATE OR REPLACE FUNCTION registry.client_grant(client text, OUT all_permissions boolean, OUT permissions text[])
-LANGUAGE plpgsql STABLE AS $$
+DROP FUNCTION IF EXISTS registry.client_grant(text);
+CREATE FUNCTION registry.client_grant(
+    client text, OUT all_permissions boolean, OUT permissions text[], OUT session_number integer
+) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    SELECT c.all_permissions, c.permissions INTO all_permissions, permissions
+    SELECT c.all_permissions, c.permissions, c.session_number INTO all_permissions, permissions, session_number
     FROM registry.clients c WHERE c.id = client AND c.revoked_at IS NULL;
 END
 $$

@@ -21,6 +21,7 @@ from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.features.audit.test_every_write import WRITES, Scene
 from tests.features.scoresheets.sheets import sheet_of
+from tests.postgres import on_postgresql_alone
 
 POSTS = sorted(path for method, path in WRITES if method == "POST")
 # Their answers have a token, which is stored nowhere.
@@ -314,6 +315,7 @@ def test_of_two_at_once_the_second_is_refused_and_the_work_done_once(committing,
     assert rooms(api).count(ROOM["name"]) == 1
 
 
+@on_postgresql_alone
 def test_what_has_expired_is_found_by_index(api):
     statement = (
         "EXPLAIN SELECT id FROM idempotency_keys WHERE created_at < now() ORDER BY created_at LIMIT 20"

@@ -13,8 +13,10 @@ import pytest
 from sqlalchemy import make_url
 
 from school_service.app import create_app
+from school_service.auth.tokens import issue_client_token
 from tenants.distribution.nodes import Location, Node
 from tenants.distribution.registry import CLIENT_GRANT
+from tenants.registry.clients import create_client, revoke_client
 from tests.client import ApiClient
 from tests.conftest import dispose
 from tests.postgres import on_postgresql_alone
@@ -203,3 +205,26 @@ def test_the_pools_of_nodes_are_named_by_node_and_login(cluster, placed, there):
     there.ok(there.get("/classrooms"))
 
     assert "one:5432" in placed.extensions["nodes"].engines()
+
+
+def test_a_clients_grant_is_read_beside_the_switch_of_the_role(
+    cluster, placed, tenancy, there, place, other_place
+):
+    client = f"robot {uuid4()}"
+    with tenancy.admin.begin() as connection:
+        create_client(connection, client_id=client, school_ids=[place.id], permissions=["read:classrooms"])
+    key = placed.extensions["school-service"].verifier.key
+    with placed.app_context():
+        token = issue_client_token(key, client, [place.id, other_place.id])["access_token"]
+    robot = there.using(token=token)
+
+    robot.ok(robot.get("/classrooms"))
+    assert robot.post("/classrooms", {"name": uuid4().hex, "level": "x"}).status_code == 403
+    cluster.move(place, 2)
+    robot.ok(robot.get("/classrooms"))
+    cluster.said[other_place.id] = Location(cluster.nodes[2], 2)
+    elsewhere = robot.using(school=other_place.id)
+    assert elsewhere.get("/classrooms").status_code == 403
+    with tenancy.admin.begin() as connection:
+        revoke_client(connection, client)
+    assert robot.get("/classrooms").status_code == 401

@@ -18,6 +18,7 @@ from tests.conftest import PASSWORD, make_place
 from tests.factories import Factory
 from tests.features.students.test_import import LEAST, people, upload
 from tests.features.students.test_import import sheet as students_sheet
+from tests.postgres import on_postgresql_alone
 from tests.threads import run_concurrently
 
 NEW = {
@@ -74,6 +75,7 @@ def in_a_thread(work):
         threads.submit(work).result()
 
 
+@on_postgresql_alone
 def test_no_connection_is_taken_while_a_password_is_hashed(school, app, during):
     place, api = school
     taken = []
