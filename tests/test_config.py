@@ -597,3 +597,26 @@ def test_a_key_that_is_none_is_refused_and_not_repeated():
         assert wrong not in message
         assert private not in message
     assert "private key" in refusal(BACKUP_RECIPIENT=private)
+
+
+# Where people find the service
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("https://schools.example.org", "https://schools.example.org"),
+        ("https://example.org/schools/", "https://example.org/schools"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("", None),
+    ],
+)
+def test_the_public_address_has_no_slash_at_its_end(address, found):
+    assert load(PUBLIC_URL=address).public_url == found
+
+
+@pytest.mark.parametrize(
+    "address", ["schools.example.org", "ftp://a.example", "https://a.example?x=1", "https://u:p@a.example"]
+)
+def test_what_is_no_public_address(address):
+    assert refusal(PUBLIC_URL=address).startswith("PUBLIC_URL must be")
