@@ -49,6 +49,7 @@ class Page:
     """The page while it is written: prose, requests and their answers."""
 
     def __init__(self, app: Flask) -> None:
+        self.app = app
         self._client = app.test_client()
         self._parts: list[str] = []
         self._ids: dict[str, str] = {}

@@ -14,11 +14,17 @@ import re
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from flask import Flask
+from sqlalchemy import select
 from write_api_guide import PASSWORD, SHOWN, Page, installation, write
 
+from school_service.core.database import db
 from school_service.demo.drawing import draw_badge, draw_signature
+from school_service.features.publications.models import ReportCard
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 
 EXAMPLES = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "examples.json"
 BASE = "https://schools.example.org"
@@ -233,6 +239,13 @@ def _results(page: Recorder) -> None:
     send = page.quietly
     (publication, *_) = send("GET", "/publications")["data"]
     send("GET", f"/publications/{publication['id']}")
+    send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
+
+
+def _code_of_a_card(page: Recorder) -> str:
+    """The code of a report card, which the paper alone has."""
+    with page.app.app_context(), in_transaction(SchoolBinding(UUID(page.school), read_only=True)):
+        return str(db.session.scalars(select(ReportCard.code).order_by(ReportCard.id).limit(1)).one())
 
 
 def _staff(page: Recorder) -> None:

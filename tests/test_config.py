@@ -662,3 +662,26 @@ def test_a_bad_port_of_metrics(value):
 @pytest.mark.parametrize("value", ["all", "localhost", "10.0.0.0/8", "1.2.3", "[::1]", "127.0.0.1:9100"])
 def test_a_bad_address_of_metrics(value):
     assert refusal(METRICS_ADDRESS=value).startswith("METRICS_ADDRESS must be an address")
+
+
+# Where people find the service
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("https://schools.example.org", "https://schools.example.org"),
+        ("https://example.org/schools/", "https://example.org/schools"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("", None),
+    ],
+)
+def test_the_public_address_has_no_slash_at_its_end(address, found):
+    assert load(PUBLIC_URL=address).public_url == found
+
+
+@pytest.mark.parametrize(
+    "address", ["schools.example.org", "ftp://a.example", "https://a.example?x=1", "https://u:p@a.example"]
+)
+def test_what_is_no_public_address(address):
+    assert refusal(PUBLIC_URL=address).startswith("PUBLIC_URL must be")

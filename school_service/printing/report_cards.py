@@ -7,6 +7,7 @@ age.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -57,11 +58,13 @@ def compose_card(
     was made.
     """
     student, letterhead = card["student"], card["letterhead"]
-    heading = f"{card['term_name']}  ·  {card['session']['name']}"
+    # A school may have named its terms with the session.
+    session = card["session"]["name"]
+    heading = in_line([card["term_name"], None if session in card["term_name"] else session])
     name, of_class = full_name(student), class_name(card)
     columns = _columns(card, _weights(card, rules))
     return {
-        "title": f"Report card: {name}, {card['term_name']} {card['session']['name']}",
+        "title": f"Report card: {name}, {heading}",
         "school": letterhead["name"],
         "letterhead": compose_letterhead(letterhead),
         "heading": heading,
@@ -281,12 +284,13 @@ def _category_cell(category: str, *, with_points: bool) -> Cell:
 def _total(subjects: Sequence[Document]) -> tuple[str, Cell] | None:
     """The column of the sum of scores: its heading and cells; None where the percents say the same."""
     graded = [subject for subject in subjects if subject["percent"] is not None]
-    points = {Decimal(subject["points"]) for subject in graded}
-    if points == {Decimal(100)} and all(
+    points = Counter(Decimal(subject["points"]) for subject in graded)
+    if set(points) == {Decimal(100)} and all(
         Decimal(subject["score"]) == Decimal(subject["percent"]) for subject in graded
     ):
         return None
-    common = next(iter(points)) if len(points) == 1 else None
+    # Where most subjects have the same points, those are above, and the others have theirs in the cell.
+    common = next((of for of, times in points.items() if 2 * times > len(graded)), None)
 
     def cell(subject: Document) -> str:
         if subject["score"] is None:

@@ -251,6 +251,10 @@ def assert_is_printed(demo):
     line = next(line for line in demo.printed.splitlines() if line.startswith("curl "))
     token = line.partition("Bearer ")[2].partition("'")[0]
     assert token in demo.printed.splitlines()
+    # A report card that is verified at the address that is printed, without a token.
+    verified = next(line for line in demo.printed.splitlines() if "/verify/" in line).split()[1]
+    assert demo.ok("GET", verified.removeprefix(demo.base_url))["state"] == "CURRENT"
+    assert "/report-card?term=" in demo.printed
     if shutil.which("curl"):
         answer = subprocess.run(["sh", "-c", line], capture_output=True, check=True, timeout=60).stdout
         assert json.loads(answer)["total"] >= 60

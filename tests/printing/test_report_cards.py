@@ -261,3 +261,18 @@ def test_a_long_word_is_divided_without_losing_a_letter_or_a_mark(text):
 
 def test_nothing_to_read_is_nothing():
     assert [words(text) for text in (None, "", "  ", "\n")] == [None] * 4
+
+
+def test_the_points_of_most_subjects_are_above_the_total():
+    excused = subject_result(1, "Physics", score="52.00", points="90.00", percent="57.78")
+    others = [subject_result(number, f"Subject {number}") for number in (2, 3)]
+
+    made = composed(card(3, subjects=[excused, *others]))
+
+    assert {one["heading"]: one["below"] for one in made["columns"]}["Total"] == "of 100"
+    assert column(made, "Total") == ["52/90", *(mark(one["score"]) for one in others)]
+
+
+def test_a_term_that_is_named_with_its_session_is_not_named_twice():
+    assert composed(card(1))["heading"] == "First Term  ·  2025/2026"
+    assert composed(card(1, term_name="First Term 2025/2026"))["heading"] == "First Term 2025/2026"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow import fields, validate
 
 from school_service.features.report_cards.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
 from school_service.features.sessions.models import TERMS
 from school_service.web.fields import Choice, Id, ListOf, QueryBoolean, Text
 from school_service.web.schemas import RecordSchema, Schema
+
+
+def _said(kind: type[fields.Field[Any]], description: str, **options: Any) -> fields.Field[Any]:
+    """Make a field that is described."""
+    return kind(metadata={"description": description}, **options)
 
 
 class _DraftSchema(Schema):
@@ -53,16 +60,16 @@ class ReportCardsFilterSchema(_DraftSchema):
 class VerifiedStudentSchema(RecordSchema):
     """Whose card it is."""
 
-    name = fields.String()
-    admission_number = fields.String()
+    name = _said(fields.String, "First, middle and last name.")
+    admission_number = _said(fields.String, "The admission number.")
 
 
 class VerifiedSubjectSchema(RecordSchema):
     """A subject on the card."""
 
-    name = fields.String()
-    percent = fields.Decimal(allow_none=True)
-    grade = fields.String(allow_none=True)
+    name = _said(fields.String, "The subject.")
+    percent = _said(fields.Decimal, "As it is printed.", allow_none=True)
+    grade = _said(fields.String, "Of the percent.", allow_none=True)
 
 
 class VerifiedCardSchema(RecordSchema):
@@ -75,20 +82,26 @@ class VerifiedCardSchema(RecordSchema):
             "school does not stand by it any more."
         },
     )
-    school = fields.String()
-    student = fields.Nested(VerifiedStudentSchema, allow_none=True)
-    class_ = fields.String(data_key="class", attribute="class", allow_none=True)
-    session = fields.String(allow_none=True)
-    term = fields.String(allow_none=True, validate=validate.OneOf([*TERMS, None]))
-    version = fields.Integer()
-    published_at = fields.DateTime()
+    school = _said(fields.String, "The name of the school, as on the paper.")
+    student = fields.Nested(
+        VerifiedStudentSchema, allow_none=True, metadata={"description": "Whose card it is."}
+    )
+    class_ = _said(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
+    session = _said(fields.String, "The academic session.", allow_none=True)
+    term = _said(fields.String, "The term.", allow_none=True, validate=validate.OneOf([*TERMS, None]))
+    version = _said(fields.Integer, "Of this class's results in the term.")
+    published_at = _said(fields.DateTime, "When this version was published.")
     replaced_at = fields.DateTime(
         allow_none=True, metadata={"description": "When the next version was published."}
     )
-    average = fields.Decimal(allow_none=True)
-    grade = fields.String(allow_none=True)
+    average = _said(fields.Decimal, "Of the term.", allow_none=True)
+    grade = _said(fields.String, "Of the average.", allow_none=True)
     position = fields.Integer(
         allow_none=True, metadata={"description": "In the class, where the school shows it."}
     )
     of = fields.Integer(allow_none=True, metadata={"description": "How many have a position."})
-    subjects = fields.List(fields.Nested(VerifiedSubjectSchema), allow_none=True)
+    subjects = fields.List(
+        fields.Nested(VerifiedSubjectSchema),
+        allow_none=True,
+        metadata={"description": "In the order of the card."},
+    )

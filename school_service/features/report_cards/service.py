@@ -132,4 +132,6 @@ def _printing(
 
 
 def _term(about: dict[str, Any]) -> str:
-    return f"{about['term_name']} {about['session']}"
+    """Name a term with its session, which its own name may have already."""
+    term, session = about["term_name"], about["session"]
+    return str(term) if session in term else f"{term} {session}"

@@ -14,6 +14,7 @@ import pytest
 
 from school_service.app import create_app
 from school_service.core.database import db
+from school_service.features.report_cards import service
 from school_service.printing.printers import Printers
 from tests.client import ApiClient, Document
 from tests.conftest import make_place
@@ -388,3 +389,33 @@ def test_a_printer_that_hangs_ends_with_503_and_takes_no_connection_meanwhile(se
     with app.app_context():
         for engine in db.engines.values():
             engine.dispose()
+
+
+# Limits, and what was erased
+
+
+def test_more_cards_than_a_file_may_have_are_422(arms, api, monkeypatch):
+    arms.published(arms.first)
+    monkeypatch.setattr(service, "MAX_CARDS", 1)
+
+    refused = cards(api, arms.first)
+
+    assert refused.status_code == 422
+    assert refused.get_json()["errors"]["query"] == {"students": ["2 cards; at most 1 are printed at once"]}
+    assert cards(api, arms.first, students=arms.students[arms.first][:1]).status_code == 200
+
+
+@needs_poppler
+def test_the_card_of_who_was_erased_has_figures_and_no_name(arms, api):
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    number = api.ok(api.get(f"/students/{student}"))["admission_number"]
+    api.ok(api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", {"student_ids": [student]}))
+    api.ok(api.delete(f"/students/{student}/data"))
+
+    text = text_of(cards(api, arms.first).data)
+
+    assert number not in text
+    assert "90.00" in text
+    assert card(api, student, term=arms.terms["FIRST"]["id"]).status_code == 200
+    assert api.get(f"/students/{student}/transcript/download").status_code == 200
