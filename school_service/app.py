@@ -39,6 +39,7 @@ from school_service.features.letterheads.views import blp as letterheads
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.oneroster.views import blp as exchange
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.promotions.views import blp as promotions
 from school_service.features.publications.views import blp as publications
 from school_service.features.result_settings.views import blp as result_settings
 from school_service.features.results.views import blp as results
@@ -87,6 +88,7 @@ FEATURES = (
     results,
     submissions,
     publications,
+    promotions,
     transcripts,
     teachers,
     employees,

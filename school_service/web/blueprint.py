@@ -16,7 +16,7 @@ import marshmallow as ma
 from flask import Response, g, request
 from werkzeug.wsgi import wrap_file
 
-from school_service.core.errors import NotFound, TooLarge
+from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.web.body_parser import BodyParser
 from school_service.web.fields import File, plain_file_name
@@ -154,6 +154,25 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
+    def takes_list(self, schema: type[Schema], *, most: int) -> Callable[[View], View]:
+        """Take a body that is a bare array of at most `most` objects; it becomes the view's next argument, a list."""
+        documented = self.arguments(schema(many=True))
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def counted(*arguments: Any, **parameters: Any) -> Any:
+                if len(arguments[-1]) > most:
+                    raise Invalid.field("_schema", f"longer than {most}")
+                return view(*arguments, **parameters)
+
+            validated: Any = documented(counted)
+            for parameter in validated._apidoc["arguments"]["parameters"]:
+                if isinstance(parameter["schema"], schema):
+                    parameter["schema"] = {"type": "array", "items": schema, "maxItems": most}
+            return validated  # type: ignore[no-any-return]
+
+        return decorate
+
     def returns(
         self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None, max_age: int | None = None
     ) -> Callable[[View], View]:
@@ -242,8 +261,8 @@ class Blueprint(flask_smorest.Blueprint):
     def returns_file(self, *media_types: str) -> Callable[[View], View]:
         """Answer a file: the view returns its name, which may be any text, and its content.
 
-        That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes either.
-        Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
+        That is bytes, or a file of them to read, which is closed when it is sent, or a function that makes either. Such
+        a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
         a workbook, to be saved, as a zip is. With others the ending of its name says which it has, and a browser shows
         it.
         """

@@ -179,8 +179,8 @@ def run_in_request_scope(
 
     The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
     it, `own_student` that of the student whose user is. Any error rolls back. GET runs read-only, and in one round trip
-    where the view returns a read model; unless it is `audited`: then it writes to the audit log. With `snapshot` all its
-    statements see one moment of the database. Raises Busy where the school has its share of requests.
+    where the view returns a read model; unless it is `audited`: then it writes to the audit log. With `snapshot` its
+    statements all see one moment of the database. Raises Busy where the school has its share of requests.
     """
     state, environ = app_state(), request.environ
     g.token = token = authenticate()

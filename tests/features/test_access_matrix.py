@@ -32,6 +32,8 @@ SECTIONS = {
     "oneroster": "users",
     "permissions": "roles",
     "positions": "settings",
+    "promotion-rules": "settings",
+    "promotions": "results",
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
@@ -54,6 +56,8 @@ OF_ANOTHER_SECTION = {
     ("GET", "/cohort-subjects/{id}/results"): "results",
     ("GET", "/students/{id}/results"): "results",
     ("GET", "/students/{id}/transcript"): "results",
+    ("POST", "/promotions"): "cohorts",
+    ("DELETE", "/promotions/{id}"): "cohorts",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {

@@ -62,32 +62,33 @@ def entry(entry_id: UUID) -> Query:
 
 
 @read_model
-def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
-    """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
+def lock_assessment(assessment_id: UUID) -> Query:
+    """Lock an assessment FOR SHARE."""
+    return select(Assessment.id).where(Assessment.id == assessment_id).with_for_update(read=True)
 
-    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
-    assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
-    been entered then.
+
+@read_model
+def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
+    """Select what decides whether a score may be entered, read once the assessment is locked; no row without one.
+
+    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. It is a query
+    of its own, so that after waiting for the lock it is the present that is read: whoever undoes a promotion holds it.
     """
-    return (
-        select(
-            Assessment.total_points,
-            Assessment.submission_id,
-            select(Batch.cohort_id == Assessment.cohort_id)
-            .where(Batch.id == batch_id)
-            .scalar_subquery()
-            .label("of_cohort"),
-            exists().where(Student.id == student_id).label("known"),
-            exists()
-            .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
-            .label("in_batch"),
-            exists()
-            .where(
-                SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
-                SubjectEnrollment.student_id == student_id,
-            )
-            .label("takes_subject"),
+    return select(
+        Assessment.total_points,
+        Assessment.submission_id,
+        select(Batch.cohort_id == Assessment.cohort_id)
+        .where(Batch.id == batch_id)
+        .scalar_subquery()
+        .label("of_cohort"),
+        exists().where(Student.id == student_id).label("known"),
+        exists()
+        .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
+        .label("in_batch"),
+        exists()
+        .where(
+            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+            SubjectEnrollment.student_id == student_id,
         )
-        .where(Assessment.id == assessment_id, NOT_DELETED)
-        .with_for_update(read=True, of=Assessment)
-    )
+        .label("takes_subject"),
+    ).where(Assessment.id == assessment_id, NOT_DELETED)

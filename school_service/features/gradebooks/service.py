@@ -19,7 +19,7 @@ from sqlalchemy import Text, Uuid, cast, insert, null, select, update
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.read_models import BoundQuery
 from school_service.core.records import (
     get,
     get_referenced,
@@ -28,7 +28,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import in_one_message, statement
+from school_service.core.statements import execute, in_one_message, statement
 from school_service.features.absences.service import ENTITY as ABSENCE
 from school_service.features.absences.service import absence_values, absences_of, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
@@ -83,7 +83,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results are submitted.
     """
-    found = fetch_row(reads.assessed(assessment, student, batch))
+    found = execute(reads.lock_assessment(assessment), reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
     refuse_submitted(found["submission_id"])

@@ -21,6 +21,7 @@ from school_service.features.comments.models import TermComment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.employees.service import ENTITY as EMPLOYEE
+from school_service.features.promotions.models import Promotion, PromotionDecision
 from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.roles.administrators import require_administrator
 from school_service.features.students.models import ACTIVE, WITHDRAWN, Student
@@ -109,6 +110,7 @@ def _erase_words(student: Student, user: User) -> None:
     for model, words in (
         (Absence, {"note": None}),
         (TermComment, {"form_teacher_comment": None, "principal_comment": None}),
+        (PromotionDecision, {"reason": None}),
     ):
         statement = update(model).where(model.student_id == student.id).values(words)
         db.session.execute(statement, execution_options=of_student)
@@ -132,12 +134,14 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Write the pseudonym for the name under which somebody submitted, published or reopened results."""
+    """Write the pseudonym for the name under which somebody submitted, published or reopened results, or promoted."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, who in (
         (Submission, "submitted_by"),
         (Publication, "published_by"),
         (Publication, "reopened_by"),
+        (Promotion, "committed_by"),
+        (Promotion, "undone_by"),
     ):
         db.session.execute(
             update(model).where(getattr(model, who) == actor).values({f"{who}_name": name}),
