@@ -134,6 +134,11 @@ class School:
         """GET, and fail on anything but 200."""
         return self._answer(self._client.get(path, headers=self._headers))
 
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """POST JSON, and fail on anything but 200."""
+        answer = self._client.post(path, json=body, headers=self._headers)
+        return self._app.json.loads(self._answer(answer))
+
     def upload(self, path: str, name: str, content: bytes) -> Any:
         """POST a file as a form's field of that name, and fail on anything but 200."""
         body, media_type = encode_multipart_formdata({name: ("scores.xlsx", content)})

@@ -38,10 +38,12 @@ CLIENT = "front-end"
 PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists for a moment)
 
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
+FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
+_FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
 
 
@@ -123,6 +125,7 @@ class Page:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
         text = _UUID.sub(self._stable_id, text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
+        text = _FINGERPRINT.sub(FINGERPRINT, text)
         return _REQUEST.sub(REQUEST_ID, text)
 
     def _stable_id(self, found: re.Match[str]) -> str:
@@ -184,6 +187,8 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
+    _publish(page, year)
+    _promote(page, year)
     _graduate(page, year)
     _errors(page, year)
     return page.text()
@@ -450,13 +455,130 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/metrics?batchId={year['cohort']['id']}")
 
 
+def _publish(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Publish results
+
+        Results are read at any time, computed from the scores as they stand: `state` is PROVISIONAL then. At the end of
+        a term each subject is submitted by whoever enters its scores, and the class is published as a whole. These are
+        the subjects in which something counts; `blanks` are scores that are missing:
+        """
+    )
+    subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
+    path = f"/submissions?batch={batch}&term=FIRST"
+    page.show("GET", path)
+    page.say(
+        """
+        A student who was away has an absence instead of a score (`PUT /assessments/{id}/absences`): ABSENT counts 0,
+        EXCUSED counts nowhere. While anything is blank, submitting is 409 and names it; or `blanks` says what becomes
+        of it.
+        """
+    )
+    page.show("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    page.say("From here on nothing changes the scores of this subject and term, by hand or by sheet:")
+    (entry,) = page.quietly("GET", f"/gradebooks?batch={batch}&student={year['students'][1]}")["data"]
+    page.show("PATCH", f"/gradebooks/{entry['id']}", {"score": 50}, status=409)
+    page.say("What the cards say beside scores and traits:")
+    comment = {"student": year["students"][0], "times_present": 61, "form_teacher_comment": "A curious mind."}
+    page.show("PUT", "/comments", {"batch": batch, "term": "FIRST", "comments": [comment]})
+    page.say(
+        """
+        The class is published: all of it, or nothing, and a 409 says what is lacking (`?dry_run=true` tells without
+        doing it). Arms of a cohort are published together, so that their cards show the same positions.
+        """
+    )
+    body = {"term": "FIRST", "batches": [batch]}
+    (publication,) = page.show("POST", "/publications", body)
+    page.say(
+        """
+        Each card is frozen as it is then. A name, a grade band, a setting or an enrollment that changes later changes
+        no published answer; `live=true` asks for the figures of now. Students read their own without any permission.
+        """
+    )
+    page.show("GET", f"/students/{year['students'][0]}/results?term=FIRST")
+    page.say(
+        """
+        A mistake is corrected in the open. The publication is reopened, with a reason, then the subject. What was
+        published is shown on, as REOPENED, until the next version:
+        """
+    )
+    path = f"/publications/{publication['id']}/reopening"
+    page.show("POST", path, {"reason": "Two answers of one script were not marked."})
+    reason = {"term": "FIRST", "reason": "Two answers of one script were not marked."}
+    page.quietly("POST", f"/cohort-subjects/{subject}/reopening", reason)
+    page.quietly("PATCH", f"/gradebooks/{entry['id']}", {"score": 52})
+    page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    (again,) = page.show("POST", "/publications", body)
+    page.say("`changed` counts the cards that are to be printed again. These are they:")
+    page.show("GET", f"/publications/{again['id']}/changes")
+    page.say("Everything that was published of a student:")
+    page.show("GET", f"/students/{year['students'][0]}/transcript")
+
+
+def _promote(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Promote
+
+        At the end of a session students go on into the next. Rules say who, by the results that are published: for each
+        level of classrooms, or for all that have no rule of their own. Without a rule an average of 40 is enough.
+        """
+    )
+    rule = {
+        "minimum_average": 45,
+        "trial_average": 40,
+        "required_subjects": [year["subject"]["id"]],
+        "maximum_failed": 3,
+    }
+    page.show("PUT", "/promotion-rules", [rule])
+    page.say("The next session; who repeats has a cohort there:")
+    session = page.show(
+        "POST", "/sessions", {"name": "2026/2027", "start_date": "2026-09-07", "end_date": "2027-07-23"}
+    )
+    again = page.quietly(
+        "POST", "/cohorts", {"classroom": year["classroom"]["id"], "session_id": session["id"]}
+    )
+    page.say(
+        """
+        A dry run shows what would become of each student, and stores nothing. `promote_to` names the batch of the next
+        session, null where the class is the last; `repeat_in` that of who repeats. People decide where the rule should
+        not: each of `overrides` has a reason.
+        """
+    )
+    moves = [{"batch": year["cohort"]["id"], "promote_to": None, "repeat_in": again["id"]}]
+    override = {
+        "student": year["students"][1],
+        "outcome": "REPEATED",
+        "reason": "Missed two terms; her parents ask for the year again.",
+    }
+    body = {"session": "2025/2026", "moves": moves, "overrides": [override]}
+    seen = page.show("POST", "/promotions?dry_run=true", body)
+    page.say(
+        """
+        The commit brings the `fingerprint` of what was seen. If a result, a rule, a class or a decision has changed
+        since, it is 409. The same commit again answers the same promotion, and changes nothing.
+        """
+    )
+    promotion = page.quietly("POST", "/promotions", {**body, "fingerprint": seen["fingerprint"]})
+    page.show("GET", "/promotions?session=2025/2026")
+    page.say(
+        """
+        A promotion can be undone while nothing rests on it: no score, absence, trait, comment or elective of the next
+        session, nobody moved since, and its graduates are the last ones. Enrollments, graduates and their numbers are
+        taken back; the promotion stays on record.
+        """
+    )
+    page.show("DELETE", f"/promotions/{promotion['id']}")
+
+
 def _graduate(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         ## Graduate
 
-        Graduates are counted from 1, `student` is the student's number. The enrollment ends; scores and history
-        stay.
+        A student may graduate alone, too. Graduates are counted from 1, `student` is the student's number. The
+        enrollment ends; scores and history stay.
         """
     )
     page.show("POST", "/graduates", {"student": year["students"][0]})

@@ -18,6 +18,8 @@ from typing import Any
 from flask import Flask
 from write_api_guide import PASSWORD, SHOWN, Page, installation, write
 
+from school_service.demo.drawing import draw_badge, draw_signature
+
 EXAMPLES = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "examples.json"
 BASE = "https://schools.example.org"
 SECRET = "Zm9yIGV4YW1wbGUgb25seSwgbmV2ZXIgYSByZWFsIG9uZQ"  # noqa: S105 (an example)
@@ -87,6 +89,7 @@ def _rest(page: Recorder) -> None:
     _teaching(page, cohort, students)
     _staff(page)
     _settings(page)
+    _results(page)
     send("PATCH", f"/cohorts/{cohort}/remove_students", {"student_ids": students[:1]})
     send("GET", f"/students/{students[0]}/data")
     send("DELETE", f"/students/{students[0]}/data")
@@ -118,7 +121,7 @@ def _accounts(page: Recorder) -> None:
 
 def _structure(page: Recorder) -> None:
     send = page.quietly
-    (session, *_) = send("GET", "/sessions")
+    (*_, session) = send("GET", "/sessions")
     send("GET", f"/sessions/{session['id']}")
     send("PATCH", f"/sessions/{session['id']}", {"end_date": "2026-07-31"})
     (term, *_) = send("GET", "/terms")
@@ -149,7 +152,7 @@ def _class(page: Recorder) -> tuple[str, list[str]]:
     send("POST", "/students/import-sheet", files=files)
     students = [one["id"] for one in send("GET", "/students?search=QC/2025")["data"]]
     send("PATCH", f"/students/{students[0]}", {"dob": "2014-05-27"})
-    (session, *_) = send("GET", "/sessions")
+    (*_, session) = send("GET", "/sessions")
     room = send("GET", "/classrooms")[0]["id"]
     body = {"classroom": room, "session_id": session["id"]}
     cohort = send("POST", "/cohorts", body)["id"]
@@ -195,9 +198,44 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", f"/students/{students[0]}/results?term={term}")
     send("GET", f"/broadsheets?batch={cohort}&term={term}")
     send("DELETE", f"/gradebooks/{entry}")
+    absence = {"student": students[0], "status": "EXCUSED", "note": "A letter from home"}
+    send("PUT", f"/assessments/{assessment}/absences", {"absences": [absence]})
+    send("GET", f"/assessments/{assessment}/absences")
+    send("DELETE", f"/assessments/{assessment}/absences/{students[0]}")
+    _comments(page, cohort, term, students)
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
+
+
+def _comments(page: Recorder, cohort: str, term: str, students: list[str]) -> None:
+    send = page.quietly
+    calendar = {
+        "start_date": "2025-09-15",
+        "end_date": "2025-12-19",
+        "times_opened": 124,
+        "next_term_begins": "2026-01-12",
+        "notice": "Fees are due by 23 January 2026.",
+    }
+    send("PUT", f"/terms/{term}/calendar", calendar)
+    send("GET", f"/terms/{term}/calendar")
+    comment = {"student": students[0], "times_present": 121, "form_teacher_comment": "Works with care."}
+    send("PUT", "/comments", {"batch": cohort, "term": "FIRST", "comments": [comment]})
+    send("GET", f"/comments?batch={cohort}&term=FIRST")
+    workbook = page.show_file(f"/comments/download-sheet?batch={cohort}&term=FIRST")
+    sheet = workbook["Comments"]
+    sheet["D2"].value, sheet["E2"].value = 118, "Takes part, and can reach more."
+    files = {"comments_sheet": ("comments.xlsx", _saved(workbook))}
+    send("POST", f"/comments/upload-sheet?batch={cohort}", files=files)
+
+
+def _results(page: Recorder) -> None:
+    send = page.quietly
+    (publication, *_) = send("GET", "/publications")["data"]
+    send("GET", f"/publications/{publication['id']}")
+    (promotion,) = send("GET", "/promotions")["data"]
+    send("GET", f"/promotions/{promotion['id']}")
+    send("GET", "/promotion-rules")
 
 
 def _staff(page: Recorder) -> None:
@@ -224,6 +262,14 @@ def _settings(page: Recorder) -> None:
     for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):
         made = send("POST", f"/{path}", {"name": name})["id"]
         send("DELETE", f"/{path}/{made}")
+    send("GET", "/result-settings")
+    comments = [{"lower_threshold": 75, "comment": "An excellent result."}]
+    send("PATCH", "/result-settings", {"percent_places": 1, "principal_comments": comments})
+    send("GET", "/letterhead")
+    send("PATCH", "/letterhead", {"principal_name": "Dr Ọláyínká Ṣówándé", "principal_title": "Principal"})
+    for which, image in (("logo", draw_badge(20, 80, 60)), ("signature", draw_signature())):
+        send("PUT", f"/letterhead/{which}", files={"image": (f"{which}.png", image)})
+        send("DELETE", f"/letterhead/{which}")
     unused = next(band for band in send("GET", "/grade-configs") if band["letter_grade"] == "F9")
     send("PATCH", f"/grade-configs/{unused['id']}", {"remarks": "Not passed"})
     send("DELETE", f"/grade-configs/{unused['id']}")

@@ -16,4 +16,5 @@
 `letterhead`         what stands on the school's paper
 `drawing`            the pictures of it
 `terms`              calendars, and absences and comments of the first term
+`results`            the first term of two classes, published
 """

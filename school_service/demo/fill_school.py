@@ -12,6 +12,7 @@ from school_service.demo.context import DemoContext
 from school_service.demo.graduates import make_graduates
 from school_service.demo.letterhead import make_letterhead
 from school_service.demo.metrics import make_metrics
+from school_service.demo.results import make_results
 from school_service.demo.sample_schools import SampleSchool
 from school_service.demo.school_structure import make_classrooms, make_sessions, make_subjects
 from school_service.demo.scores import make_scores
@@ -39,6 +40,7 @@ STEPS: tuple[Callable[[DemoContext], None], ...] = (
     make_calendars,
     make_absences,
     make_comments,
+    make_results,
 )
 
 

@@ -1,7 +1,8 @@
 """Report cards: what stands where on a card, made of its frozen document.
 
-A card's document is that of `report_cards.card`; its figures come as texts, as PostgreSQL wrote them, and are printed as
-they are. What is computed here is what the document has in other words: sums of several scores of a category, an age.
+A card's document is that of `report_cards.card`; its figures come as texts, as PostgreSQL wrote them, and are printed
+as they are. What is computed here is what the document has in other words: sums of several scores of a category, an
+age.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Document = Mapping[str, Any]
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
-_NOT_THERE = "–"
+_NOT_THERE = "\N{EN DASH}"
 _TRAITS = {"AFFECTIVE": "Affective traits", "PSYCHOMOTOR": "Psychomotor skills"}
 
 

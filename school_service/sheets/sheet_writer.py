@@ -133,7 +133,11 @@ def _hidden_rows(first: int, rows: Iterable[tuple[str, str]], styles: Sequence[C
 
 
 def _text_cell(reference: str, text: str, styles: CellStyles) -> str:
-    style = styles.of_text(text)
+    return inline_text(reference, text, styles.of_text(text))
+
+
+def inline_text(reference: str, text: str, style: int) -> str:
+    """Write a cell of text as XML, in the style of this number."""
     if not text:
         return f'<c r="{reference}" s="{style}"/>'
     # Without this attribute, space around a text is no part of it.

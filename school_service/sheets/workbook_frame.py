@@ -336,11 +336,11 @@ def _validation(column: Column) -> DataValidation | None:
 def page_header_text(left: str, right: str) -> str:
     """Write the header of printed pages as XML: Excel takes 255 characters, of which a name may have many."""
     parts = (("&L", left, MAX_HEADER_PART), ("&R", right, MAX_HEADER_PART))
-    text = "".join(f"{code}{plain_header(part, longest)}" for code, part, longest in parts if part)
+    text = "".join(f"{code}{_plain_header(part, longest)}" for code, part, longest in parts if part)
     return escape_markup(text, quote=False)
 
 
-def plain_header(text: str, longest: int = MAX_HEADER_PART) -> str:
+def _plain_header(text: str, longest: int) -> str:
     """A text in which & is no code, cut to so many units of UTF-16."""
     result = ""
     units = 0

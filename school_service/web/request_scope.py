@@ -195,7 +195,7 @@ def run_in_request_scope(
         access = Access(access.permissions)
     if own_student is not None and token.user_id is not None:
         binding = _with_own_student(binding, own_student, token.user_id, state)
-        access = access._replace(own_student=True)
+        access = Access(access.permissions, access.with_given_password, own_student=True)
     try:
         # The share comes first, so that a request that waits holds no connection.
         with state.shares.of(school_id):

@@ -144,6 +144,7 @@ def assert_is_filled(service, token, school):
     categories = {entry["assessment_category"] for row in rows for entry in row["gradebooks"]}
     assert categories == {"CA1", "CA2", "CA3", "EXAM"}
     assert_the_first_term_is_complete(get, sessions)
+    assert_two_classes_are_published(get)
     people = get("/users?pageSize=1000")["data"]
     assert sum(bool(person["roles"]) for person in people) >= 5
     assert any(not person["last_name"].isascii() for person in people)
@@ -173,6 +174,28 @@ def assert_the_first_term_is_complete(get, sessions):
     entries = [entry["assessment"] for row in takers for entry in row["gradebooks"]]
     for assessment in set(entries):
         assert entries.count(assessment) + len(get(f"/assessments/{assessment}/absences")) == len(takers)
+
+
+def assert_two_classes_are_published(get):
+    """JSS 1 and SSS 2 in the first term, SSS 2 A a second time; everything else is open."""
+    rooms = {cohort["id"]: cohort["classroom"] for cohort in get("/cohorts")}
+    publications = get("/publications?pageSize=100")["data"]
+    in_force = [one for one in publications if one["state"] == "PUBLISHED"]
+    assert {rooms[one["cohort"]] for one in in_force} == {"JSS 1", "SSS 2"}
+    assert {one["term"]["term"] for one in publications} == {"FIRST"}
+    versions = {(rooms[one["cohort"]], one["batch_name"]): one["version"] for one in in_force}
+    assert versions.pop(("SSS 2", "A")) == 2
+    assert set(versions.values()) == {1}
+    (again,) = (one for one in in_force if one["version"] == 2)
+    assert again["changed"] == 1
+    (changed,) = get(f"/publications/{again['id']}/changes")
+    assert changed["before"] == changed["after"]
+    for cohort, room in rooms.items():
+        states = {one["state"] for one in get(f"/submissions?batch={cohort}&term=FIRST")}
+        assert states == {"SUBMITTED" if room in {"JSS 1", "SSS 2"} else "OPEN"}
+        assert {one["state"] for one in get(f"/submissions?batch={cohort}&term=SECOND")} == {"OPEN"}
+    student = changed["student"]["id"]
+    assert len(get(f"/students/{student}/transcript")["sessions"]) == 1
 
 
 def assert_staff_are_there(get):

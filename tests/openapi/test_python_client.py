@@ -28,7 +28,9 @@ pytestmark = [
 
 NAME = "generated_school_client"
 BASE = "http://schools.example.org"
-SETTINGS = {"post_hooks": [], "package_name_override": NAME}
+# Pictures and paper are files to it, once it is told so.
+FILES = dict.fromkeys(("image/png", "image/jpeg", "application/pdf"), "application/octet-stream")
+SETTINGS = {"post_hooks": [], "package_name_override": NAME, "content_type_overrides": FILES}
 
 
 @pytest.fixture(scope="module")
@@ -243,12 +245,14 @@ def employ(caller: Caller) -> Any:
 
 def enrol(caller: Caller, cohort: Any) -> list[Any]:
     """Make two students, one by one and by sheet, and enrol them."""
-    template = load_workbook(BytesIO(caller.do("students.download_student_template")))
+    template = load_workbook(BytesIO(caller.do("student_imports.download_student_template")))
     header = [cell.value for cell in template["Students"][1]]
     row = {"first_name": "Zainab", "last_name": "Ɗanladi", "admission_number": "GEN/002"}
     for column, name in enumerate(header, 1):
         template["Students"].cell(2, column).value = row.get(name)
-    imported = caller.do("students.import_students", body=caller.SheetUpload(sheet=caller.file(template)))
+    imported = caller.do(
+        "student_imports.import_students", body=caller.SheetUpload(sheet=caller.file(template))
+    )
     assert (imported.created, imported.errors) == (1, [])
     (by_sheet,) = caller.do("students.list_students", search="GEN/002").data
     assert (by_sheet.guardian, by_sheet.dob) == (None, None)
@@ -305,6 +309,94 @@ def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> 
     assert scores == {"GEN/001": [48.5], "GEN/002": [39.0]}
     page = caller.do("gradebooks.list_gradebook_entries", batch=students[0].batch)
     assert (page.total, page.data[0].assessment_category) == (2, caller.AssessmentCategory.EXAM)
+
+
+def test_point_14_it_goes_from_the_score_sheet_to_results_that_are_published_twice(caller):
+    session = caller.do(
+        "sessions.create_session",
+        body=caller.NewSession(name="2033/2034", start_date=date(2033, 9, 8), end_date=date(2034, 7, 23)),
+    )
+    term = caller.do(
+        "sessions.create_term",
+        body=caller.NewTerm(session_id=session.id, term=caller.TermName.FIRST, display_name="First Term"),
+    )
+    classroom = caller.do(
+        "classrooms.create_classroom", body=caller.NewClassroom(name="SSS 2 G", level="SSS")
+    )
+    cohort = caller.do(
+        "cohorts.create_cohort", body=caller.NewCohort(classroom=classroom.id, session_id=str(session.id))
+    )
+    students = enrol(caller, cohort)
+    subject = caller.do("subjects.create_subject", body=caller.NewSubject(name="Ìtàn", code="HIS"))
+    taught = caller.do(
+        "cohort_subjects.create_cohort_subject",
+        body=caller.NewCohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=False),
+    )
+    give_scores(caller, taught, term, students)
+
+    first = publish(caller, cohort, taught)
+    ids = {one.student.admission_number: one.student.id for one in results_of(caller, taught)}
+    assert published(caller, taught) == {
+        "GEN/001": (80.83, "PUBLISHED", 1),
+        "GEN/002": (65.0, "PUBLISHED", 1),
+    }
+    held = correct(caller, taught, ids["GEN/002"])
+    assert (held.status_code, "are submitted: reopen them first." in held.parsed.message) == (409, True)
+    why = caller.PublicationReopening(reason="One answer was not marked")
+    assert caller.do("publications.reopen_publication", first.id, body=why).state == "REOPENED"
+    reason = caller.Reopening(term="FIRST", reason="One answer was not marked")
+    opened = caller.do("submissions.reopen_results", taught.id, body=reason)
+    assert (opened.state, opened.submitted_at) == (caller.SubmissionState.OPEN, None)
+    assert published(caller, taught)["GEN/002"] == (65.0, "REOPENED", 1)
+    assert correct(caller, taught, ids["GEN/002"]).status_code == 200
+
+    second = publish(caller, cohort, taught)
+
+    assert (second.version, second.changed) == (2, 2)
+    assert published(caller, taught) == {
+        "GEN/001": (80.83, "PUBLISHED", 2),
+        "GEN/002": (86.67, "PUBLISHED", 2),
+    }
+    changes = caller.do("publications.list_publication_changes", second.id)
+    after = {one.student.admission_number: one.after.position for one in changes}
+    assert after == {"GEN/001": 2, "GEN/002": 1}
+    listed = caller.do("publications.list_publications", batch=cohort.id)
+    assert [one.state for one in listed.data] == [
+        caller.PublicationState.PUBLISHED,
+        caller.PublicationState.SUPERSEDED,
+    ]
+    transcript = caller.do("transcripts.get_transcript", ids["GEN/002"])
+    assert [one.average for one in transcript.sessions] == [86.67]
+
+
+def publish(caller: Caller, cohort: Any, taught: Any) -> Any:
+    """Submit a subject, and publish its class."""
+    submitted = caller.do("submissions.submit_results", taught.id, body=caller.NewSubmission(term="FIRST"))
+    assert (submitted.state, submitted.blanks) == (caller.SubmissionState.SUBMITTED, 0)
+    body = caller.NewPublication(term="FIRST", batches=[cohort.id])
+    (rehearsed,) = caller.do("publications.publish_results", body=body, dry_run=True)
+    (made,) = caller.do("publications.publish_results", body=body)
+    assert (rehearsed.id, rehearsed.version, rehearsed.changed) == (None, made.version, made.changed)
+    return made
+
+
+def results_of(caller: Caller, taught: Any) -> Any:
+    return caller.do("results.list_cohort_subject_results", taught.id, term="FIRST")
+
+
+def published(caller: Caller, taught: Any) -> dict[str, tuple[float, str, int]]:
+    """The percent of each student with state and version, by admission number."""
+    found = results_of(caller, taught)
+    return {one.student.admission_number: (one.percent, one.state.value, one.version) for one in found}
+
+
+def correct(caller: Caller, taught: Any, student: Any) -> Any:
+    """Send another score of a student."""
+    (line,) = (
+        line for line in caller.do("scoresheets.get_scoresheet", taught.id) if line.student.id == student
+    )
+    (entry,) = line.gradebooks
+    return caller.send("gradebooks.update_gradebook_entry", entry.id, body=caller.Score(score=52))
 
 
 def give_traits(caller: Caller, cohort: Any, students: list[Any]) -> None:

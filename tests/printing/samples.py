@@ -156,7 +156,9 @@ def card(subjects: int = 12, term: str = "FIRST", **members: Any) -> dict[str, A
             "principal": "A very good result. Keep it up.",
         },
         "form_teacher_name": "Ṣadé Bàlógun",
-        "bands": [{"grade": letter, "lower_threshold": str(lowest), "remark": words} for letter, lowest, words in BANDS],
+        "bands": [
+            {"grade": letter, "lower_threshold": str(lowest), "remark": words} for letter, lowest, words in BANDS
+        ],
         "positions": "BOTH",
         "pass_mark": "40.00",
         "percent_places": 2,

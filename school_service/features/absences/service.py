@@ -29,6 +29,7 @@ from sqlalchemy import (
     func,
     null,
     select,
+    update,
 )
 from sqlalchemy.dialects.postgresql import insert
 
@@ -255,10 +256,17 @@ def _store(
     storing = insert(Absence).from_select(
         ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
     )
+    # The row of the assessment changes with its absences: so whoever waits to enter a score sees that there are some.
+    touched = (
+        update(Assessment)
+        .where(Assessment.id == assessment_id)
+        .values(submission_id=Assessment.submission_id)
+        .cte("touched")
+    )
     return storing.on_conflict_do_update(
         constraint=Absence.__table__.primary_key,
         set_={"status": storing.excluded.status, "note": storing.excluded.note},
-    )
+    ).add_cte(touched)
 
 
 @statement

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, literal_column, or_, select
+from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.cohort_subjects.models import SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
@@ -62,33 +65,46 @@ def entry(entry_id: UUID) -> Query:
 
 
 @read_model
-def lock_assessment(assessment_id: UUID) -> Query:
-    """Lock an assessment FOR SHARE."""
-    return select(Assessment.id).where(Assessment.id == assessment_id).with_for_update(read=True)
-
-
-@read_model
 def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
-    """Select what decides whether a score may be entered, read once the assessment is locked; no row without one.
+    """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. It is a query
-    of its own, so that after waiting for the lock it is the present that is read: whoever undoes a promotion holds it.
+    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
+    assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
+    been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is missed.
+    `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is now.
     """
-    return select(
-        Assessment.total_points,
-        Assessment.submission_id,
-        select(Batch.cohort_id == Assessment.cohort_id)
-        .where(Batch.id == batch_id)
-        .scalar_subquery()
-        .label("of_cohort"),
-        exists().where(Student.id == student_id).label("known"),
-        exists()
-        .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
-        .label("in_batch"),
-        exists()
-        .where(
-            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
-            SubjectEnrollment.student_id == student_id,
+    was_changed = literal_column("assessments.ctid") != _as_the_statement_began(assessment_id)
+    return (
+        select(
+            Assessment.total_points,
+            Assessment.submission_id,
+            select(Batch.cohort_id == Assessment.cohort_id)
+            .where(Batch.id == batch_id)
+            .scalar_subquery()
+            .label("of_cohort"),
+            exists().where(Student.id == student_id).label("known"),
+            exists()
+            .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
+            .label("in_batch"),
+            exists()
+            .where(
+                SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+                SubjectEnrollment.student_id == student_id,
+            )
+            .label("takes_subject"),
+            or_(
+                exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
+                # It was changed since the statement began, as it is when absences are entered.
+                was_changed,
+            ).label("may_be_absent"),
+            was_changed.label("was_changed"),
         )
-        .label("takes_subject"),
-    ).where(Assessment.id == assessment_id, NOT_DELETED)
+        .where(Assessment.id == assessment_id, NOT_DELETED)
+        .with_for_update(read=True, of=Assessment)
+    )
+
+
+def _as_the_statement_began(assessment_id: UUID) -> Any:
+    """Find where the row of an assessment was, whatever the row is that is locked."""
+    before = aliased(Assessment, name="before")
+    return select(literal_column("before.ctid")).where(before.id == assessment_id).scalar_subquery()

@@ -19,7 +19,7 @@ from sqlalchemy import Text, Uuid, cast, insert, null, select, update
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import (
     get,
     get_referenced,
@@ -28,7 +28,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, in_one_message, statement
+from school_service.core.statements import in_one_message, new_row, statement
 from school_service.features.absences.service import ENTITY as ABSENCE
 from school_service.features.absences.service import absence_values, absences_of, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
@@ -83,7 +83,10 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results are submitted.
     """
-    found = execute(reads.lock_assessment(assessment), reads.assessed(assessment, student, batch))
+    found = fetch_row(reads.assessed(assessment, student, batch))
+    if found is not None and found["was_changed"]:
+        # Whoever undoes a promotion changes it: who is in the class now?
+        found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
     refuse_submitted(found["submission_id"])
@@ -98,17 +101,19 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("student", "is not in the batch")
     if not found["takes_subject"]:
         raise Invalid.field("student", "does not take the subject")
-    entry_id = uuid4()
-    audit_change(ENTITY, entry_id, new=score_values(score))
-    entering = _entering(entry_id, assessment, student, batch, score, now())
-    return in_one_message(entering, read=reads.entry(entry_id))
+    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
+    audit_change(ENTITY, entry.id, new=score_values(score))
+    if not found["may_be_absent"]:
+        return in_one_message(entry, read=reads.entry(entry.id))
+    entering = _entering_instead(entry.id, assessment, student, batch, score, now())
+    return in_one_message(entering, read=reads.entry(entry.id))
 
 
 @statement
-def _entering(
+def _entering_instead(
     id: UUID, assessment_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal, moment: datetime
 ) -> Any:
-    """Insert an entry, and take away the absence that the student may have had instead."""
+    """Insert an entry, and take away the absence that the student may have, as it is at this moment."""
     entry = {
         "id": id,
         "assessment_id": assessment_id,

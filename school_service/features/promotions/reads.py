@@ -397,14 +397,9 @@ def lock_cohorts_of(promotion_id: UUID) -> Query:
 @read_model
 def lock_assessments_of(promotion_id: UUID) -> Query:
     """Lock the assessments of the cohorts that students went to FOR NO KEY UPDATE, in order of id: no score comes."""
-    targets = (
-        select(Batch.cohort_id)
-        .join(PromotionDecision, PromotionDecision.to_batch_id == Batch.id)
-        .where(PromotionDecision.promotion_id == promotion_id)
-    )
     return (
         select(Assessment.id)
-        .where(Assessment.cohort_id.in_(targets))
+        .where(Assessment.cohort_id.in_(cohorts_gone_to(promotion_id)))
         .order_by(Assessment.id)
         .with_for_update(key_share=True)
     )
@@ -580,12 +575,16 @@ def _cohorts_of(promotion_id: Any) -> Any:
         .where(batches.promotion_id == promotion_id)
         for name in ("batch_id", "promote_to_id", "repeat_in_id")
     ]
-    went = (
+    return named[0].union(*named[1:], cohorts_gone_to(promotion_id))
+
+
+def cohorts_gone_to(promotion_id: Any) -> Query:
+    """Select the cohorts that students of a promotion went to."""
+    return (
         select(Batch.cohort_id)
-        .join(PromotionDecision, Batch.id == PromotionDecision.to_batch_id)
+        .join(PromotionDecision, PromotionDecision.to_batch_id == Batch.id)
         .where(PromotionDecision.promotion_id == promotion_id)
     )
-    return named[0].union(*named[1:], went)
 
 
 def _one_of(values: Any, kind: Any) -> Any:

@@ -47,6 +47,7 @@ from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import not_found
 from school_service.core.statements import execute, in_one_message, new_row, statement
+from school_service.features.assessments.models import Assessment
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Enrollment
@@ -307,6 +308,7 @@ def undo(*, promotion_id: UUID) -> UUID:
     actor, actor_name = _actor()
     back = {UUID(one["student"]): one["enrollments"] for one in graduated}
     execute(
+        _touch_assessments(promotion_id),
         _forget_enrollments(promotion_id),
         *(withdrawing(made) if made else ()),
         _take_up_subjects(promotion_id),
@@ -395,6 +397,16 @@ def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
         "before": case((rows.c.outcome == GRADUATED, before)),
     }
     return insert(PromotionDecision).from_select(list(values), select(*values.values()).select_from(rows))
+
+
+@statement
+def _touch_assessments(promotion_id: UUID) -> Any:
+    """Change nothing of the assessments that are locked: who waits for one to enter a score reads the class again."""
+    return (
+        update(Assessment)
+        .where(Assessment.cohort_id.in_(reads.cohorts_gone_to(promotion_id)))
+        .values(name=Assessment.name)
+    )
 
 
 @statement

@@ -17,7 +17,15 @@ from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrol
 from school_service.features.cohorts.reads import session_by_id_or_name
 from school_service.features.promotions.models import PromotionBatch
 from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
-from school_service.features.results.rules import compute, counts, is_term, scope_of_batch, takers
+from school_service.features.results.rules import (
+    Computed,
+    blanks,
+    compute,
+    counts,
+    is_term,
+    scope_of_batch,
+    takers,
+)
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.models import Student
 from school_service.features.subjects.models import Subject
@@ -148,7 +156,7 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
     published first, each with its batch.
     """
     computed = compute(scope_of_batch(batch_id, term))
-    scope, roster, subjects = computed.scope, computed.roster, computed.subjects
+    scope, roster = computed.scope, computed.roster
     requested = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
     publication = and_(Publication.batch_id == Batch.id, Publication.term_id == scope.c.term_id)
     in_force = select(Publication.state).where(publication, IN_FORCE)
@@ -191,6 +199,7 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         )
         .correlate(scope)
     )
+    blank = _with_blanks(computed)
     incomplete = (
         select(
             Subject.name.label("subject"),
@@ -198,11 +207,10 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
                 "students"
             ),
         )
-        .select_from(subjects)
-        .join(CohortSubject, CohortSubject.id == subjects.c.cohort_subject_id)
+        .select_from(blank)
+        .join(CohortSubject, CohortSubject.id == blank.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
-        .join(Student, Student.id == subjects.c.student_id)
-        .where(subjects.c.percent.is_(None))
+        .join(Student, Student.id == blank.c.student_id)
         .group_by(Subject.name, CohortSubject.id)
         .subquery("incomplete")
     )
@@ -218,6 +226,12 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         select(_array(aggregate_order_by(one, incomplete.c.subject))).scalar_subquery().label("incomplete"),
         _earlier(computed, requested).label("earlier"),
     )
+
+
+def _with_blanks(computed: Computed) -> Any:
+    """Who has a blank in which cohort subject, once each."""
+    found = blanks(computed)
+    return select(found.c.cohort_subject_id, found.c.student_id).distinct().subquery("with_blanks")
 
 
 def _earlier(computed: Any, requested: Any) -> Any:

@@ -31,7 +31,7 @@ from school_service.features.cohorts.reads import session_by_id_or_name
 from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
 from school_service.features.results.broadsheets import broadsheet_of
 from school_service.features.results.models import GRADED
-from school_service.features.results.rules import is_one_of, is_term, mean, one
+from school_service.features.results.rules import is_one_of, is_term, mean_over, one
 from school_service.features.sessions.models import TERMS, Term
 
 Column = ColumnElement[Any]
@@ -150,7 +150,7 @@ def session_broadsheet(publication: CTE, *, printed: bool) -> Query:
         cast(null(), Integer).label("position"),
         literal(GRADED, Text).label("status"),
         (percent >= pass_mark).label("passed"),
-        mean(func.sum(percent).over(**whole), func.count(percent).over(**whole)).label("class_average"),
+        mean_over(percent, percents.c.id).label("class_average"),
         func.min(percent).over(**whole).label("class_lowest"),
         func.max(percent).over(**whole).label("class_highest"),
     ).cte("published_results")

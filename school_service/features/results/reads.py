@@ -303,7 +303,7 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
     if student_id is not None:
         whose = computed.roster.c.student_id == student_id
     subjects = _subjects_by_student(computed, whose)
-    cumulative = _session_subjects_by_student(computed)
+    cumulative = _session_subjects_by_student(computed, whose)
     found = (
         select(
             STUDENT.label("student"),
@@ -429,9 +429,9 @@ def _same(scores: FromClause, found: FromClause) -> Column:
     )
 
 
-def _session_subjects_by_student(computed: Computed) -> FromClause:
-    """The session percents of each student: an array, by the subject's name."""
-    found = computed.session_subjects
+def _session_subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+    """The session percents of those on the roster who fit the condition: an array of each, by the subject's name."""
+    found, roster = computed.session_subjects, computed.roster
     document = func.json_build_object(
         "base", Subject.id,
         "name", Subject.name,
@@ -446,7 +446,9 @@ def _session_subjects_by_student(computed: Computed) -> FromClause:
             func.json_agg(aggregate_order_by(document, Subject.name, Subject.id)).label("listed"),
         )
         .select_from(found)
+        .join(roster, roster.c.student_id == found.c.student_id)
         .join(Subject, Subject.id == found.c.base)
+        .where(whose)
         .group_by(found.c.student_id)
         .cte("of_session")
         .prefix_with("MATERIALIZED")

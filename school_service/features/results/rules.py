@@ -169,7 +169,7 @@ def compute(scope: Query, *, cohort_subject_id: Any = None) -> Computed:
     rules = _rules(of)
     roster = _roster(of)
     counting = _counting(of, rules, cohort_subject_id)
-    subjects = _subjects(roster, _sums(counting), rules)
+    subjects = _subjects(roster, _sums(counting, rules), rules)
     terms = _terms(roster, subjects, rules)
     session_subjects = _session_subjects(of, roster, subjects, rules)
     return Computed(
@@ -194,7 +194,6 @@ def _rules(scope: CTE) -> CTE:
     setting = {
         name: func.coalesce(getattr(ResultSettings, name), default) for name, default in _DEFAULTS.items()
     }
-    places = setting["percent_places"]
     weight = _weights_of_level(scope).lateral("weight")
     by_threshold = GradeConfiguration.lower_threshold
     bands = select(
@@ -206,7 +205,6 @@ def _rules(scope: CTE) -> CTE:
         select(
             *(value.label(name) for name, value in setting.items()),
             func.coalesce(ResultSettings.weighting == CATEGORIES, False).label("by_category"),
-            cast(func.power(10, places), Numeric).label("shift"),
             *(weight.c[category] for category in OF_A_TERM),
             bands.c.thresholds,
             bands.c.letters,
@@ -354,7 +352,7 @@ def blanks(computed: Computed) -> FromClause:
     )
 
 
-def _sums(counting: CTE) -> FromClause:
+def _sums(counting: CTE, rules: CTE) -> FromClause:
     """What students have in the assessments that count, by student and cohort subject: of whoever takes the subject.
 
     Takers, scores and absences are rows of one UNION ALL, that is grouped: what is not in it is blank. Joined, each
@@ -383,9 +381,11 @@ def _sums(counting: CTE) -> FromClause:
             counting, counting.c.id == Absence.assessment_id
         ),
     ).subquery("rows")
+    by_weight = one(rules, "by_category")
     by_category = []
     for category in OF_A_TERM:
-        of_category = rows.c.category == category
+        # Looked at one after the other: without weights of categories, each row once.
+        of_category = and_(by_weight, rows.c.category == category)
         by_category += [
             func.sum(rows.c.counted).filter(of_category).label(f"{category}_score"),
             func.sum(rows.c.total_points)
@@ -415,7 +415,7 @@ def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
     percent = case(
         (sums.c.blanks > 0, None),
         (rules.c.by_category, _weighed_percent(sums, rules)),
-        else_=_rounded(100 * sums.c.score, sums.c.points, rules.c.percent_places, rules.c.shift),
+        else_=_rounded(100 * sums.c.score, sums.c.points, rules.c.percent_places),
     )
     graded = (
         select(
@@ -446,25 +446,18 @@ def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
 def _weighed_percent(sums: FromClause, rules: CTE) -> Column:
     """The percent by the weights of categories: of those in which there is something that is not EXCUSED.
 
-    The sum of weight by score over points, over the sum of weights, is brought to one denominator: so it is divided,
-    and rounded, once.
+    The sum of weight by score over points, over the sum of weights. Quotients have 80 decimal places, and their sum is
+    rounded to 60 before it is rounded to what is shown: three thirds are a whole, and what is no half is further from
+    one, however many points there are.
     """
-    points = {category: func.coalesce(sums.c[f"{category}_points"], literal(1)) for category in OF_A_TERM}
-    weights = {
-        category: case((sums.c[f"{category}_points"].is_not(None), rules.c[category]), else_=_ZERO)
-        for category in OF_A_TERM
-    }
-    numerator: Column = _ZERO
-    denominator: Column = _ZERO
+    shares: Column = _ZERO
+    weights: Column = _ZERO
     for category in OF_A_TERM:
-        part = weights[category] * func.coalesce(sums.c[f"{category}_score"], _ZERO)
-        for other in OF_A_TERM:
-            if other != category:
-                part = part * points[other]
-        numerator, denominator = numerator + part, denominator + weights[category]
-    for category in OF_A_TERM:
-        denominator = denominator * points[category]
-    return _rounded(100 * numerator, denominator, rules.c.percent_places, rules.c.shift)
+        score, points, weight = sums.c[f"{category}_score"], sums.c[f"{category}_points"], rules.c[category]
+        shares += func.coalesce(func.round(weight * score, 80, type_=Numeric()) / points, _ZERO)
+        weights += case((points.is_not(None), weight), else_=_ZERO)
+    percent = func.round(100 * shares / func.nullif(weights, _ZERO), 60)
+    return func.round(percent, rules.c.percent_places, type_=Numeric())
 
 
 def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
@@ -563,11 +556,11 @@ def _session_subjects(scope: CTE, roster: CTE, subjects: CTE, rules: CTE) -> CTE
         start=_ZERO,
     )
     plain = sum((func.coalesce(percent, _ZERO) for percent in percents), start=_ZERO)
-    places, shift = rules.c.percent_places, rules.c.shift
+    places = rules.c.percent_places
     percent = case(
-        (of_all > 0, _rounded(weighed, of_all, places, shift)),
+        (of_all > 0, _rounded(weighed, of_all, places)),
         # Where all of its terms weigh nothing, they weigh the same.
-        else_=_rounded(plain, func.num_nonnulls(*percents), places, shift),
+        else_=_rounded(plain, func.num_nonnulls(*percents), places),
     )
     averaged = (
         select(*by_subject.c, percent.label("percent"))
@@ -634,7 +627,6 @@ def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
                 100 * func.sum(GradebookEntry.score),
                 func.sum(Assessment.total_points),
                 one(rules, "percent_places"),
-                one(rules, "shift"),
             ),
             literal(False),
             literal(False),
@@ -704,19 +696,23 @@ def is_one_of(text: Any, texts: tuple[str, ...]) -> Any:
     return text == any_(literal(list(texts), ARRAY(String)))
 
 
-def _rounded(numerator: Any, denominator: Any, places: Any, shift: Any) -> Column:
-    """Divide and round half up to `places`, exactly: `shift` is 10 to the power of them.
+def _rounded(numerator: Any, denominator: Any, places: Any) -> Column:
+    """Divide and round half up to `places`; null where the denominator is 0.
 
-    `div` is the quotient without its fraction, of numbers of any length; null where the denominator is 0.
+    The quotient has 16 digits at least: of scores and points it is either a half of the last place, which is written
+    in full, or further from one than the digits that are left out.
     """
-    doubled = 2 * denominator
-    whole = func.div(2 * shift * numerator + denominator, func.nullif(doubled, 0))
-    return func.round(whole / shift, places, type_=Numeric())
+    return func.round(cast(numerator, Numeric) / func.nullif(denominator, 0), places, type_=Numeric())
 
 
 def mean(total: Any, number: Any) -> Column:
     """The average of so many figures, with two places; null of none."""
-    return _rounded(total, number, AVERAGE_PLACES, 10**AVERAGE_PLACES)
+    return _rounded(total, number, AVERAGE_PLACES)
+
+
+def mean_over(figure: Any, *partition: Any) -> Column:
+    """The average of a figure within a partition, with two places; null of none."""
+    return func.round(func.avg(figure).over(partition_by=partition), AVERAGE_PLACES, type_=Numeric())
 
 
 def _grade(percent: Any, rules: CTE) -> tuple[Label[Any], Label[Any]]:
@@ -744,7 +740,7 @@ def _ranks(name: str, key: Any, figure: Any, *partition: Any) -> list[Label[Any]
             f"{name}_tied"
         ),
         case((is_ranked, number)).label(f"{name}_of"),
-        mean(func.sum(figure).over(**whole), number).label(f"{name}_average"),
+        mean_over(figure, *partition).label(f"{name}_average"),
         func.min(figure).over(**whole).label(f"{name}_lowest"),
         func.max(figure).over(**whole).label(f"{name}_highest"),
     ]

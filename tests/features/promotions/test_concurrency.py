@@ -19,7 +19,7 @@ WAITING = text(
 )
 # The lock of assessments is the second statement of what undoing sends first.
 LOCKING = "SELECT cohorts.id%SELECT assessments.id%"
-SCORING = "SELECT assessments.id%total_points%"
+SCORING = "SELECT assessments.total_points%"
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
         rows, query = f"{schema}.counters", "INSERT INTO promotions%"
     else:
         method, path, body = "DELETE", f"/promotions/{end.promoted(*moves)['id']}", None
-        rows, query = f"{schema}.promotions", "UPDATE promotion_decisions%"
+        rows, query = f"{schema}.promotions", "UPDATE assessments%"
     before, logged = end.stored(), end.api.ok(end.api.get("/audit"))["total"]
     standing = live(end)
 

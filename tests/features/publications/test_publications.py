@@ -449,7 +449,7 @@ def test_metric_sheets_are_held_while_it_is_published(api, make):
 # The other school
 
 
-def test_another_schools_ids_are_unknown(api, other_api, make, make_other):
+def test_point_10_another_schools_ids_are_unknown(api, other_api, make, make_other):
     mine, theirs = Arms(make), Arms(make_other)
     (published,) = theirs.published(theirs.first)
     mine.mark()
@@ -482,7 +482,7 @@ def test_another_schools_ids_are_unknown(api, other_api, make, make_other):
 
 
 @pytest.mark.parametrize("students", [1, 6])
-def test_publishing_takes_few_messages_however_many_students(api, make, messages, students):
+def test_point_11_publishing_takes_few_messages_however_many_students(api, make, messages, students):
     arms = Arms(make, students, subjects=1)
     arms.mark(step=1)
     arms.submit()

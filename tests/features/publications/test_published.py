@@ -446,7 +446,7 @@ def test_a_graduate_has_a_class_in_the_transcript(api, make, arms):
 # The other school, and messages
 
 
-def test_another_schools_student_is_unknown(api, make, other_api, make_other):
+def test_point_10_another_schools_student_is_unknown(api, make, other_api, make_other):
     theirs = Arms(make_other)
     theirs.published(theirs.first)
     student = theirs.students[theirs.first][0]
@@ -463,7 +463,7 @@ def test_another_schools_student_is_unknown(api, make, other_api, make_other):
 
 
 @pytest.mark.parametrize("students", [1, 5])
-def test_every_reading_is_one_message(api, make, messages, students):
+def test_point_11_every_reading_is_one_message_however_many_students(api, make, messages, students):
     arms = Arms(make, students, subjects=1)
     arms.published(arms.first)
     student = arms.students[arms.first][0]

@@ -57,12 +57,15 @@ class RandomClass:
         self.odd = random.choice((0.0, 0.0, 0.02))  # how often something is blank
         self.few_values = random.random() < 0.3  # so that many are tied
 
-        number = random.randint(2, 45)
+        # Most are small: what is true of them is true of large ones, of which there are some.
+        number = random.randint(2, 45 if random.random() < 0.2 else 14)
         self.stays = [
             Stay(student, random.choice(self.batches), random.random() < 0.04, random.random() < 0.04)
             for student in self.people[:number]
         ]
-        base_of = {self.uuid(): self.uuid() for _ in range(min(random.randint(1, 14), random.randint(1, 14)))}
+        base_of = {
+            self.uuid(): self.uuid() for _ in range(random.randint(1, 14 if random.random() < 0.2 else 6))
+        }
         self.electives = {subject for subject in base_of if random.random() < 0.3}
         taken = {
             (stay.student, subject)

@@ -22,9 +22,9 @@ CLASSES = 300
 MOST_STUDENTS = 45
 # How often results are what the test is about: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
-    "COMPLETE": 1000, "INCOMPLETE": 200, "TOO_FEW": 50, "NONE": 20, "tied": 300, "brought in": 50,
-    "earlier terms": 500, "dropped": 20, "CATEGORIES": 50, "two batches": 100, "no grade": 50,
-    "not ranked in session": 50,
+    "COMPLETE": 1000, "INCOMPLETE": 100, "TOO_FEW": 50, "NONE": 20, "tied": 100, "brought in": 30,
+    "earlier terms": 300, "dropped": 10, "CATEGORIES": 50, "two batches": 100, "no grade": 30,
+    "not ranked in session": 30,
 }  # fmt: skip
 
 

@@ -301,3 +301,18 @@ def test_a_reading_is_one_message(make, messages, students):
         with messages() as sent:
             assert make.api.get(path).status_code == 200
         assert len(sent) == 1, path
+
+
+def test_a_live_session_takes_this_term_as_it_is_and_no_later_one(small):
+    small.publish("FIRST")
+    small.score(small.paper("Mathematics", "SECOND"), {"Ada": 10, "Bọ́lá": 20, "Chidi": 30})
+    small.publish("SECOND", arms="A")
+    small.score(small.paper("Mathematics", category="CA1"), {"Ada": 0, "Bọ́lá": 0, "Chidi": 0})
+
+    cumulative = small.get(f"/students/{small.students['Ada']}/results", term="FIRST", live="true")[
+        "cumulative"
+    ]
+
+    mathematics = next(one for one in cumulative["subjects"] if one["code"] == "MAT")
+    assert mathematics["terms"] == {"FIRST": "40.00", "SECOND": None, "THIRD": None}
+    assert (mathematics["percent"], cumulative["terms"]) == ("40.00", "1")

@@ -289,7 +289,7 @@ def test_a_list_names_an_unknown_batch_or_term(api, taught):
 # The other school
 
 
-def test_another_schools_ids_are_unknown(api, other_api, make, make_other):
+def test_point_10_another_schools_ids_are_unknown(api, other_api, make, make_other):
     mine, theirs = Class(make), Class(make_other)
     others = theirs.subject
 
@@ -321,7 +321,7 @@ def test_who_enters_scores_hands_in_and_who_publishes_reopens(api, make, taught)
 
 
 @pytest.mark.parametrize("students", [1, 12])
-def test_a_submission_takes_few_messages_however_many_students(api, make, messages, students):
+def test_point_11_a_submission_takes_few_messages_however_many_students(api, make, messages, students):
     taught = Class(make, students, marked=0)
 
     with messages() as found:

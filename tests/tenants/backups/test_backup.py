@@ -147,10 +147,20 @@ def test_whatever_texts_hold_stays_as_it_is(tenancy, school, file):
             "VALUES (%s, '2025-10-26 01:30:00.123456+00', '', '', 'update', 'gradebook', %s, NULL, %s)",
             (str(uuid4()), str(uuid4()), json.dumps(record)),
         )
+    # Bytes of every kind, as many as a picture may have.
+    image = bytes(range(256)) * 2048
+    execute(
+        tenancy.admin_url,
+        f'INSERT INTO "{school.schema}".pictures (id, sha256, media_type, width, height, image, created_at) '
+        "VALUES (%s, 'x', 'image/png', 16, 16, %s, now())",
+        (str(uuid4()), image),
+    )
     back_up(tenancy, school.id, file)
 
     copy = restore(tenancy, file, school_id=uuid4())
 
+    ((restored,),) = execute(tenancy.admin_url, f'SELECT image FROM "{copy.schema}".pictures')
+    assert bytes(restored) == image
     names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms')
     log = f'"{copy.schema}".audit_entries'
     entries = execute(tenancy.admin_url, f"SELECT new, old FROM {log} WHERE entity = 'gradebook'")

@@ -1,0 +1,183 @@
+"""Point 6 of what results must hold: all or nothing, whoever comes at once, and when the server is killed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import urllib3
+from sqlalchemy import text
+
+from school_service.core.database import db
+from school_service.features.publications.models import ReportCard
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.cli.program import serving, wait_for
+from tests.features.publications.arms import Arms
+from tests.features.scoresheets.test_killed_server import GONE, environment, seen
+from tests.threads import run_concurrently
+
+WAITING = text(
+    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    " AND query LIKE 'UPDATE publications%'"
+)
+
+
+def cards(api):
+    """The frozen cards of the school, by publication and student."""
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
+        found = db.session.query(ReportCard).all()
+        return {(str(one.publication_id), str(one.student_id)): one.card for one in found}
+
+
+def test_point_6_of_twenty_who_publish_at_once_one_does(committing):
+    arms = Arms(committing)
+    arms.mark()
+    arms.submit()
+    body = {"term": "FIRST", "batches": [arms.first, arms.second]}
+
+    def work(number):
+        turned = {**body, "batches": body["batches"][:: 1 if number % 2 else -1]}
+        return committing.api.using().post("/publications", turned)
+
+    answers = run_concurrently(20, work)
+
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
+    published = arms.listed(cohort=arms.cohort["id"])
+    assert [(one["version"], one["state"]) for one in published] == [(1, "PUBLISHED")] * 2
+    assert set(cards(committing.api)) == {
+        (one["id"], student) for one in published for student in arms.students[one["batch"]]
+    }
+    logged = committing.api.ok(committing.api.get("/audit", query_string={"entity": "publication"}))
+    assert logged["total"] == 2
+
+
+def test_what_is_published_is_what_was_judged_whoever_changes_it_meanwhile(committing):
+    arms = Arms(committing, subjects=1)
+    api, make = committing.api, committing
+    arms.mark()
+    elective = make.cohort_subject(arms.cohort, elective=True)
+    make.assessment(elective, arms.terms["FIRST"])
+    arms.submit()
+    api.ok(api.post(f"/cohort-subjects/{elective['id']}/submission", {"term": "FIRST", "blanks": "ABSENT"}))
+    late = [make.student()["id"] for _ in range(2)]
+    student, classmate = arms.students[arms.first]
+    subject = arms.subjects[0]["id"]
+
+    def comment(one, words):
+        body = {"batch": arms.first, "term": "FIRST"}
+        said = {"student": student, "form_teacher_comment": words}
+        return one.put("/comments", {**body, "comments": [said]})
+
+    def enroll(one, who):
+        return one.post(f"/cohorts/{arms.cohort['id']}/enrollment", {"students": [who], "batch": arms.first})
+
+    acts = [
+        lambda one: one.post("/publications", {"term": "FIRST", "batches": [arms.first, arms.second]}),
+        lambda one: comment(one, "first"),
+        lambda one: enroll(one, late[0]),
+        lambda one: one.post(f"/cohort-subjects/{subject}/reopening", {"term": "FIRST", "reason": "x"}),
+        lambda one: one.patch(f"/cohort-subjects/{elective['id']}/students", [classmate]),
+        lambda one: comment(one, "second"),
+        lambda one: one.post("/publications", {"term": "FIRST", "batches": [arms.second]}),
+        lambda one: enroll(one, late[1]),
+        lambda one: one.post(f"/cohort-subjects/{subject}/submission", {"term": "FIRST"}),
+        lambda one: one.patch(f"/students/{arms.students[arms.second][1]}", {"status": "WITHDRAWN"}),
+    ]
+
+    answers = run_concurrently(len(acts), lambda number: acts[number](api.using()))
+
+    assert {answer.status_code for answer in answers} <= {200, 409}, [answer.text for answer in answers]
+    published = {one["id"]: one for one in arms.listed(cohort=arms.cohort["id"])}
+    frozen = cards(api)
+    # Nobody has a card with a blank, and each publication has as many cards as it counts.
+    assert all(one["status"] == "GRADED" for card in frozen.values() for one in card["subjects"])
+    for identity, publication in published.items():
+        assert sum(key[0] == identity for key in frozen) == publication["students"] > 0
+    # What is published is submitted: it was not reopened meanwhile.
+    if published:
+        listed = api.ok(api.get("/submissions", query_string={"batch": arms.first, "term": "FIRST"}))
+        assert {one["subject"]: one["state"] for one in listed}[arms.subjects[0]["subject"]] == "SUBMITTED"
+    # A comment came before and is on the card, or was refused.
+    of_first = [one["id"] for one in published.values() if one["batch"] == arms.first]
+    for identity in of_first:
+        stored = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
+        said = {one["student"]["id"]: one["form_teacher_comment"] for one in stored}
+        assert frozen[identity, student]["comments"]["form_teacher"] == said[student]
+
+
+def test_reopening_and_publishing_follow_one_another(committing):
+    arms = Arms(committing, 1, 1)
+    first, _ = arms.published()
+    api = committing.api
+
+    def work(number):
+        if number % 2:
+            return api.using().post("/publications", {"term": "FIRST", "batches": [arms.first]})
+        path = f"/publications/{first['id']}/reopening"
+        return api.using().post(path, {"reason": "x", "withdraw": number % 4 == 0})
+
+    answers = run_concurrently(12, work)
+
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    versions = arms.listed(batch=arms.first)
+    numbers = [one["version"] for one in versions]
+    assert numbers == list(range(len(numbers), 0, -1))
+    assert sum(one["state"] in {"PUBLISHED", "REOPENED"} for one in versions) <= 1
+    assert {key[0] for key in cards(api)} >= {one["id"] for one in versions}
+
+
+@pytest.mark.program
+def test_point_6_a_server_that_is_killed_while_it_publishes_leaves_nothing_of_it(
+    committing, tenancy, settings, tmp_path
+):
+    arms = Arms(committing, 1, 1)
+    api = committing.api
+    first, second = arms.published()
+    for one in (first, second):
+        api.ok(arms.reopen(one))
+    before, frozen = arms.listed(cohort=arms.cohort["id"]), cards(api)
+    schema = f"school_{api.school.hex}"
+
+    with (
+        serving(cwd=tmp_path, settings=environment(settings)) as service,
+        ThreadPoolExecutor() as threads,
+        tenancy.admin.connect() as watching,
+    ):
+        with tenancy.admin.begin() as locking:
+            # The versions before are superseded and the new ones made, when the first card has to wait.
+            locking.execute(text(f"LOCK TABLE {schema}.report_cards IN SHARE MODE"))
+            answer = threads.submit(publish, service, arms)
+
+            def blocked():
+                assert not answer.done(), answer.result()
+                return seen(watching, WAITING)
+
+            pid = wait_for(blocked, "the publication at its cards")
+            service.process.kill()
+            service.process.wait()
+        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        assert answer.result() is None
+
+    assert (arms.listed(cohort=arms.cohort["id"]), cards(api)) == (before, frozen)
+    published = api.ok(arms.publish())
+    assert [(one["version"], one["state"]) for one in published] == [(2, "PUBLISHED")] * 2
+    assert len(cards(api)) == 4
+
+
+def publish(service, arms):
+    """Publish both arms; answers what was answered, None where nothing was."""
+    try:
+        return urllib3.request(
+            "POST",
+            f"{service.base_url}/publications",
+            headers={
+                "Authorization": f"Bearer {arms.api.token}",
+                "X-SCHOOL-ID": str(arms.api.school),
+            },
+            json={"term": "FIRST", "batches": [arms.first, arms.second]},
+            retries=False,
+            timeout=60,
+        ).data
+    except urllib3.exceptions.HTTPError:
+        return None

@@ -1,0 +1,66 @@
+"""Writing workbooks that are read and printed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from io import BytesIO
+
+from openpyxl import load_workbook
+
+from school_service.sheets.report_writer import Marked, Report, ReportColumn, write_report
+from school_service.sheets.workbook_frame import LINE_HEIGHT
+from tests.sheets.test_sheet_writer import TEXTS
+
+NAME = ReportColumn("Name", least=10, most=20, text=True)
+SCORE = ReportColumn("=Score", places=1)
+
+
+def opened(*reports):
+    return load_workbook(BytesIO(write_report(reports)))
+
+
+def report(*rows, **options):
+    return Report("Report", ("A title",), (NAME, SCORE), rows, **options)
+
+
+def test_texts_stay_texts_and_figures_figures():
+    texts = [text for text in TEXTS if len(text) < 1000]
+    sheet = opened(report(*([text, Decimal("12.50")] for text in texts)))["Report"]
+
+    assert [sheet.cell(number, 1).data_type for number in range(3, len(texts) + 3)] == ["s"] * len(texts)
+    assert sheet["A3"].value == texts[0]
+    assert (sheet["B2"].value, sheet["B2"].data_type) == ("=Score", "s")
+    assert (sheet["B3"].value, sheet["B3"].number_format) == (12.5, "0.0")
+
+
+def test_what_is_marked_is_bold_italic_and_red():
+    sheet = opened(report(["Ada", Marked(Decimal("39.5"))], ["Bisi", 7], ["Chi", None]))["Report"]
+
+    font = sheet["B3"].font
+    assert (sheet["B3"].value, font.b, font.i, font.color.rgb) == (39.5, True, True, "FF9C0006")
+    assert (sheet["B4"].value, sheet["B4"].number_format, sheet["B4"].font.b) == (7, "0", False)
+    assert sheet["B5"].value is None
+
+
+def test_a_row_is_as_high_as_its_longest_text_needs():
+    sheet = opened(report(["Ada", 1], ["Ọláńrewájú " * 3, 1], ["x" * 50, 1]))["Report"]
+
+    heights = [sheet.row_dimensions[number].height for number in (3, 4, 5)]
+    assert heights == [None, 3 * LINE_HEIGHT, 3 * LINE_HEIGHT]
+    assert sheet.column_dimensions["A"].width == 20
+
+
+def test_the_header_of_pages_holds_any_text():
+    long = "Queen's & King's <College> " * 20
+    sheet = opened(report(page_header=(long, "&right")))["Report"]
+
+    assert sheet.oddHeader.left.text.startswith("Queen's && King's <College>")
+    assert len(sheet.oddHeader.left.text) <= 125
+    assert sheet.oddHeader.right.text == "&&right"
+
+
+def test_sheets_of_one_layout_do_not_share_what_is_in_them():
+    first, second = write_report([report(["Ada", 1])]), write_report([report(["Bisi", 2])])
+
+    assert load_workbook(BytesIO(second))["Report"]["A3"].value == "Bisi"
+    assert write_report([report(["Ada", 1])]) == first
