@@ -6,7 +6,7 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, literal, select, update
+from sqlalchemy import case, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
@@ -136,15 +136,18 @@ def _erase_words(student: Student, user: User) -> None:
 def _erase_signatory(user: User) -> None:
     """Write the pseudonym for the name under which somebody submitted, published or reopened results, or promoted."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
-    for model, who in (
-        (Submission, "submitted_by"),
-        (Publication, "published_by"),
-        (Publication, "reopened_by"),
-        (Promotion, "committed_by"),
-        (Promotion, "undone_by"),
+    for model, acts in (
+        (Submission, ("submitted",)),
+        (Publication, ("published", "reopened")),
+        (Promotion, ("committed", "undone")),
     ):
+        done = {act: getattr(model, f"{act}_by") == actor for act in acts}
+        names = {
+            f"{act}_by_name": case((by_them, name), else_=getattr(model, f"{act}_by_name"))
+            for act, by_them in done.items()
+        }
         db.session.execute(
-            update(model).where(getattr(model, who) == actor).values({f"{who}_name": name}),
+            update(model).where(or_(*done.values())).values(names),
             execution_options={"synchronize_session": False},
         )
 
