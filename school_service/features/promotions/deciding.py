@@ -146,18 +146,8 @@ def judge_all(
             if student["batch"] == batch
         ]
     _refuse_decisions(decisions, moves, by_student)
-    elsewhere = [
-        named(one.student)
-        for one in decisions
-        if one.is_new and next_session and next_session["id"] in _sessions_of(one.student)
-    ]
-    if elsewhere:
-        raise Conflict(
-            f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
-            if next_session
-            else "",
-            {"students": elsewhere},
-        )
+    if next_session is not None:
+        _refuse_elsewhere(decisions, next_session)
     used = {
         batch["id"]: rule_figures(rules.get(batch["level"], otherwise))
         for batch in (batches[str(move["batch"])] for move in moves)
@@ -307,6 +297,18 @@ def _refuse_decisions(
     if reasons:
         words = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items())
         raise Invalid.field("overrides", words)
+
+
+def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
+    """Raise Conflict naming students who are in another batch of the session that they go to."""
+    elsewhere = [
+        named(one.student)
+        for one in decisions
+        if one.is_new and next_session["id"] in _sessions_of(one.student)
+    ]
+    if elsewhere:
+        words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
+        raise Conflict(words, {"students": elsewhere})
 
 
 def _fingerprint(
