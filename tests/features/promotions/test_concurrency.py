@@ -29,7 +29,7 @@ def end(committing):
     return end
 
 
-def live(end):
+def standing_of(end):
     listed = end.api.ok(end.api.get("/promotions"))["data"]
     return [one["id"] for one in listed if one["undone_at"] is None]
 
@@ -41,7 +41,7 @@ def test_must_hold_6_twenty_who_commit_the_same_make_one_promotion(end):
     answers = run_concurrently(20, lambda _: end.api.using().post("/promotions", body))
 
     (promotion,) = {str(end.api.ok(answer)) for answer in answers}
-    assert live(end) == [answers[0].get_json()["id"]]
+    assert standing_of(end) == [answers[0].get_json()["id"]]
     assert str(answers[0].get_json()) == promotion
     assert [one["id"] for one in end.api.ok(end.api.get("/graduates"))] == [1, 2]
     assert end.students_of(end.above) == set(end.students[end.second])
@@ -58,7 +58,7 @@ def test_of_different_promotions_of_a_batch_one_is_made(end):
 
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     (made,) = (number for number, answer in enumerate(answers) if answer.status_code == 200)
-    assert live(end) == [answers[made].get_json()["id"]]
+    assert standing_of(end) == [answers[made].get_json()["id"]]
     assert end.students_of(end.above) == set(end.everybody) - {end.everybody[made]}
 
 
@@ -78,7 +78,9 @@ def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
         if number % 4 == 2:
             reason = {"reason": "A paper was found"}
             return client.post(f"/publications/{publications[number % 8 // 4]}/reopening", reason)
-        return client.delete(f"/promotions/{live(end)[0]}") if number > 8 and live(end) else None
+        return (
+            client.delete(f"/promotions/{standing_of(end)[0]}") if number > 8 and standing_of(end) else None
+        )
 
     answers = run_concurrently(16, work)
 
@@ -86,7 +88,7 @@ def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
     above, again = end.students_of(end.above), end.students_of(end.again)
     assert not above & again
     assert above in (set(), set(end.everybody))
-    if live(end):
+    if standing_of(end):
         states = {one["state"] for one in end.listed(cohort=end.cohort["id"])}
         assert states == {"PUBLISHED"}
 
@@ -152,7 +154,7 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
         method, path, body = "DELETE", f"/promotions/{end.promoted(*moves)['id']}", None
         rows, query = f"{schema}.promotions", "UPDATE assessments%"
     before, logged = end.stored(), end.api.ok(end.api.get("/audit"))["total"]
-    standing = live(end)
+    standing = standing_of(end)
 
     with (
         serving(cwd=tmp_path, settings=environment(settings)) as service,
@@ -173,11 +175,11 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
         wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
         assert answer.result() is None
 
-    assert (end.stored(), live(end)) == (before, standing)
+    assert (end.stored(), standing_of(end)) == (before, standing)
     assert end.api.ok(end.api.get("/audit"))["total"] == logged
     again = end.commit(*moves, fingerprint=fingerprint) if act == "commit" else end.api.delete(path)
     assert again.status_code == 200
-    assert len(live(end)) == (act == "commit")
+    assert len(standing_of(end)) == (act == "commit")
 
 
 def send(service, api, method, path, body):
