@@ -38,10 +38,12 @@ CLIENT = "front-end"
 PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists for a moment)
 
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
+FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
+_FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
 
 
@@ -124,6 +126,7 @@ class Page:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
         text = _UUID.sub(self._stable_id, text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
+        text = _FINGERPRINT.sub(FINGERPRINT, text)
         return _REQUEST.sub(REQUEST_ID, text)
 
     def _stable_id(self, found: re.Match[str]) -> str:
@@ -186,6 +189,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _assess(page, year)
     _record_traits(page, year)
     _publish(page, year)
+    _promote(page, year)
     _graduate(page, year)
     _errors(page, year)
     return page.text()
@@ -513,13 +517,69 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/students/{year['students'][0]}/transcript")
 
 
+def _promote(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Promote
+
+        At the end of a session students go on into the next. Rules say who, by the results that are published: for each
+        level of classrooms, or for all that have no rule of their own. Without a rule an average of 40 is enough.
+        """
+    )
+    rule = {
+        "minimum_average": 45,
+        "trial_average": 40,
+        "required_subjects": [year["subject"]["id"]],
+        "maximum_failed": 3,
+    }
+    page.show("PUT", "/promotion-rules", [rule])
+    page.say("The next session; who repeats has a cohort there:")
+    session = page.show(
+        "POST", "/sessions", {"name": "2026/2027", "start_date": "2026-09-07", "end_date": "2027-07-23"}
+    )
+    again = page.quietly(
+        "POST", "/cohorts", {"classroom": year["classroom"]["id"], "session_id": session["id"]}
+    )
+    page.say(
+        """
+        A dry run shows what would become of each student, and stores nothing. `promote_to` names the batch of the next
+        session, null where the class is the last; `repeat_in` that of who repeats. People decide where the rule should
+        not: each of `overrides` has a reason.
+        """
+    )
+    moves = [{"batch": year["cohort"]["id"], "promote_to": None, "repeat_in": again["id"]}]
+    override = {
+        "student": year["students"][1],
+        "outcome": "REPEATED",
+        "reason": "Missed two terms; her parents ask for the year again.",
+    }
+    body = {"session": "2025/2026", "moves": moves, "overrides": [override]}
+    seen = page.show("POST", "/promotions?dry_run=true", body)
+    page.say(
+        """
+        The commit brings the `fingerprint` of what was seen. If a result, a rule, a class or a decision has changed
+        since, it is 409. The same commit again answers the same promotion, and changes nothing.
+        """
+    )
+    promotion = page.quietly("POST", "/promotions", {**body, "fingerprint": seen["fingerprint"]})
+    page.show("GET", "/promotions?session=2025/2026")
+    page.say(
+        """
+        A promotion can be undone while nothing rests on it: no score, absence, trait, comment or elective of the next
+        session, nobody moved since, and its graduates are the last ones. Enrollments, graduates and their numbers are
+        taken back; the promotion stays on record.
+        """
+    )
+    page.show("DELETE", f"/promotions/{promotion['id']}")
+
+
 def _graduate(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         ## Graduate
 
-        Graduates are counted from 1, `student` is the student's number. The enrollment ends; scores and history
-        stay.
+        A student may graduate alone, too. Graduates are counted from 1, `student` is the student's number. The
+        enrollment ends; scores and history stay.
         """
     )
     page.show("POST", "/graduates", {"student": year["students"][0]})

@@ -127,7 +127,7 @@ def _accounts(page: Recorder) -> None:
 
 def _structure(page: Recorder) -> None:
     send = page.quietly
-    (session, *_) = send("GET", "/sessions")
+    (*_, session) = send("GET", "/sessions")
     send("GET", f"/sessions/{session['id']}")
     send("PATCH", f"/sessions/{session['id']}", {"end_date": "2026-07-31"})
     (term, *_) = send("GET", "/terms")
@@ -158,7 +158,7 @@ def _class(page: Recorder) -> tuple[str, list[str]]:
     send("POST", "/students/import-sheet", files=files)
     students = [one["id"] for one in send("GET", "/students?search=QC/2025")["data"]]
     send("PATCH", f"/students/{students[0]}", {"dob": "2014-05-27"})
-    (session, *_) = send("GET", "/sessions")
+    (*_, session) = send("GET", "/sessions")
     room = send("GET", "/classrooms")[0]["id"]
     body = {"classroom": room, "session_id": session["id"]}
     cohort = send("POST", "/cohorts", body)["id"]
@@ -240,6 +240,9 @@ def _results(page: Recorder) -> None:
     (publication, *_) = send("GET", "/publications")["data"]
     send("GET", f"/publications/{publication['id']}")
     send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
+    (promotion,) = send("GET", "/promotions")["data"]
+    send("GET", f"/promotions/{promotion['id']}")
+    send("GET", "/promotion-rules")
 
 
 def _code_of_a_card(page: Recorder) -> str:

@@ -42,6 +42,7 @@ from school_service.features.letterheads.views import blp as letterheads
 from school_service.features.metrics.views import blp as metrics
 from school_service.features.oneroster.views import blp as exchange
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.promotions.views import blp as promotions
 from school_service.features.publications.views import blp as publications
 from school_service.features.report_cards.verification import blp as verification
 from school_service.features.report_cards.views import blp as report_cards
@@ -96,6 +97,7 @@ FEATURES = (
     report_cards,
     verification,
     publications,
+    promotions,
     transcripts,
     teachers,
     employees,

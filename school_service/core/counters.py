@@ -46,7 +46,22 @@ def number_taken(name: str, *conditions: Any) -> CTE:
     return taking.returning(Counter.value).cte("taken")
 
 
+def numbers_taken(name: str, count: Any) -> CTE:
+    """Take the next `count` numbers of a counter within a statement: its column `value` is the last of them."""
+    taken: CTE = _taking(name, count).returning(Counter.value).cte("taken")
+    return taken
+
+
+@statement
+def numbers_given_back(name: str, count: int) -> Any:
+    """Set a counter back by the last `count` numbers that were taken, and that nobody has: for `execute`."""
+    return _taking(name, -count)
+
+
+def _taking(name: Any, count: Any) -> Any:
+    return update(Counter).where(Counter.name == name).values(value=Counter.value + count)
+
+
 @statement
 def _take(name: str, count: int) -> Any:
-    taking = update(Counter).where(Counter.name == name).values(value=Counter.value + count)
-    return taking.returning(Counter.value)
+    return _taking(name, count).returning(Counter.value)

@@ -18,7 +18,7 @@ import marshmallow as ma
 from flask import Response, g, render_template, request
 from werkzeug.wsgi import wrap_file
 
-from school_service.core.errors import NotFound, TooLarge
+from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.file_names import plain_file_name
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
@@ -177,6 +177,25 @@ class Blueprint(flask_smorest.Blueprint):
                 if isinstance(parameter["schema"], IdArray):
                     parameter["schema"] = IdArray.DOCUMENTED
             return validated
+
+        return decorate
+
+    def takes_list(self, schema: type[Schema], *, most: int) -> Callable[[View], View]:
+        """Take a body that is a bare array of at most `most` objects; it becomes the view's next argument, a list."""
+        documented = self.arguments(schema(many=True))
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def counted(*arguments: Any, **parameters: Any) -> Any:
+                if len(arguments[-1]) > most:
+                    raise Invalid.field("_schema", f"longer than {most}")
+                return view(*arguments, **parameters)
+
+            validated: Any = documented(counted)
+            for parameter in validated._apidoc["arguments"]["parameters"]:
+                if isinstance(parameter["schema"], schema):
+                    parameter["schema"] = {"type": "array", "items": schema, "maxItems": most}
+            return validated  # type: ignore[no-any-return]
 
         return decorate
 

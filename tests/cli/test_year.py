@@ -1,4 +1,4 @@
-"""A school's whole year by the real program: from `tenants create` to graduates, over HTTP alone."""
+"""A school's whole year by the real program: from `tenants create` to the next session, over HTTP alone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def administrator(installed: dict[str, str], folder: Any, service: Running) -> C
     return Caller(service, token, school["id"]).sign_in("admin", PASSWORD)
 
 
-def test_from_the_first_day_to_the_graduates(administrator):
+def test_from_the_first_day_to_the_next_session(administrator):
     teacher = hire_a_teacher(administrator)
     terms, subjects, classroom, session = set_up(administrator)
     students = enrol_by_sheet(administrator)
@@ -103,9 +103,11 @@ def test_from_the_first_day_to_the_graduates(administrator):
             give_scores(administrator, them, subject, terms[term])
         for arm, batch_id in zip(arms, (arms[0], 2), strict=True):
             give_traits(them, arm, batch_id, term)
+        publish(administrator, them, taught, arms, term)
 
     assert_the_year_is_on_record(administrator, taught, terms, students, arms)
-    graduate(administrator, students, cohort["id"])
+    assert_results_are_published(administrator, arms, students)
+    promote(administrator, students, cohort["id"], arms, classroom)
     assert_the_past_stays(administrator, arms, students)
 
 
@@ -288,25 +290,99 @@ def assert_the_year_is_on_record(administrator, taught, terms, students, arms):
     assert administrator.call("GET", "/audit?entity=gradebook&pageSize=1")["total"] == entries
 
 
-def graduate(administrator: Caller, students: list[dict[str, Any]], cohort: str) -> None:
-    made = [administrator.post("/graduates", student=student["id"]) for student in students]
-    assert made == [
+def publish(
+    administrator: Caller, teacher: Caller, taught: dict[str, str], arms: tuple[str, str], term: str
+) -> None:
+    """Submit every subject of a term, and publish both arms."""
+    for subject in taught.values():
+        submitted = teacher.post(f"/cohort-subjects/{subject}/submission", term=term)
+        assert (submitted["state"], submitted["blanks"]) == ("SUBMITTED", 0)
+    made = administrator.post("/publications", term=term, batches=list(arms))
+    assert {(one["state"], one["version"], one["students"]) for one in made} == {("PUBLISHED", 1, 3)}
+
+
+def percent_of(student: dict[str, Any]) -> float:
+    """The percent of a student, in every subject and term, and so on average."""
+    return sum(score_of(student["admission_number"], points) for points in POINTS.values())
+
+
+def assert_results_are_published(administrator, arms, students):
+    for arm, mine in zip(arms, (students[::2], students[1::2]), strict=True):
+        sheet = administrator.call("GET", f"/broadsheets?batch={arm}&session=2025/2026")
+        best_first = sorted(mine, key=percent_of, reverse=True)
+        assert [one["student"]["id"] for one in sheet["students"]] == [one["id"] for one in best_first]
+        assert [one["average"] for one in sheet["students"]] == [percent_of(one) for one in best_first]
+    for student in students:
+        (session,) = administrator.call("GET", f"/students/{student['id']}/transcript")["sessions"]
+        assert [one["average"] for one in session["terms"]] == [percent_of(student)] * 3
+        assert (session["average"], session["outcome"]) == (percent_of(student), None)
+
+
+def promote(
+    administrator: Caller,
+    students: list[dict[str, Any]],
+    cohort: str,
+    arms: tuple[str, str],
+    classroom: str,
+) -> None:
+    """End the session: all of the last class graduate but two, one by the rule and one as the staff decide."""
+    administrator.call("PUT", "/promotion-rules", [{"level": "Senior Secondary", "minimum_average": 52}])
+    session = administrator.post(
+        "/sessions", name="2026/2027", start_date="2026-09-07", end_date="2027-07-23", current=True
+    )["id"]
+    again = administrator.post("/cohorts", classroom=classroom, session_id=session)["id"]
+    by_rule, *_, decided = students
+    body = {
+        "session": "2025/2026",
+        "moves": [{"batch": arm, "promote_to": None, "repeat_in": again} for arm in arms],
+        "overrides": [{"student": decided["id"], "outcome": "REPEATED", "reason": "As her parents ask"}],
+    }
+    seen = administrator.call("POST", "/promotions?dry_run=true", body)
+    assert administrator.call("GET", "/graduates?page=0&size=50") == []
+    body["fingerprint"] = seen["fingerprint"]
+    promotion = administrator.call("POST", "/promotions", body)
+    assert administrator.call("POST", "/promotions", body) == promotion
+    assert promotion["decisions"] == seen["decisions"]
+    assert promotion["counts"] | {"GRADUATED": 4, "REPEATED": 2} == promotion["counts"]
+    (reason,) = promotion["decisions"][names_in_order(students).index(by_rule["id"])]["reasons"]
+    assert reason == {"code": "AVERAGE", "message": "The average is 51.00, below 52."}
+
+    remaining = [by_rule["id"], decided["id"]]
+    left = [one for one in names_in_order(students) if one not in remaining]
+    numbers = {student["id"]: student["number"] for student in students}
+    graduates = administrator.call("GET", "/graduates?page=0&size=50")
+    assert graduates == [
         {
             "id": number,
-            "student": student["number"],
+            "student": numbers[student],
             "graduation_class": "SSS 3 2025/2026",
             "school": "Mayflower School, Ikenne",
         }
-        for number, student in enumerate(students, 1)
+        for number, student in enumerate(left, 1)
     ]
-    assert administrator.call("GET", "/graduates?page=0&size=50") == made
-    assert administrator.call("GET", f"/cohorts/{cohort}/students") == []
+    # Who goes on stays on the roll of the session that ended, and results have their roster.
+    for place in (cohort, again):
+        there = administrator.call("GET", f"/cohorts/{place}/students")
+        assert {student["id"] for student in there} == set(remaining)
+
+
+def names_in_order(students: list[dict[str, Any]]) -> list[str]:
+    """The ids of students, by arm, then by name."""
+    by_name = [sorted(arm, key=lambda one: one["last_name"]) for arm in (students[::2], students[1::2])]
+    return [student["id"] for arm in by_name for student in arm]
 
 
 def assert_the_past_stays(administrator, arms, students):
+    remaining = (students[0]["id"], students[-1]["id"])
     for student in students:
         shown = administrator.call("GET", f"/students/{student['id']}")
-        assert (shown["status"], shown["cohort"]) == ("GRADUATED", None)
+        repeats = student["id"] in remaining
+        assert (shown["status"], shown["cohort"] is None) == (
+            "ACTIVE" if repeats else "GRADUATED",
+            not repeats,
+        )
+        (session,) = administrator.call("GET", f"/students/{student['id']}/transcript")["sessions"]
+        assert session["outcome"] == ("REPEATED" if repeats else "GRADUATED")
     entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
     assert administrator.call("GET", "/gradebooks?pageSize=1")["total"] == entries
     assert all(len(administrator.call("GET", f"/metrics?batchId={arm}")) == 18 for arm in arms)

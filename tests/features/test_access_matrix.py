@@ -33,6 +33,8 @@ SECTIONS = {
     "permissions": "roles",
     "positions": "settings",
     "report-cards": "results",
+    "promotion-rules": "settings",
+    "promotions": "results",
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
@@ -57,6 +59,8 @@ OF_ANOTHER_SECTION = {
     ("GET", "/cohort-subjects/{id}/results"): "results",
     ("GET", "/students/{id}/results"): "results",
     ("GET", "/students/{id}/transcript"): "results",
+    ("POST", "/promotions"): "cohorts",
+    ("DELETE", "/promotions/{id}"): "cohorts",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {

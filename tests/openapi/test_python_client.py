@@ -28,8 +28,10 @@ pytestmark = [
 
 NAME = "generated_school_client"
 BASE = "http://schools.example.org"
-# Pictures and paper are files to it, once it is told so.
-FILES = dict.fromkeys(("image/png", "image/jpeg", "application/pdf"), "application/octet-stream")
+# Pictures, paper and archives are files to it, once it is told so.
+FILES = dict.fromkeys(
+    ("image/png", "image/jpeg", "application/pdf", "application/zip"), "application/octet-stream"
+)
 SETTINGS = {"post_hooks": [], "package_name_override": NAME, "content_type_overrides": FILES}
 
 
@@ -367,6 +369,44 @@ def test_point_14_it_goes_from_the_score_sheet_to_results_that_are_published_twi
     ]
     transcript = caller.do("transcripts.get_transcript", ids["GEN/002"])
     assert [one.average for one in transcript.sessions] == [86.67]
+    promote(caller, cohort, session, ids)
+
+
+def promote(caller: Caller, cohort: Any, session: Any, ids: dict[str, Any]) -> None:
+    """Promote a class into the next session as it was seen, and undo it."""
+    following = caller.do(
+        "sessions.create_session",
+        body=caller.NewSession(name="2034/2035", start_date=date(2034, 9, 8), end_date=date(2035, 7, 23)),
+    )
+    classroom = caller.do(
+        "classrooms.create_classroom", body=caller.NewClassroom(name="SSS 3 G", level="SSS")
+    )
+    above = caller.do(
+        "cohorts.create_cohort", body=caller.NewCohort(classroom=classroom.id, session_id=str(following.id))
+    )
+    rules = [caller.NewPromotionRule(minimum_average=81, trial_average=80)]
+    (rule,) = caller.do("promotions.replace_promotion_rules", body=rules)
+    assert (rule.level, rule.minimum_average, rule.minimum_terms) == (None, 81, 1)
+    body = caller.NewPromotion(
+        session=str(session.id),
+        moves=[caller.Move(batch=cohort.id, promote_to=above.id, repeat_in=None)],
+    )
+    seen = caller.do("promotions.promote_students", body=body, dry_run=True)
+    refused = caller.send("promotions.promote_students", body=body)
+    assert (refused.status_code, seen.id) == (422, None)
+    body.fingerprint = seen.fingerprint
+    made = caller.do("promotions.promote_students", body=body)
+    outcome = caller.PromotionOutcome
+    found = {one.student.id: (one.outcome, one.to_batch) for one in made.decisions}
+    assert {student: (str(one), batch) for student, (one, batch) in found.items()} == {
+        ids["GEN/001"]: (str(outcome.PROMOTED_ON_TRIAL), above.id),
+        ids["GEN/002"]: (str(outcome.PROMOTED), above.id),
+    }
+    assert len(caller.do("enrollments.list_cohort_students", above.id)) == 2
+    (listed,) = caller.do("promotions.list_promotions", session=str(session.id)).data
+    assert (listed.id, listed.counts.promoted) == (made.id, 1)
+    assert caller.do("promotions.undo_promotion", made.id).deleted
+    assert caller.do("promotions.get_promotion", made.id).undone_at is not None
 
 
 def publish(caller: Caller, cohort: Any, taught: Any) -> Any:

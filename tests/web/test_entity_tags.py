@@ -31,6 +31,7 @@ MATCHED = {
     ("PATCH", "/settings"): "/settings",
     ("PATCH", "/result-settings"): "/result-settings",
     ("PATCH", "/letterhead"): "/letterhead",
+    ("DELETE", "/promotions/{id}"): "/promotions/{id}",
     ("PATCH", "/contacts/{id}"): "/contacts",
 }
 # What is no single record, or is not as it is stored.

@@ -70,12 +70,12 @@ def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQ
     return _take_compulsory(cohort_id, list(student_ids), now())
 
 
-def taking_compulsory_at_once(*, student_ids: Sequence[UUID]) -> BoundQuery:
-    """Let students who have just been made and enrolled take the compulsory subjects of their cohorts.
+def taking_compulsory_at_once(*, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]) -> BoundQuery:
+    """Let students, each in some of these cohorts, take the compulsory subjects of those that they are in.
 
-    Returns the statement, for `execute`.
+    The caller has locked the students, unless they have just been made. Returns the statement, for `execute`.
     """
-    return _take_compulsory_at_once(list(student_ids), now())
+    return _take_compulsory_at_once(list(cohort_ids), list(student_ids), now())
 
 
 @statement
@@ -98,9 +98,15 @@ def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime)
 
 
 @statement
-def _take_compulsory_at_once(student_ids: list[UUID], moment: datetime) -> Any:
-    of_students = Enrollment.student_id == _one_of(student_ids)
-    return _taking(_takers(CohortSubject.elective.is_(False), of_students, moment=moment))
+def _take_compulsory_at_once(cohort_ids: list[UUID], student_ids: list[UUID], moment: datetime) -> Any:
+    return _taking(
+        _takers(
+            CohortSubject.cohort_id == _one_of(cohort_ids),
+            CohortSubject.elective.is_(False),
+            Enrollment.student_id == _one_of(student_ids),
+            moment=moment,
+        )
+    )
 
 
 def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, Uuid, any_, cast, column, func, insert, select, update
+from sqlalchemy import ARRAY, Uuid, any_, cast, column, delete, func, insert, null, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
@@ -88,15 +88,41 @@ def enroll_new(*, batches: Mapping[UUID, Any]) -> None:
 
     A batch is what has its `id` and `cohort_id`. The cohorts must be locked. Sends one message.
     """
-    students = list(batches)
-    batch_ids = [batch.id for batch in batches.values()]
-    execute(
-        _start(students, [uuid4() for _ in students], batch_ids, now()),
-        taking_compulsory_at_once(student_ids=students),
-    )
+    execute(*entering([(uuid4(), student, batch) for student, batch in batches.items()]))
+
+
+def entering(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
+    """Enroll students who are in no class of the batches' session: enrollments, each an id, a student and a batch.
+
+    A batch is what has its `id` and `cohort_id`. The cohorts must be locked and so must the students, unless nobody
+    else can know of them yet. Returns the statements, for `execute`.
+    """
     audit_changes(
         ENTITY,
-        [Change(one, None, {"cohort": batch.cohort_id, "batch": batch.id}) for one, batch in batches.items()],
+        [
+            Change(student, None, {"cohort": batch.cohort_id, "batch": batch.id})
+            for _, student, batch in enrollments
+        ],
+    )
+    students = [student for _, student, _ in enrollments]
+    return (
+        _start(students, [each for each, _, _ in enrollments], [one.id for _, _, one in enrollments], now()),
+        taking_compulsory_at_once(
+            cohort_ids=list({batch.cohort_id for _, _, batch in enrollments}), student_ids=students
+        ),
+    )
+
+
+def withdrawing(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+    """Take enrollments back as if they had never been: each has `id`, `student`, `cohort` and `batch`, as in JSON.
+
+    Cohorts and students must be locked, and nothing may rest on them. Returns the statements, for `execute`.
+    """
+    audit_changes(ENTITY, [Change(UUID(one["student"]), _place_of(one), None) for one in enrollments])
+    cohorts = [UUID(cohort) for cohort in {one["cohort"] for one in enrollments}]
+    return (
+        drop_subjects(cohorts, [UUID(one["student"]) for one in enrollments]),
+        _delete([UUID(one["id"]) for one in enrollments]),
     )
 
 
@@ -114,15 +140,31 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     return cohort.id
 
 
-def leaving(*, student_id: UUID, enrollments: str) -> tuple[BoundQuery, ...]:
-    """Take a student, whose row the caller has locked, out of every cohort, keeping history and scores.
+def leaving(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+    """Take students, whose rows the caller has locked, out of every cohort, keeping history and scores.
 
-    `enrollments` is what `reads.open_enrollments` selects. Returns the statements, for `execute`.
+    `enrollments` are all that are open, by student, as `reads.open_enrollments` selects them. Returns the statements,
+    for `execute`.
     """
-    found = orjson.loads(enrollments)
-    audit_changes(ENTITY, [Change(student_id, _place_of(one), None) for one in found])
-    cohorts = [UUID(one["cohort"]) for one in found]
-    return _end([UUID(one["id"]) for one in found], now()), drop_subjects(cohorts, [student_id])
+    ended = [(student, one) for student, open_ones in enrollments.items() for one in open_ones]
+    audit_changes(ENTITY, [Change(student, _place_of(one), None) for student, one in ended])
+    cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in ended}]
+    return _end([UUID(one["id"]) for _, one in ended], now()), drop_subjects(cohorts, list(enrollments))
+
+
+def coming_back(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+    """Let students be again where `leaving` took them out, and take what is compulsory there now.
+
+    `enrollments` are those that it ended, by student, whose rows and cohorts the caller has locked. Returns the
+    statements, for `execute`.
+    """
+    opened = [(student, one) for student, ended in enrollments.items() for one in ended]
+    audit_changes(ENTITY, [Change(student, None, _place_of(one)) for student, one in opened])
+    cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in opened}]
+    return (
+        _reopen([UUID(one["id"]) for _, one in opened]),
+        taking_compulsory_at_once(cohort_ids=cohorts, student_ids=list(enrollments)),
+    )
 
 
 def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
@@ -175,6 +217,17 @@ def _end(enrollment_ids: list[UUID], moment: datetime) -> Any:
     """End enrollments of students whose rows are locked."""
     ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
     return update(Enrollment).where(ended).values(ended_at=moment)
+
+
+@statement
+def _reopen(enrollment_ids: list[UUID]) -> Any:
+    ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
+    return update(Enrollment).where(ended).values(ended_at=null())
+
+
+@statement
+def _delete(enrollment_ids: list[UUID]) -> Any:
+    return delete(Enrollment).where(Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid))))
 
 
 def _leave(*conditions: Any) -> set[UUID]:

@@ -82,7 +82,9 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
     assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
     been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is missed.
+    `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is now.
     """
+    was_changed = literal_column("assessments.ctid") != _as_the_statement_began(assessment_id)
     return (
         select(
             Assessment.total_points,
@@ -104,8 +106,9 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
             or_(
                 exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
                 # It was changed since the statement began, as it is when absences are entered.
-                literal_column("assessments.ctid") != _as_the_statement_began(assessment_id),
+                was_changed,
             ).label("may_be_absent"),
+            was_changed.label("was_changed"),
         )
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)

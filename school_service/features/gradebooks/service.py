@@ -84,6 +84,9 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     results are submitted.
     """
     found = fetch_row(reads.assessed(assessment, student, batch))
+    if found is not None and found["was_changed"]:
+        # Whoever undoes a promotion changes it: who is in the class now?
+        found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
     refuse_submitted(found["submission_id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -43,7 +44,16 @@ def graduating(student_id: UUID) -> Query:
     `last_class` names the classroom and session that they were enrolled in last, empty where there was none;
     `enrollments` are the open ones, as JSON.
     """
-    last_class = (
+    return select(
+        Student.status,
+        last_class(student_id).label("last_class"),
+        open_enrollments(student_id).label("enrollments"),
+    ).where(Student.id == student_id)
+
+
+def last_class(student_id: Any) -> Any:
+    """A column: the classroom and session that a student was enrolled in last, empty where there was none."""
+    found = (
         select(Classroom.name + " " + AcademicSession.name)
         .select_from(Enrollment)
         .join(Cohort, Cohort.id == Enrollment.cohort_id)
@@ -52,9 +62,6 @@ def graduating(student_id: UUID) -> Query:
         .where(Enrollment.student_id == student_id)
         .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
         .limit(1)
+        .correlate_except(Enrollment, Cohort, Classroom, AcademicSession)
     )
-    return select(
-        Student.status,
-        func.coalesce(last_class.scalar_subquery(), "").label("last_class"),
-        open_enrollments(student_id).label("enrollments"),
-    ).where(Student.id == student_id)
+    return func.coalesce(found.scalar_subquery(), "")

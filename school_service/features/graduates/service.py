@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, update
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Integer,
+    Text,
+    Uuid,
+    any_,
+    cast,
+    column,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.counters import GRADUATES, number_taken
+from school_service.core.counters import GRADUATES, number_taken, numbers_given_back, numbers_taken
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.read_models import BoundQuery
 from school_service.core.records import unknown_reference
-from school_service.core.statements import execute, statement
-from school_service.features.audit.service import audit_change
+from school_service.core.statements import Executable, execute, statement
+from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.enrollments.reads import lock_students
 from school_service.features.enrollments.service import leaving
 from school_service.features.graduates import reads
 from school_service.features.graduates.models import Graduate
-from school_service.features.students.models import GRADUATED, WITHDRAWN, Student
+from school_service.features.students.models import ACTIVE, GRADUATED, WITHDRAWN, Student
 from tenants.clock import now
 
 ENTITY = "graduate"
@@ -39,8 +58,8 @@ def create_graduate(*, student: UUID) -> UUID:
     graduate_id, last_class = uuid4(), found["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
     made = execute(
-        *leaving(student_id=student, enrollments=found["enrollments"]),
-        _end_status(student),
+        *leaving(enrollments={student: orjson.loads(found["enrollments"])}),
+        _end_status([student]),
         _insert(graduate_id, student, last_class, now()),
     )
     number = made["number"] if made else None
@@ -50,9 +69,44 @@ def create_graduate(*, student: UUID) -> UUID:
     return graduate_id
 
 
+def graduate_all(
+    *ahead: Executable | BoundQuery, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]
+) -> None:
+    """Let students graduate, who are ACTIVE and whose rows the caller has locked, in this order of numbers.
+
+    They leave every cohort: `enrollments` are those that are open, by student, as `reads.open_enrollments` selects
+    them. Sends one message, with what goes `ahead` in it.
+    """
+    students = list(enrollments)
+    made = execute(
+        *ahead,
+        *leaving(enrollments=enrollments),
+        _end_status(students),
+        _insert_all([uuid4() for _ in students], students, len(students), now()),
+    )
+    graduates = orjson.loads(made["graduates"]) if made else []
+    audit_changes(ENTITY, [Change(UUID(one["id"]), None, _audited(one)) for one in graduates])
+
+
+def coming_back(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+    """Take back that students graduated, the last ones in number: they are ACTIVE again.
+
+    Each has `id`, `number`, `student` and `graduation_class`, as in JSON; they and the counter of graduates must be
+    locked. Returns the statements, for `execute`.
+    """
+    audit_changes(ENTITY, [Change(UUID(one["id"]), _audited(one), None) for one in graduates])
+    students = [UUID(one["student"]) for one in graduates]
+    return _delete(students), _take_up_status(students), numbers_given_back(GRADUATES, len(students))
+
+
+def _audited(graduate: Mapping[str, Any]) -> dict[str, Any]:
+    """What the audit log says of a graduate."""
+    return {name: graduate[name] for name in ("number", "student", "graduation_class")}
+
+
 @statement
-def _end_status(student_id: UUID) -> Any:
-    return update(Student).where(Student.id == student_id).values(status=GRADUATED)
+def _end_status(student_ids: list[UUID]) -> Any:
+    return update(Student).where(Student.id == _one_of(student_ids)).values(status=GRADUATED)
 
 
 @statement
@@ -62,3 +116,49 @@ def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: dateti
     values = select(graduate_id, number.c.value, student_id, last_class, moment)  # type: ignore[call-overload]
     columns = ["id", "number", "student_id", "graduation_class", "created_at"]
     return insert(Graduate).from_select(columns, values).returning(Graduate.number)
+
+
+@statement
+def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: datetime) -> Any:
+    """Insert graduates with the next numbers, in this order; answers them as JSON, `graduates`."""
+    numbers = numbers_taken(GRADUATES, count)
+    rows = (
+        func.unnest(cast(ids, ARRAY(Uuid)), cast(student_ids, ARRAY(Uuid)))
+        .table_valued(column("id", Uuid), column("student_id", Uuid), with_ordinality="place")
+        .render_derived(name="graduating")
+    )
+    values = {
+        "id": rows.c.id,
+        "number": numbers.c.value - count + cast(rows.c.place, Integer),
+        "student_id": rows.c.student_id,
+        "graduation_class": reads.last_class(rows.c.student_id),
+        "created_at": moment,
+    }
+    made = (
+        insert(Graduate)
+        .from_select(list(values), select(*values.values()).select_from(rows.join(numbers, literal(True))))
+        .returning(Graduate.id, Graduate.number, Graduate.student_id, Graduate.graduation_class)
+        .cte("made")
+    )
+    graduate = func.json_build_object(
+        "id", made.c.id,
+        "number", made.c.number,
+        "student", made.c.student_id,
+        "graduation_class", made.c.graduation_class,
+    )  # fmt: skip
+    in_order = aggregate_order_by(graduate, made.c.number)
+    return select(cast(func.json_agg(in_order, type_=JSON), Text).label("graduates"))
+
+
+@statement
+def _delete(student_ids: list[UUID]) -> Any:
+    return delete(Graduate).where(Graduate.student_id == _one_of(student_ids))
+
+
+@statement
+def _take_up_status(student_ids: list[UUID]) -> Any:
+    return update(Student).where(Student.id == _one_of(student_ids)).values(status=ACTIVE)
+
+
+def _one_of(ids: Any) -> Any:
+    return any_(cast(ids, ARRAY(Uuid)))

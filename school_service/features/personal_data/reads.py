@@ -36,6 +36,7 @@ from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.graduates.models import Graduate
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
+from school_service.features.promotions.models import Promotion, PromotionDecision
 from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.roles.models import Role
 from school_service.features.sessions.models import AcademicSession, Term
@@ -69,6 +70,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_metrics(student_id), "metrics"),
         _many(_term_comments(student_id), "term_comments"),
         _many(_report_cards(student_id), "report_cards"),
+        _many(_promotion_decisions(student_id), "promotion_decisions"),
         _one(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
     ).where(Student.id == student_id)
 
@@ -255,6 +257,17 @@ def _report_cards(student_id: UUID) -> Rows:
         .join(Term, Term.id == Publication.term_id)
         .where(ReportCard.student_id == student_id)
         .order_by(Publication.published_at, ReportCard.id)
+    )
+
+
+def _promotion_decisions(student_id: UUID) -> Rows:
+    """Write all decisions, those of promotions that were undone too."""
+    return (
+        select(*told_columns(PromotionDecision), AcademicSession.name.label("session"))
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .join(AcademicSession, AcademicSession.id == Promotion.session_id)
+        .where(PromotionDecision.student_id == student_id)
+        .order_by(Promotion.committed_at, Promotion.id)
     )
 
 

@@ -25,6 +25,8 @@ from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.graduates.models import Graduate
 from school_service.features.metrics.models import Metric, MetricScore
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
+from school_service.features.promotions.models import PromotionDecision
+from school_service.features.promotions.schemas import PromotionReasonSchema
 from school_service.features.publications.models import ReportCard
 from school_service.features.students.models import Student
 from school_service.features.users.models import User, UserRole
@@ -86,6 +88,9 @@ StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
 StoredReportCardSchema = _rows_of(
     ReportCard, session=_name(), term=_name(), version=fields.Integer(), state=_name()
 )
+StoredPromotionDecisionSchema = _rows_of(
+    PromotionDecision, reasons=fields.List(fields.Nested(PromotionReasonSchema)), session=_name()
+)
 StoredMetricScoreSchema = _rows_of(MetricScore, trait=_name())
 StoredMetricSchema = _rows_of(
     Metric, session=_name(), term=_name(), scores=fields.List(fields.Nested(StoredMetricScoreSchema))
@@ -122,6 +127,7 @@ class StudentDataSchema(AccountDataSchema):
     metrics = fields.List(fields.Nested(StoredMetricSchema))
     term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
     report_cards = fields.List(fields.Nested(StoredReportCardSchema))
+    promotion_decisions = fields.List(fields.Nested(StoredPromotionDecisionSchema))
     graduate = fields.Nested(StoredGraduateSchema, allow_none=True)
 
 

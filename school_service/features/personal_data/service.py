@@ -6,7 +6,7 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, literal, select, update
+from sqlalchemy import case, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
@@ -22,6 +22,7 @@ from school_service.features.comments.models import TermComment
 from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
 from school_service.features.employees.service import ENTITY as EMPLOYEE
+from school_service.features.promotions.models import Promotion, PromotionDecision
 from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.roles.administrators import require_administrator
 from school_service.features.students.models import ACTIVE, WITHDRAWN, Student
@@ -110,6 +111,7 @@ def _erase_words(student: Student, user: User) -> None:
     for model, words in (
         (Absence, {"note": None}),
         (TermComment, {"form_teacher_comment": None, "principal_comment": None}),
+        (PromotionDecision, {"reason": None}),
     ):
         statement = update(model).where(model.student_id == student.id).values(words)
         db.session.execute(statement, execution_options=of_student)
@@ -133,15 +135,20 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Write the pseudonym for the name under which somebody submitted, published or reopened results."""
+    """Write the pseudonym for the name under which somebody submitted, published or reopened results, or promoted."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
-    for model, who in (
-        (Submission, "submitted_by"),
-        (Publication, "published_by"),
-        (Publication, "reopened_by"),
+    for model, acts in (
+        (Submission, ("submitted",)),
+        (Publication, ("published", "reopened")),
+        (Promotion, ("committed", "undone")),
     ):
+        done = {act: getattr(model, f"{act}_by") == actor for act in acts}
+        names = {
+            f"{act}_by_name": case((by_them, name), else_=getattr(model, f"{act}_by_name"))
+            for act, by_them in done.items()
+        }
         db.session.execute(
-            update(model).where(getattr(model, who) == actor).values({f"{who}_name": name}),
+            update(model).where(or_(*done.values())).values(names),
             execution_options={"synchronize_session": False},
         )
 

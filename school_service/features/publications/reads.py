@@ -15,6 +15,7 @@ from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.reads import session_by_id_or_name
+from school_service.features.promotions.models import PromotionBatch
 from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
 from school_service.features.results.rules import (
     Computed,
@@ -290,7 +291,7 @@ def reopening(publication_id: UUID) -> Query:
     """Select what decides whether a publication may be reopened, to be read once its cohort is locked.
 
     `later` is JSON: the names of published results of later terms of the session that rest on it: those of the batch,
-    and of where its students were then.
+    and of where its students were then. `promoted` tells whether the batch is in a live promotion.
     """
     later, later_term = aliased(Publication), aliased(Term)
     own, others = aliased(ReportCard), aliased(ReportCard)
@@ -322,6 +323,10 @@ def reopening(publication_id: UUID) -> Query:
             Publication.batch_id,
             Publication.term_id,
             names.scalar_subquery().label("later"),
+            select(PromotionBatch.batch_id)
+            .where(PromotionBatch.batch_id == Publication.batch_id, PromotionBatch.live)
+            .exists()
+            .label("promoted"),
         )
         .join(Term, Term.id == Publication.term_id)
         .where(Publication.id == publication_id)

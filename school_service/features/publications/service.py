@@ -165,6 +165,8 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     later = orjson.loads(found["later"])
     if later:
         raise Conflict(f"Later results rest on it: reopen {', '.join(later)} first.")
+    if found["promoted"]:
+        raise Conflict("The batch is promoted by these results: undo that promotion first.")
     new = WITHDRAWN if withdraw else REOPENED
     audit_change(
         ENTITY,

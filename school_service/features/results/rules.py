@@ -302,6 +302,22 @@ def counts(rules: CTE) -> tuple[Any, ...]:
     )
 
 
+def counted_by(classes: CTE) -> CTE:
+    """How categories count in classes, for `counts`: a row of each row of `classes`, which has `id` and `level`."""
+    weight = _weights_of_level(classes).lateral("weight")
+    return (
+        select(
+            classes.c.id,
+            func.coalesce(ResultSettings.weighting == CATEGORIES, False).label("by_category"),
+            *(weight.c[category] for category in OF_A_TERM),
+        )
+        .select_from(classes)
+        .outerjoin(ResultSettings, literal(True))
+        .join(weight, literal(True))
+        .cte("counted_by")
+    )
+
+
 def takers(computed: Computed) -> FromClause:
     """Who of the scope's cohort takes which of its subjects: `cohort_subject_id`, `student_id`."""
     return (

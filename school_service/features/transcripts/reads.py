@@ -12,6 +12,7 @@ from sqlalchemy.orm import aliased
 from school_service.core.read_models import Query, read_model
 from school_service.features.graduates.models import Graduate
 from school_service.features.letterheads.models import Letterhead, Picture
+from school_service.features.promotions.models import LEFT_OUT, LIVE, Promotion, PromotionDecision
 from school_service.features.publications.cards import letterhead
 from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.results.frozen import IN_FORCE, is_own, shows_position
@@ -55,6 +56,7 @@ def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
     cards = (
         select(
             ReportCard.card,
+            ReportCard.student_id,
             Publication.version,
             Publication.published_at,
             Publication.session_id,
@@ -114,7 +116,7 @@ def _sessions(cards: Any, own: Any) -> Any:
         .subquery("terms_of_session")
     )
     latest = (
-        select(cards.c.card, cards.c.session_id, cards.c.start_date)
+        select(cards.c.card, cards.c.student_id, cards.c.session_id, cards.c.start_date)
         .ext(distinct_on(cards.c.session_id))
         .order_by(cards.c.session_id, cards.c.term.desc())
         .subquery("latest")
@@ -127,12 +129,30 @@ def _sessions(cards: Any, own: Any) -> Any:
         "terms", terms.c.terms,
         "subjects", _subjects(card["cumulative"]["subjects"], latest),
         *_figures(card["cumulative"], card, "batch_figures", own),
-        "outcome", literal_column("NULL"),
+        "outcome", _outcome(latest),
     )  # fmt: skip
     return (
         select(func.json_agg(aggregate_order_by(session, latest.c.start_date, latest.c.session_id)))
         .select_from(latest)
         .join(terms, terms.c.session_id == latest.c.session_id)
+        .scalar_subquery()
+    )
+
+
+def _outcome(latest: Any) -> Any:
+    """What became of the student at the session's end, of the live promotion; null for who was left out."""
+    return (
+        select(PromotionDecision.outcome)
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .where(
+            PromotionDecision.student_id == latest.c.student_id,
+            PromotionDecision.outcome != LEFT_OUT,
+            Promotion.session_id == latest.c.session_id,
+            LIVE,
+        )
+        .order_by(Promotion.committed_at.desc(), Promotion.id)
+        .limit(1)
+        .correlate(latest)
         .scalar_subquery()
     )
 

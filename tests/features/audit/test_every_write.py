@@ -13,6 +13,7 @@ from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
 from tests.features.comments.sheets import Said
 from tests.features.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.promotions.ends import End
 from tests.features.publications.arms import Arms
 from tests.features.scoresheets.sheets import sheet_of, upload
 from tests.features.students.test_import import people
@@ -528,6 +529,28 @@ def _(scene):
     arms = Arms(scene.make, 1, 1)
     first, _ = arms.published()
     return lambda: arms.reopen(first)
+
+
+@writes("PUT /promotion-rules", "promotion-rules")
+def _(scene):
+    return lambda: scene.api.put("/promotion-rules", [{"minimum_average": 45}])
+
+
+@writes("POST /promotions", "promotion", "enrollment", "graduate")
+def _(scene):
+    end = End(scene.make, 1, 1)
+    end.published()
+    moves = [end.move(end.first, promote_to=None), end.move(end.second)]
+    fingerprint = end.seen(*moves)["fingerprint"]
+    return lambda: end.commit(*moves, fingerprint=fingerprint)
+
+
+@writes("DELETE /promotions/{id}", "promotion", "enrollment", "graduate")
+def _(scene):
+    end = End(scene.make, 1, 1)
+    end.published()
+    promotion = end.promoted(end.move(end.first, promote_to=None), end.move(end.second))
+    return lambda: end.undo(promotion)
 
 
 # Exports read, and are on record too.

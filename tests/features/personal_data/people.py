@@ -7,6 +7,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from school_service.core.database import db
+from school_service.features.promotions.models import (
+    LEFT_OUT,
+    PROMOTED,
+    Promotion,
+    PromotionBatch,
+    PromotionDecision,
+)
 from school_service.features.publications.models import PUBLISHED, Publication, ReportCard
 from school_service.web.request_scope import in_transaction
 from tenants.clock import now
@@ -51,6 +58,7 @@ def make_student(make: Factory) -> dict[str, Any]:
     about = {"batch": seen.batch, "term": "FIRST", "comments": [{**said, "times_present": 90}]}
     make.api.ok(make.api.put("/comments", about))
     publish_card(make, seen, student)
+    decide_promotion(make, seen, student)
     complete_account(make, {"id": student["user"]})
     make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxq"}))
     student["cohort_id"] = seen.cohort["id"]
@@ -86,6 +94,36 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
                 average=Decimal("62.50"),
                 changed=False,
                 card=card,
+            )
+        )
+
+
+def decide_promotion(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
+    """Store what was decided of a student in a promotion, which they themselves made and undid."""
+    session = UUID(make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"])
+    signatures = {
+        f"{act}_{name}": value
+        for act in ("committed", "undone")
+        for name, value in (("at", now()), ("by", student["user"]), ("by_name", "Chidinma-Zxq"))
+    }
+    promotion = Promotion(session_id=session, fingerprint="0" * 64, **signatures)
+    with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
+        db.session.add(promotion)
+        db.session.flush()
+        batch = {"promotion_id": promotion.id, "batch_id": UUID(seen.batch)}
+        db.session.add(PromotionBatch(**batch, number=1, live=False))
+        db.session.flush()
+        db.session.add(
+            PromotionDecision(
+                promotion_id=promotion.id,
+                student_id=UUID(student["id"]),
+                from_batch_id=UUID(seen.batch),
+                average=Decimal("62.50"),
+                terms=1,
+                by_rule=PROMOTED,
+                outcome=LEFT_OUT,
+                reasons=[],
+                reason="moves to Jos-Zxq",
             )
         )
 

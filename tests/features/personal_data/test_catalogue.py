@@ -28,6 +28,7 @@ PLACES = {
     "metrics": lambda told: told.get("metrics", []),
     "term_comments": lambda told: told.get("term_comments", []),
     "report_cards": lambda told: told.get("report_cards", []),
+    "promotion_decisions": lambda told: told.get("promotion_decisions", []),
     "metric_scores": lambda told: [score for metric in told.get("metrics", []) for score in metric["scores"]],
     "graduates": lambda told: [told["graduate"]] if told.get("graduate") else [],
     "employees": lambda told: [told["employee"]] if "employee" in told else [],
@@ -216,6 +217,16 @@ STAYS = {
     }
     | {"created_at", "updated_at"},
     "report_cards": {"id", "publication_id", "student_id", "code", "average", "position", "changed"},
+    "promotion_decisions": {
+        "promotion_id",
+        "student_id",
+        "from_batch_id",
+        "average",
+        "terms",
+        "by_rule",
+        "outcome",
+    }
+    | {"reasons", "to_batch_id", "enrollment_id", "before"},
     "metrics": {"id", "student_id", "batch_id", "cohort_id", "session_id", "term_id", "metric_type", "sheet"}
     | {"created_at", "updated_at"},
     "metric_scores": {"metric_id", "definition_id", "score"},
@@ -231,6 +242,7 @@ CHANGES = {
     "term_comments": {"form_teacher_comment", "principal_comment"},
     # Of the card who it is of, and what was said of them: the figures stay.
     "report_cards": {"card"},
+    "promotion_decisions": {"reason"},
     "employees": {"middle_name", "title", "dob", "join_date", "marital_status", "blood_group"}
     | {"lga_id", "state_id", "nationality_id", "religion", "status"},
 }

@@ -127,6 +127,9 @@ def test_absences_comments_and_cards_lose_their_words_and_names_and_no_figure(ap
         "average": 62.5,
     }
     assert (card["average"], card["version"], card["state"]) == (62.5, 1, "PUBLISHED")
+    (decision,) = after["promotion_decisions"]
+    assert decision == {**before["promotion_decisions"][0], "reason": None}
+    assert (decision["outcome"], decision["average"]) == ("LEFT_OUT", 62.5)
 
 
 def test_a_graduate_stays_a_graduate(api, make):

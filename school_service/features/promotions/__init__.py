@@ -1,0 +1,1 @@
+"""Promotions: students go on into the next session, by rules over their results and by decisions of people."""

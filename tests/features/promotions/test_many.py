@@ -1,0 +1,189 @@
+"""Random classes under random rules against a second computing, and a session of a thousand students."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from random import Random
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+
+from school_service.core.database import db
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import execute_script
+from tests.features.promotions.ends import End
+from tests.features.promotions.test_rules import says
+
+TERMS = ("FIRST", "SECOND", "THIRD")
+PASS_MARK = Decimal("45.50")
+
+# Students of batches, and the cards that are given: each a line of JSON that PostgreSQL takes apart.
+STUDENTS = """
+INSERT INTO users (id, username, username_key, first_name, last_name, gender, session_number, created_at)
+SELECT md5('u' || n)::uuid, 'many' || n, 'many' || n, 'Adaeze', 'Okafor', 'FEMALE', 0, now()
+FROM generate_series(1, {count}) n;
+INSERT INTO students (id, number, user_id, admission_number, status, created_at)
+SELECT md5('s' || n)::uuid, 1000000 + n, md5('u' || n)::uuid, 'MANY/' || n, 'ACTIVE', now()
+FROM generate_series(1, {count}) n;
+INSERT INTO enrollments (id, student_id, batch_id, cohort_id, session_id, started_at)
+SELECT md5('e' || n)::uuid, md5('s' || n)::uuid, b.id, b.cohort_id, '{session}', now()
+FROM generate_series(1, {count}) n
+JOIN (SELECT id, cohort_id, row_number() OVER (ORDER BY id) - 1 AS place FROM batches
+      WHERE id IN ('{first}', '{second}')) b ON b.place = n % 2;
+"""
+PUBLICATIONS = """
+INSERT INTO publications (id, batch_id, cohort_id, session_id, term_id, version, state, rules,
+                          published_at, published_by, published_by_name)
+SELECT (p->>'id')::uuid, (p->>'batch')::uuid, '{cohort}', '{session}', (p->>'term')::uuid, 1, 'PUBLISHED', '{{}}',
+       now(), 'x', 'x'
+FROM jsonb_array_elements('{publications}') p;
+INSERT INTO report_cards (id, publication_id, student_id, code, changed, card)
+SELECT gen_random_uuid(), (c->>'publication')::uuid, md5('s' || (c->>'number'))::uuid, gen_random_uuid(), false,
+       c->'card'
+FROM jsonb_array_elements('{cards}') c;
+"""
+
+
+class Many:
+    """A session whose students and cards are stored as they are, without a score: with any figures of cards."""
+
+    def __init__(self, make: Any, count: int, random: Random) -> None:
+        self.end, self.random, self.count = End(make, students=1, subjects=0), random, count
+        self.api = make.api
+        removed = {"student_ids": self.end.everybody}
+        self.api.ok(self.api.patch(f"/cohorts/{self.end.cohort['id']}/remove_students", removed))
+        self.subjects = {make.subject()["id"]: None for _ in range(4)}
+        session = {"id": self.end.session}
+        self.terms = [make.term(session, term=term)["id"] for term in TERMS]
+        self.results: dict[int, Any] = {}
+        self.store()
+
+    def store(self) -> None:
+        end = self.end
+        places = {
+            "session": end.session,
+            "cohort": end.cohort["id"],
+            "first": end.first,
+            "second": end.second,
+        }
+        publications = [
+            {"id": str(uuid4()), "batch": batch, "term": term}
+            for batch in (end.first, end.second)
+            for term in self.terms
+        ]
+        cards = [card for number in range(1, self.count + 1) for card in self.cards_of(number, publications)]
+        published = PUBLICATIONS.format(
+            publications=orjson.dumps(publications).decode(), cards=orjson.dumps(cards).decode(), **places
+        )
+        with self.api.app.app_context(), in_transaction(SchoolBinding(UUID(str(self.api.school)))):
+            connection = db.session.connection()
+            execute_script(connection, STUDENTS.format(count=self.count, **places))
+            execute_script(connection, published)
+
+    def cards_of(self, number: int, publications: list[dict[str, str]]) -> list[dict[str, Any]]:
+        """Make the cards of a student: of some terms, in whichever batch they were then; the last one counts."""
+        random, found = self.random, []
+        for place in sorted(random.sample(range(3), random.choice([0, 1, 2, 3, 3]))):
+            publication = random.choice(publications[place::3])
+            percents = {
+                one: self.figure() for one in random.sample(list(self.subjects), random.randint(1, 4))
+            }
+            taken = random.sample(list(percents), random.randint(1, len(percents)))
+            average = random.choice([None, *[self.mean([percents[one] for one in taken])] * 9])
+            terms = len(found) + 1
+            card = {
+                "pass_mark": float(PASS_MARK),
+                "subjects": [{"subject": {"base": one}} for one in taken],
+                "cumulative": {
+                    "average": None if average is None else float(average),
+                    "terms": terms,
+                    "subjects": [{"base": one, "percent": float(two)} for one, two in percents.items()],
+                },
+            }
+            found.append({"publication": publication["id"], "number": number, "card": card})
+            counting = {one: percents[one] for one in taken}
+            self.results[number] = None if average is None else (average, terms, PASS_MARK, counting)
+        return found
+
+    def figure(self) -> Decimal:
+        """A percent with two places, often one that a rule names."""
+        named = [Decimal(one) for one in ("40", "45", "45.50", "50", "55")]
+        return self.random.choice([*named, Decimal(self.random.randint(2000, 9000)) / 100])
+
+    def mean(self, figures: list[Decimal]) -> Decimal:
+        return (sum(figures, Decimal()) / len(figures)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_preview_is_what_a_second_computing_says_and_what_is_done(make, seed):
+    random = Random(seed)
+    many = Many(make, 60, random)
+    end, api = many.end, make.api
+    required = random.sample(list(many.subjects), 1)
+    minimum, trial, percent = Decimal("50"), random.choice([None, Decimal("45.50")]), Decimal("45")
+    failed, terms = random.choice([None, 1, 2]), random.randint(1, 2)
+    end.rules(
+        {
+            "minimum_average": float(minimum),
+            "trial_average": None if trial is None else float(trial),
+            "required_subjects": required if seed else [],
+            "required_percent": float(percent),
+            "maximum_failed": failed,
+            "minimum_terms": terms,
+        }
+    )
+    moves = [end.move(end.first), end.move(end.second, promote_to=None)]
+
+    seen = end.seen(*moves)
+
+    assert len(seen["decisions"]) == many.count
+    for decision in seen["decisions"]:
+        result = many.results.get(int(decision["student"]["admission_number"].split("/")[1]))
+        last = decision["from_batch"] == end.second
+        by_rule = says(minimum, trial, required if seed else [], percent, failed, terms, result, last)
+        assert (decision["by_rule"], decision["average"]) == (by_rule, result and float(result[0])), decision
+        if by_rule == "NO_RESULT":
+            assert decision["outcome"] is None
+            end.decide(decision["student"]["id"], random.choice(["LEFT_OUT", "REPEATED"]))
+        elif random.random() < 0.1:
+            end.decide(decision["student"]["id"], "PROMOTED", batch=end.above["id"])
+    assert len({decision["by_rule"] for decision in seen["decisions"]}) >= 3
+    before = end.stored()
+    seen = end.seen(*moves)
+    promotion = api.ok(end.commit(*moves, fingerprint=seen["fingerprint"]))
+    of_commit = {name: promotion[name] for name in ("id", "committed_at", "committed_by_name")}
+    assert promotion == {**seen, **of_commit}
+    for cohort in (end.above, end.again):
+        sent = {one["student"]["id"] for one in seen["decisions"] if one["to_batch"] == cohort["id"]}
+        assert end.students_of(cohort) == sent
+    api.ok(end.undo(promotion))
+    assert end.stored() == before
+
+
+def test_must_hold_11_a_thousand_students_are_promoted_in_few_statements(make, messages):
+    many = Many(make, 1000, Random(1000))
+    end, api = many.end, make.api
+    moves = [end.move(end.first), end.move(end.second, promote_to=None)]
+    for decision in end.seen(*moves)["decisions"]:
+        if decision["outcome"] is None:
+            end.decide(decision["student"]["id"], "LEFT_OUT")
+    fingerprint = end.seen(*moves)["fingerprint"]
+
+    with messages() as sent:
+        promotion = api.ok(end.commit(*moves, fingerprint=fingerprint))
+
+    assert len(promotion["decisions"]) == 1000
+    assert statements(sent) <= 12 + 6 * len(moves)
+    with messages() as sent:
+        api.ok(end.undo(promotion))
+    assert statements(sent) <= 12 + 6 * len(moves)
+
+
+def statements(sent):
+    """Count the statements of messages, the binding and the commit apart."""
+    found = sum(message.count(";\n") + 1 for message in sent[1:-1])
+    assert found > 5
+    return found
