@@ -72,7 +72,13 @@ def print_cards(
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
     can_be_verified = one["card"]["verification"] and one["code"] and verify_at and drafted_at is None
     address = f"{verify_at}/{one['code']}" if can_be_verified else None
-    card = compose_card(one["card"], rules=one["rules"], address=address, drafted_at=drafted_at)
+    card = compose_card(
+        one["card"],
+        rules=one["rules"],
+        address=address,
+        drafted_at=drafted_at,
+        outcome=one.get("outcome"),
+    )
     if address is not None:
         card["code"] = qr_code(address)
     return card

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from school_service.core.ordinals import position_text
 from school_service.printing.wording import (
+    OUTCOMES,
     TERMS,
     Words,
     age,
@@ -50,12 +51,17 @@ class Column(NamedTuple):
 
 
 def compose_card(
-    card: Document, *, rules: Document, address: str | None, drafted_at: str | None
+    card: Document,
+    *,
+    rules: Document,
+    address: str | None,
+    drafted_at: str | None,
+    outcome: str | None = None,
 ) -> dict[str, Any]:
     """Say what stands where on a card: texts alone, by their places in the template.
 
     `rules` are those that it was made with; `address` is where it can be verified; `drafted_at` is when a draft of it
-    was made.
+    was made; `outcome` is what became of the student at the session's end, which is no part of the card.
     """
     student, letterhead = card["student"], card["letterhead"]
     # A school may have named its terms with the session.
@@ -100,6 +106,7 @@ def compose_card(
         ],
         "comments": _comments(card),
         "notes": pairs_of(
+            ("Outcome", OUTCOMES.get(outcome or "")),
             ("Next term begins", long_date(card["calendar"]["next_term_begins"])),
             ("Notice", card["calendar"]["notice"]),
         ),

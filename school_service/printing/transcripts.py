@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from school_service.printing.report_cards import compose_letterhead, gender_of, pairs_of, text_of
-from school_service.printing.wording import TERMS, class_name, full_name, in_line, long_date, place, words
+from school_service.printing.wording import (
+    OUTCOMES,
+    TERMS,
+    class_name,
+    full_name,
+    in_line,
+    long_date,
+    place,
+    words,
+)
 
 _NOT_THERE = "\N{EN DASH}"
-_OUTCOMES = {
-    "PROMOTED": "Promoted",
-    "PROMOTED_ON_TRIAL": "Promoted on trial",
-    "REPEATED": "Repeats the class",
-    "GRADUATED": "Graduated",
-}
 
 Document = Mapping[str, Any]
 
@@ -62,7 +65,7 @@ def _session(session: Document) -> dict[str, Any]:
     if any(positions) or _position(session):
         below.append(["Position", *positions, _position(session), ""])
     outcome = session["outcome"]
-    heading = [session["session"]["name"], class_name(session), _OUTCOMES.get(outcome, outcome)]
+    heading = [session["session"]["name"], class_name(session), OUTCOMES.get(outcome, outcome)]
     return {
         "heading": words(in_line(heading)),
         "terms": [f"{TERMS[term]} term" for term in terms],

@@ -11,6 +11,14 @@ from typing import Any
 
 from school_service.core.ordinals import position_text
 
+OUTCOMES = {
+    "PROMOTED": "Promoted",
+    "PROMOTED_ON_TRIAL": "Promoted on trial",
+    "REPEATED": "Repeats the class",
+    "GRADUATED": "Graduated",
+}
+"""What became of a student at the end of a session, as it is printed."""
+
 TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
 """The terms in their order, as a column is headed."""
 

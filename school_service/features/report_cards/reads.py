@@ -37,6 +37,7 @@ from school_service.features.report_cards.models import CURRENT_CARD, REPLACED_C
 from school_service.features.result_settings.models import BATCH, BOTH, ResultSettings
 from school_service.features.results.frozen import IN_FORCE, is_own, latest_card, published_cards
 from school_service.features.results.rules import is_term, scope_of_student
+from school_service.features.transcripts.reads import outcome_of
 from school_service.features.transcripts.reads import printed_transcript as transcript
 
 
@@ -119,7 +120,12 @@ def _drafted(drafts: Query, student_ids: Any) -> Query:
 def _printed(found: CTE) -> Query:
     student = found.c.card["student"]
     by_name = [student[name].astext for name in ("last_name", "first_name", "admission_number")]
-    card = func.json_build_object("card", found.c.card, "code", found.c.code, "rules", found.c.rules)
+    card = func.json_build_object(
+        "card", found.c.card,
+        "code", found.c.code,
+        "rules", found.c.rules,
+        "outcome", outcome_of(found.c.student_id, cast(found.c.card["session"]["id"].astext, Uuid), found),
+    )  # fmt: skip
     about = select(
         func.json_build_object(
             "class", found.c.card["classroom"].astext + " " + found.c.card["batch_name"].astext,

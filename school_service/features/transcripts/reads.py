@@ -129,7 +129,7 @@ def _sessions(cards: Any, own: Any) -> Any:
         "terms", terms.c.terms,
         "subjects", _subjects(card["cumulative"]["subjects"], latest),
         *_figures(card["cumulative"], card, "batch_figures", own),
-        "outcome", _outcome(latest),
+        "outcome", outcome_of(latest.c.student_id, latest.c.session_id, latest),
     )  # fmt: skip
     return (
         select(func.json_agg(aggregate_order_by(session, latest.c.start_date, latest.c.session_id)))
@@ -139,20 +139,20 @@ def _sessions(cards: Any, own: Any) -> Any:
     )
 
 
-def _outcome(latest: Any) -> Any:
-    """What became of the student at the session's end, of the live promotion; null for who was left out."""
+def outcome_of(student_id: Any, session_id: Any, rows: Any) -> Any:
+    """What became of a student of `rows` at a session's end, of the live promotion; null for who was left out."""
     return (
         select(PromotionDecision.outcome)
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .where(
-            PromotionDecision.student_id == latest.c.student_id,
+            PromotionDecision.student_id == student_id,
             PromotionDecision.outcome != LEFT_OUT,
-            Promotion.session_id == latest.c.session_id,
+            Promotion.session_id == session_id,
             LIVE,
         )
         .order_by(Promotion.committed_at.desc(), Promotion.id)
         .limit(1)
-        .correlate(latest)
+        .correlate(rows)
         .scalar_subquery()
     )
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.factories import UNKNOWN_ID
 from tests.features.promotions.ends import End, codes, of, outcomes
+from tests.features.report_cards.papers import needs_poppler, text_of
 from tests.features.submissions.classes import message
 
 
@@ -669,6 +670,24 @@ def test_a_transcript_tells_the_outcome_while_it_stands(api, published):
     assert outcome(left_out) is None
     api.ok(end.undo(promotion))
     assert outcome(student) is None
+
+
+@needs_poppler
+def test_a_card_tells_the_outcome_while_it_stands_and_is_else_as_it_was(api, published):
+    end = published
+    student = end.students[end.first][0]
+
+    def card():
+        answer = api.get(f"/students/{student}/report-card?term={end.terms['FIRST']['id']}")
+        assert answer.status_code == 200, answer.get_data(as_text=True)
+        return answer.data
+
+    before = card()
+    promotion = end.promoted()
+    assert "Outcome" not in text_of(before)
+    assert "Outcome Promoted" in " ".join(text_of(card()).split())
+    api.ok(end.undo(promotion))
+    assert card() == before
 
 
 # Others
