@@ -37,7 +37,6 @@ from school_service.dispatcher import Dispatcher, NodeShares
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
-from school_service.web.request_scope import AppState
 from tenants.distribution.engines import NodeEngines
 from tenants.distribution.registry import check_registry_distributed
 from tenants.driver_errors import first_line
@@ -66,6 +65,7 @@ SHED_RETRY_AFTER = 2  # seconds
 
 if TYPE_CHECKING:
     from school_service.monitoring import Metrics
+    from school_service.web.request_scope import AppState
 
 _ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from school_service.core.database import db
-from school_service.core.wording import ordinal, position_text, record_name, singular
+from school_service.core.ordinals import ordinal, position_text
+from school_service.core.wording import record_name, singular
 
 
 @pytest.mark.parametrize(

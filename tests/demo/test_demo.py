@@ -120,7 +120,7 @@ def test_a_person_tries_the_demo_and_finds_everything_again(cwd):
         assert secrets_of(second.details) == secrets_of(details)
         # The first one's token, too: the key is the same.
         found = second.ok("GET", "/users?search=ìyá", token=token, school=details["schools"][0]["id"])
-        assert [user["username"] for user in found["data"]] == ["ìyá"]
+        assert "ìyá" in [user["username"] for user in found["data"]]
         assert second.end(signal.SIGINT) == 0
     assert nothing_is_left(cwd)
 

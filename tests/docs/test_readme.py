@@ -29,6 +29,6 @@ def test_the_two_commands_come_first():
 def test_pictures_are_there_and_small():
     pictures = re.findall(r"!\[[^\]]{20,}\]\(([^)]+)\)", TEXT)
 
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     for picture in pictures:
         assert 10_000 < (README.parent / picture).stat().st_size < 150_000

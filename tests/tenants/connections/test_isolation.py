@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import psycopg2
 import pytest
-from flask import request
+from marshmallow import fields
 from sqlalchemy import text
 from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.exc import DBAPIError
@@ -16,6 +16,7 @@ from sqlalchemy.orm import sessionmaker
 from school_service.app import create_app
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
+from school_service.web.schemas import Schema
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import SchoolDialect, execute_batch, serving_engine
 from tenants.connections.sessions import begin_in_school
@@ -365,10 +366,11 @@ def sql_app(settings, tenancy):
 
     @blp.route("/sql", methods=["GET", "POST"])
     @blp.requires(None)
-    def run():
+    @blp.arguments(Schema.from_dict({"sql": fields.String()}, name="SqlQuery"), location="query")
+    def run(query):
         try:
             with db.session.begin_nested():
-                answer = db.session.execute(text(request.args["sql"]))
+                answer = db.session.execute(text(query["sql"]))
                 return {"rows": [list(map(str, row)) for row in answer] if answer.returns_rows else []}
         except DBAPIError as error:
             return {"sqlstate": error.orig.pgcode}
