@@ -74,7 +74,8 @@ class _CellValue(fields.Raw):
 
     def __init__(self, description: str) -> None:
         either = [{"type": "number", "nullable": True}, {"type": "string"}]
-        super().__init__(allow_none=True, metadata={"anyOf": either, "description": description})
+        # OpenAPI 3.0 has null beside a type alone: one of the two says so.
+        super().__init__(metadata={"anyOf": either, "description": description})
 
 
 class RowChangeSchema(RecordSchema):
