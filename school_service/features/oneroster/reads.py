@@ -49,7 +49,7 @@ from school_service.features.contacts.models import Contact
 from school_service.features.employees.models import Employee, FormTeacher
 from school_service.features.gradebooks.models import GradebookEntry
 from school_service.features.oneroster import standard
-from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
+from school_service.features.publications.models import IN_FORCE, Publication, ReportCard
 from school_service.features.result_settings.models import CATEGORIES, ResultSettings
 from school_service.features.roles.models import ADMINISTRATOR, Role
 from school_service.features.sessions.models import TERMS, AcademicSession, Term
@@ -286,7 +286,7 @@ def _takes_subject(exported: Exported) -> Any:
 def _in_force(exported: Exported) -> list[Any]:
     return [
         Publication.session_id == exported.session_id,
-        or_(Publication.state == PUBLISHED, Publication.state == REOPENED),
+        IN_FORCE,
     ]
 
 

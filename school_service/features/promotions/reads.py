@@ -46,8 +46,7 @@ from school_service.features.promotions.models import (
     PromotionRule,
     RequiredSubject,
 )
-from school_service.features.publications.models import PUBLISHED, Publication, ReportCard
-from school_service.features.publications.reads import IN_FORCE
+from school_service.features.publications.models import IN_FORCE, PUBLISHED, Publication, ReportCard
 from school_service.features.results.rules import counted_by, counts
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.models import Student

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Numeric,
     String,
     UniqueConstraint,
+    or_,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -86,6 +87,8 @@ class Publication(db.Model):
     reopened_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
 
+
+IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
 
 # Whoever publishes what is published already has not seen it: one version of a batch's term is the one in force.
 Index(

@@ -16,7 +16,7 @@ from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.reads import session_by_id_or_name
 from school_service.features.promotions.models import PromotionBatch
-from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
+from school_service.features.publications.models import IN_FORCE, PUBLISHED, Publication, ReportCard
 from school_service.features.results.rules import (
     Computed,
     blanks,
@@ -29,8 +29,6 @@ from school_service.features.results.rules import (
 from school_service.features.sessions.models import AcademicSession, Term
 from school_service.features.students.models import Student
 from school_service.features.subjects.models import Subject
-
-IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
 
 
 @read_model

@@ -28,6 +28,7 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.letterheads.models import Letterhead, Picture
 from school_service.features.publications.cards import cards, rules
 from school_service.features.publications.models import (
+    IN_FORCE,
     SUPERSEDED,
     WITHDRAWN,
     Publication,
@@ -35,7 +36,7 @@ from school_service.features.publications.models import (
 )
 from school_service.features.report_cards.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
 from school_service.features.result_settings.models import BATCH, BOTH, ResultSettings
-from school_service.features.results.frozen import IN_FORCE, is_own, latest_card, published_cards
+from school_service.features.results.frozen import is_own, latest_card, published_cards
 from school_service.features.results.rules import is_term, scope_of_student
 from school_service.features.transcripts.reads import outcome_of
 from school_service.features.transcripts.reads import printed_transcript as transcript

@@ -34,8 +34,7 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from school_service.core.read_models import Query
 from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
 from school_service.features.publications.models import (
-    PUBLISHED,
-    REOPENED,
+    IN_FORCE,
     SUPERSEDED,
     WITHDRAWN,
     Publication,
@@ -48,7 +47,6 @@ from school_service.features.students.models import Student
 
 Column = ColumnElement[Any]
 
-IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
 
 _NO_POSITION: Column = literal_column("""'{"position": null, "of": null, "tied": false}'::jsonb""", JSONB)
 

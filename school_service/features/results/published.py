@@ -28,10 +28,10 @@ from school_service.core.read_models import Query
 from school_service.features.assessments.models import Submission
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.reads import session_by_id_or_name
-from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
+from school_service.features.publications.models import IN_FORCE, Publication, ReportCard
 from school_service.features.results.broadsheets import broadsheet_of
 from school_service.features.results.models import GRADED
-from school_service.features.results.rules import is_one_of, is_term, mean_over, one
+from school_service.features.results.rules import is_term, mean_over, one
 from school_service.features.sessions.models import TERMS, Term
 
 Column = ColumnElement[Any]
@@ -55,7 +55,7 @@ def latest_of_session(batch_id: Any, session: Any) -> CTE:
         .where(
             Publication.batch_id == batch_id,
             Publication.session_id == session_by_id_or_name(session).scalar_subquery(),
-            is_one_of(Publication.state, (PUBLISHED, REOPENED)),
+            IN_FORCE,
         )
         # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
         .order_by(Term.term.desc())
@@ -278,7 +278,7 @@ def _averages(publication: CTE, cards: CTE) -> Any:
         .where(
             ReportCard.student_id == cards.c.student_id,
             Publication.session_id == one(publication, "session_id"),
-            is_one_of(Publication.state, (PUBLISHED, REOPENED)),
+            IN_FORCE,
         )
         .order_by(Term.term, Publication.published_at.desc(), Publication.id)
         .correlate(cards)

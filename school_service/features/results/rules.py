@@ -55,7 +55,7 @@ from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.publications.models import PUBLISHED, REOPENED, Publication, ReportCard
+from school_service.features.publications.models import IN_FORCE, Publication, ReportCard
 from school_service.features.result_settings.models import CATEGORIES, DEFAULTS, TOTAL, ResultSettings
 from school_service.features.results.models import COMPLETE, INCOMPLETE, NONE, TOO_FEW
 from school_service.features.sessions.models import TERMS, AcademicSession, Term
@@ -588,7 +588,7 @@ def _published(scope: CTE, roster: CTE) -> Query:
         .join(roster, roster.c.student_id == ReportCard.student_id)
         .where(
             Publication.session_id == one(scope, "session_id"),
-            is_one_of(Publication.state, (PUBLISHED, REOPENED)),
+            IN_FORCE,
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
             Term.term < one(scope, "term"),
         )

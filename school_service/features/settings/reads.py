@@ -24,12 +24,6 @@ def school_settings() -> Query:
     return select(SchoolSettings.must_change_password_since.is_not(None).label("must_change_password"))
 
 
-@read_model
-def settings_lock() -> Query:
-    """Select the row of the school's settings, locked FOR NO KEY UPDATE."""
-    return select(SchoolSettings.id).with_for_update(key_share=True)
-
-
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
     """Make the read models of a setting that is known by its name: of all of them, and of one."""
 

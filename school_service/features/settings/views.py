@@ -43,7 +43,7 @@ class SchoolSettings(MethodView):
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(SchoolSettingsChangesSchema(partial=True))
     @blp.returns(SchoolSettingsSchema)
-    @blp.if_match(reads.school_settings, reads.settings_lock)
+    @blp.if_match(reads.school_settings, service.locking_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
         """Switch on or off what is given.
 

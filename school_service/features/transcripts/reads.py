@@ -14,8 +14,8 @@ from school_service.features.graduates.models import Graduate
 from school_service.features.letterheads.models import Letterhead, Picture
 from school_service.features.promotions.models import LEFT_OUT, LIVE, Promotion, PromotionDecision
 from school_service.features.publications.cards import letterhead
-from school_service.features.publications.models import Publication, ReportCard
-from school_service.features.results.frozen import IN_FORCE, is_own, shows_position
+from school_service.features.publications.models import IN_FORCE, Publication, ReportCard
+from school_service.features.results.frozen import is_own, shows_position
 from school_service.features.results.reads import STUDENT
 from school_service.features.sessions.models import TERMS, AcademicSession, Term
 from school_service.features.students.models import Student
