@@ -1,7 +1,8 @@
 """The CSV binding of OneRoster 1.2 as far as a set of files is held against it: 1EdTech, final release, 1.2.1.
 
-Written from the tables of https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, and not from the program: a column
-for each line, in the order of the standard, `!` where a value is required in a set that is bulk, and what it may be.
+Of the tables of https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, as other programs that read and write such
+files have them, and not of this program: a column for each line, in the order of the standard, `!` where a value is
+required in a set that is bulk, and what it may be.
 """
 
 from __future__ import annotations
