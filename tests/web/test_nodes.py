@@ -18,7 +18,7 @@ from tenants.distribution.nodes import Location, Node
 from tenants.distribution.registry import CLIENT_GRANT
 from tenants.registry.clients import create_client, revoke_client
 from tests.client import ApiClient
-from tests.conftest import dispose
+from tests.conftest import dispose, make_place
 from tests.postgres import on_postgresql_alone
 from tests.tenants.installations import execute
 
@@ -78,6 +78,12 @@ def placed(settings, tenancy, functions):
     app = create_app(replace(settings, tenant_distributed=True))
     yield app
     dispose(app)
+
+
+@pytest.fixture(scope="module")
+def place(app, tenancy):
+    """A school of these tests alone, since what is written to a node is committed."""
+    return make_place(app, tenancy, "Barewa College, Zaria")
 
 
 @pytest.fixture
