@@ -175,22 +175,29 @@ def _subject_enrollments(student_id: UUID) -> Rows:
     )
 
 
-def _gradebook_entries(student_id: UUID) -> Rows:
-    """Write all scores, those of deleted assessments too."""
+def _of_assessments(model: type[GradebookEntry | Absence], *columns: Any) -> Rows:
+    """Write records with the assessment, the subject, the session and the term that they are of."""
     return (
         select(
-            *told_columns(GradebookEntry),
+            *told_columns(model),
             Assessment.name.label("assessment"),
-            Assessment.total_points,
+            *columns,
             Subject.name.label("subject"),
             AcademicSession.name.label("session"),
             Term.display_name.label("term"),
         )
-        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .join(Assessment, Assessment.id == model.assessment_id)
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(AcademicSession, AcademicSession.id == Assessment.session_id)
         .join(Term, Term.id == Assessment.term_id)
+    )
+
+
+def _gradebook_entries(student_id: UUID) -> Rows:
+    """Write all scores, those of deleted assessments too."""
+    return (
+        _of_assessments(GradebookEntry, Assessment.total_points)
         .where(GradebookEntry.student_id == student_id)
         .order_by(GradebookEntry.created_at, GradebookEntry.id)
     )
@@ -199,18 +206,7 @@ def _gradebook_entries(student_id: UUID) -> Rows:
 def _absences(student_id: UUID) -> Rows:
     """Write all absences, those from deleted assessments too."""
     return (
-        select(
-            *told_columns(Absence),
-            Assessment.name.label("assessment"),
-            Subject.name.label("subject"),
-            AcademicSession.name.label("session"),
-            Term.display_name.label("term"),
-        )
-        .join(Assessment, Assessment.id == Absence.assessment_id)
-        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
-        .join(Subject, Subject.id == CohortSubject.subject_id)
-        .join(AcademicSession, AcademicSession.id == Assessment.session_id)
-        .join(Term, Term.id == Assessment.term_id)
+        _of_assessments(Absence)
         .where(Absence.student_id == student_id)
         .order_by(Absence.created_at, Absence.assessment_id)
     )
