@@ -1,7 +1,8 @@
 """OneRoster 1.2, CSV binding (1EdTech): the files of a set, and the columns of those that the service writes.
 
-Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv. Columns come in the standard's order; `status` and
-`dateLastModified` are blank in a set that is bulk.
+Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, which is its correction 1.2.1: that took the column
+`resourceSourcedIds` of `users` away, and the manifest still says 1.2. Columns come in the standard's order; `status`
+and `dateLastModified` are blank in a set that is bulk.
 """
 
 from __future__ import annotations
@@ -56,8 +57,13 @@ COLUMNS = {
         *_BEGINNING,
         *("enabledUser", "username", "userIds", "givenName", "familyName", "middleName", "identifier"),
         *("email", "sms", "phone", "agentSourcedIds", "grades", "password", "userMasterIdentifier"),
-        *("resourceSourcedIds", "preferredGivenName", "preferredMiddleName", "preferredFamilyName"),
-        *("primaryOrgSourcedId", "pronouns"),
+        *(
+            "preferredGivenName",
+            "preferredMiddleName",
+            "preferredFamilyName",
+            "primaryOrgSourcedId",
+            "pronouns",
+        ),
     ),
     "roles": (
         *_BEGINNING,
@@ -79,7 +85,7 @@ COLUMNS = {
     "lineItems": (
         *_BEGINNING,
         *("title", "description", "assignDate", "dueDate", "classSourcedId", "categorySourcedId"),
-        *("resultValueMin", "resultValueMax", "academicSessionSourcedId", "schoolSourcedId"),
+        *("academicSessionSourcedId", "resultValueMin", "resultValueMax", "schoolSourcedId"),
     ),
     "results": (
         *_BEGINNING,
