@@ -1,7 +1,7 @@
 """OneRoster 1.2, CSV binding (1EdTech): the files of a set, and the columns of those that the service writes.
 
-Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, which is its correction 1.2.1: that took the column
-`resourceSourcedIds` of `users` away, and the manifest still says 1.2. Columns come in the standard's order; `status`
+Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, the final release 1.2, which the manifest names; its
+correction 1.2.1 took the column `resourceSourcedIds` of `users` away. Columns come in the standard's order; `status`
 and `dateLastModified` are blank in a set that is bulk.
 """
 
@@ -57,13 +57,8 @@ COLUMNS = {
         *_BEGINNING,
         *("enabledUser", "username", "userIds", "givenName", "familyName", "middleName", "identifier"),
         *("email", "sms", "phone", "agentSourcedIds", "grades", "password", "userMasterIdentifier"),
-        *(
-            "preferredGivenName",
-            "preferredMiddleName",
-            "preferredFamilyName",
-            "primaryOrgSourcedId",
-            "pronouns",
-        ),
+        *("resourceSourcedIds", "preferredGivenName", "preferredMiddleName", "preferredFamilyName"),
+        *("primaryOrgSourcedId", "pronouns"),
     ),
     "roles": (
         *_BEGINNING,

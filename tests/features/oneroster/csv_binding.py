@@ -1,4 +1,4 @@
-"""The CSV binding of OneRoster 1.2 as far as a set of files is held against it: 1EdTech, final release, 1.2.1.
+"""The CSV binding of OneRoster 1.2 as far as a set of files is held against it: 1EdTech, final release.
 
 Columns in their order, what is required, types, vocabularies and the manifest are those of the standard's own text, the
 final release 1.2 of September 2022, section 3, which IMS Japan still publishes (https://imsjapan.github.io/or12.html).
@@ -6,7 +6,7 @@ Its correction 1.2.1, which has stood at https://www.imsglobal.org/spec/oneroste
 two programs that name it as their source, have nothing to do with each other or with this one, and agree:
 LongsightGroup/oneroster on GitHub, which is run through 1EdTech's own sets for certification, and the gem meibo, in its
 profile "CSV Binding Final Release v1.2.1". To the tables of 1.2 it is one change here: `users` lost
-`resourceSourcedIds`.
+`resourceSourcedIds`, which is held here against 1.2, the release that the manifest names.
 
 Each line is a column: `!` where a value is required in a set that is bulk, then what it may be. One rule of the text
 is not here: that no file is without rows (docs/decisions.md says why such files are there, with their header).
@@ -82,6 +82,7 @@ agentSourcedIds      ->>users
 grades               list
 password             text
 userMasterIdentifier text
+resourceSourcedIds   blank
 preferredGivenName   text
 preferredMiddleName  text
 preferredFamilyName  text

@@ -128,7 +128,7 @@ def test_must_hold_13_headers_vocabularies_types_and_references_are_the_standard
         ("manifest", "file.roles,bulk\r\n", ""),
         ("manifest", "file.classes,", "file.Classes,"),
         ("lineItems", "academicSessionSourcedId,resultValueMin", "resultValueMin,academicSessionSourcedId"),
-        ("users", "userMasterIdentifier", "userMasterIdentifier,resourceSourcedIds"),
+        ("users", "userMasterIdentifier,resourceSourcedIds", "userMasterIdentifier"),
         ("orgs", "sourcedId", "\ufeffsourcedId"),
         ("orgs", "\r\n", "\n"),
         ("orgs", "Queen's College", '"Queen\'s\nCollege"'),
