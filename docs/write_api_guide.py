@@ -23,10 +23,15 @@ from uuid import UUID
 
 from flask import Flask
 from openpyxl import load_workbook
+from sqlalchemy import select
 
 from school_service.app import create_app, tenancy_of
 from school_service.config import Settings
+from school_service.core.database import db
 from school_service.data_folder import data_folder
+from school_service.features.publications.models import Publication, ReportCard
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.registry.clients import create_client
 from tenants.registry.installation import install
@@ -78,8 +83,8 @@ class Page:
         self._parts.append(_fenced("json", self._stable(_written(answer))))
         return answer
 
-    def show_file(self, path: str) -> Any:
-        """Download a workbook and show what came; returns it opened."""
+    def show_file(self, path: str) -> bytes:
+        """Download a file and show what came; returns it."""
         answer = self._client.get(path, headers=self.headers)
         _demand(answer, 200)
         about = "\n".join(
@@ -87,7 +92,11 @@ class Page:
         )
         self._parts.append(_fenced("http", self._request("GET", path, None, None)))
         self._parts.append(_fenced("", self._stable(about)))
-        return load_workbook(BytesIO(answer.data))
+        return bytes(answer.data)
+
+    def show_workbook(self, path: str) -> Any:
+        """Download a workbook and show what came; returns it opened."""
+        return load_workbook(BytesIO(self.show_file(path)))
 
     def show_sheet(self, workbook: Any, title: str) -> None:
         """Show the first rows of a sheet as a table."""
@@ -189,6 +198,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _assess(page, year)
     _record_traits(page, year)
     _publish(page, year)
+    _print(page, year)
     _promote(page, year)
     _graduate(page, year)
     _errors(page, year)
@@ -413,7 +423,7 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
         },
     )
     page.say("Its score sheet is a workbook with a row for everyone who takes the subject:")
-    sheet = page.show_file(f"/assessments/{assessment['id']}/download-sheet")
+    sheet = page.show_workbook(f"/assessments/{assessment['id']}/download-sheet")
     page.say("The teacher fills in the last column:")
     for row, score in zip(sheet["Scores"].iter_rows(min_row=2), (48.5, 39), strict=True):
         row[3].value = score
@@ -445,7 +455,7 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
     )
     page.show("POST", "/metric-definitions", {"name": "leadership", "metric_type": "AFFECTIVE"})
     path = f"/metrics/download-sheet?batchId={year['cohort']['id']}&term=FIRST&metric_type=PSYCHOMOTOR"
-    sheet = page.show_file(path)
+    sheet = page.show_workbook(path)
     for number, row in enumerate(sheet["Metrics"].iter_rows(min_row=2)):
         for column, cell in enumerate(row[3:]):
             cell.value = 3 + (number + column) % 3
@@ -517,6 +527,40 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/students/{year['students'][0]}/transcript")
 
 
+def _print(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Report cards
+
+        What is published is printed: the card of a student, those of a class in one PDF (or each alone, in a zip:
+        `format=zip`), and a transcript of all that was published. Students print their own without any permission.
+        """
+    )
+    student, batch = year["students"][0], year["cohort"]["id"]
+    page.show_file(f"/students/{student}/report-card?term=FIRST")
+    page.show_file(f"/report-cards?batch={batch}&term=FIRST")
+    page.show_file(f"/students/{student}/transcript/download")
+    page.say(
+        """
+        Where the service has a `PUBLIC_URL`, a card bears a code, and whoever holds the paper asks whether it is what
+        the school has published, without token and school. A browser gets a small page. A card of an earlier version
+        is REPLACED, a code that is not on any paper 404:
+        """
+    )
+    page.show("GET", f"/verify/{page.headers['X-SCHOOL-ID']}/{_code_of_card(page, student)}")
+
+
+def _code_of_card(page: Page, student: str) -> str:
+    """The code of a student's newest report card, which the paper alone has."""
+    with (
+        page.app.app_context(),
+        in_transaction(SchoolBinding(UUID(page.headers["X-SCHOOL-ID"]), read_only=True)),
+    ):
+        newest = select(ReportCard.code).join(Publication, Publication.id == ReportCard.publication_id)
+        found = newest.where(ReportCard.student_id == UUID(student)).order_by(Publication.version.desc())
+        return str(db.session.scalars(found.limit(1)).one())
+
+
 def _promote(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
@@ -563,6 +607,10 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
     )
     promotion = page.quietly("POST", "/promotions", {**body, "fingerprint": seen["fingerprint"]})
     page.show("GET", "/promotions?session=2025/2026")
+    page.say(
+        "Who goes on or repeats is in a class of the next session, whose score sheets and class lists have them:"
+    )
+    page.show("GET", f"/cohorts/{again['id']}/students")
     page.say(
         """
         A promotion can be undone while nothing rests on it: no score, absence, trait, comment or elective of the next

@@ -144,7 +144,7 @@ def _structure(page: Recorder) -> None:
 def _class(page: Recorder) -> tuple[str, list[str]]:
     """Make a cohort and enrol students who come by sheet; returns their ids."""
     send = page.quietly
-    template = page.show_file("/students/import-template")
+    template = page.show_workbook("/students/import-template")
     rows = (
         {"first_name": "Terver", "last_name": "Iorkyaa", "admission_number": "QC/2025/001"},
         {"first_name": "Ẹfe", "last_name": "Aigbe", "admission_number": "QC/2025/002"},
@@ -228,7 +228,7 @@ def _comments(page: Recorder, cohort: str, term: str, students: list[str]) -> No
     comment = {"student": students[0], "times_present": 121, "form_teacher_comment": "Works with care."}
     send("PUT", "/comments", {"batch": cohort, "term": "FIRST", "comments": [comment]})
     send("GET", f"/comments?batch={cohort}&term=FIRST")
-    workbook = page.show_file(f"/comments/download-sheet?batch={cohort}&term=FIRST")
+    workbook = page.show_workbook(f"/comments/download-sheet?batch={cohort}&term=FIRST")
     sheet = workbook["Comments"]
     sheet["D2"].value, sheet["E2"].value = 118, "Takes part, and can reach more."
     files = {"comments_sheet": ("comments.xlsx", _saved(workbook))}

@@ -15,6 +15,9 @@ from school_service.cli import program
 from tests.cli.program import Running, run, serving, serving_with_gunicorn
 from tests.postgres import addresses, test_database
 
+PUBLIC_URL = "https://results.example.org"
+"""What stands before the codes of the report cards that the service prints."""
+
 
 @pytest.fixture(scope="package")
 def logins(server: URL) -> Iterator[dict[str, str]]:
@@ -40,7 +43,8 @@ def installed(logins: dict[str, str], folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="package")
 def service(installed: dict[str, str], folder: Path) -> Iterator[Running]:
     """The service of this installation, with a client that may do everything."""
-    with serving(cwd=folder, settings={**installed, "POOL_SIZE": "8", "METRICS_PORT": "0"}) as service:
+    settings = {**installed, "POOL_SIZE": "8", "METRICS_PORT": "0", "PUBLIC_URL": PUBLIC_URL}
+    with serving(cwd=folder, settings=settings) as service:
         yield service
 
 

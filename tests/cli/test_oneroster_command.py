@@ -1,8 +1,12 @@
 """The operator's export of a school in the form of OneRoster."""
 
 import json
+import resource
 import stat
+from contextlib import closing
+from uuid import UUID
 
+import psycopg2
 import pytest
 
 from tests.factories import UNKNOWN_ID
@@ -17,9 +21,22 @@ def school(cli):
     return json.loads(cli("tenants", "create", "Exported School", "--json").stdout)["id"]
 
 
-def test_an_empty_school_is_exported_and_its_audit_log_says_so(cli, school, tmp_path):
+def exports_of(installed, school):
+    """What the audit log of a school has of exports: by whom, of what."""
+    with (
+        closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(
+            f"SELECT actor_name, action, new FROM school_{UUID(school).hex}.audit_entries WHERE entity = 'export'"
+        )
+        return cursor.fetchall()
+
+
+def test_must_hold_13_an_empty_school_is_exported_and_its_audit_log_says_so(cli, installed, school, tmp_path):
     path = tmp_path / "school.zip"
     path.write_bytes(b"an older one")
+    assert exports_of(installed, school) == []
 
     done = cli("tenants", "export-oneroster", school, str(path), "--json")
 
@@ -30,9 +47,13 @@ def test_an_empty_school_is_exported_and_its_audit_log_says_so(cli, school, tmp_
     assert manifest["source.systemCode"] == school
     assert set(files) == set(TABLES)
     assert not any(files.values())
+    ((actor, action, new),) = exports_of(installed, school)
+    assert actor.startswith("operator:")
+    assert (action, new["format"], new["session"]) == ("create", "OneRoster 1.2", None)
+    assert set(new["files"]) == set(TABLES)
 
 
-def test_what_can_not_be_exported_leaves_no_file(cli, school, tmp_path):
+def test_what_can_not_be_exported_leaves_no_file(cli, installed, school, tmp_path):
     path = tmp_path / "school.zip"
     for arguments, problem in (
         ((UNKNOWN_ID, str(path)), "no school"),
@@ -43,3 +64,37 @@ def test_what_can_not_be_exported_leaves_no_file(cli, school, tmp_path):
         assert done.exit_code == 1
         assert problem in done.stderr.lower()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_suspended_school_is_exported(cli, school, tmp_path):
+    path = tmp_path / "school.zip"
+    assert cli("tenants", "suspend", school).exit_code == 0
+
+    assert cli("tenants", "export-oneroster", school, str(path)).exit_code == 0
+    assert cli("tenants", "resume", school).exit_code == 0
+    read_zip(path.read_bytes())
+
+
+def test_a_file_that_can_not_be_written_to_its_end_leaves_the_older_one(cli, installed, school, tmp_path):
+    path = tmp_path / "school.zip"
+    path.write_bytes(b"an older one")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # bytes
+    try:
+        done = cli("tenants", "export-oneroster", school, str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert done.exit_code == 1
+    assert done.stderr == f"Error: {path} can't be written: File too large\n"
+    assert path.read_bytes() == b"an older one"
+    assert list(tmp_path.iterdir()) == [path]
+    assert exports_of(installed, school) == []
+    assert cli("tenants", "export-oneroster", school, str(path)).exit_code == 0
+
+
+def test_a_folder_is_no_file(cli, school, tmp_path):
+    done = cli("tenants", "export-oneroster", school, str(tmp_path))
+
+    assert done.exit_code == 2
+    assert "is a directory" in done.stderr

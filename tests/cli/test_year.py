@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from openpyxl import Workbook, load_workbook
 
 from school_service.seed.defaults import TRAITS
+from tests.cli.conftest import PUBLIC_URL
 from tests.cli.program import Running, run
+from tests.features.report_cards.papers import text_of
 
 pytestmark = pytest.mark.program
 
+POPPLER = shutil.which("pdftotext")
 PASSWORD = "correct horse battery staple"
 TERMS = ("FIRST", "SECOND", "THIRD")
 SUBJECTS = {"English Language": False, "Physics": False, "Music": True}  # elective?
@@ -51,6 +57,11 @@ class Caller:
         answer = self.service.request("GET", path, token=self.token, school=self.school)
         assert answer.status == 200, answer.data
         return load_workbook(BytesIO(answer.data))
+
+    def file(self, path: str, media_type: str) -> bytes:
+        answer = self.service.request("GET", path, token=self.token, school=self.school)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, media_type), answer.data
+        return answer.data
 
     def upload(self, path: str, field: str, workbook: Workbook) -> dict[str, int]:
         content = BytesIO()
@@ -107,8 +118,11 @@ def test_from_the_first_day_to_the_next_session(administrator):
 
     assert_the_year_is_on_record(administrator, taught, terms, students, arms)
     assert_results_are_published(administrator, arms, students)
-    promote(administrator, students, cohort["id"], arms, classroom)
+    codes = print_cards(administrator, arms, students)
+    promotion, above = promote(administrator, students, cohort["id"], arms, classroom, subjects)
+    begin_the_next_session(administrator, promotion, above, students)
     assert_the_past_stays(administrator, arms, students)
+    assert_cards_are_verified(administrator, codes, students)
 
 
 def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
@@ -177,7 +191,7 @@ def set_up(administrator: Caller) -> tuple[dict[str, str], dict[str, str], str, 
     subjects = {
         name: administrator.post("/templates", name=name, code=name[:3].upper())["id"] for name in SUBJECTS
     }
-    classroom = administrator.post("/classrooms", name="SSS 3", level="Senior Secondary")["id"]
+    classroom = administrator.post("/classrooms", name="SSS 2", level="Senior Secondary")["id"]
     return terms, subjects, classroom, session
 
 
@@ -215,20 +229,7 @@ def teach(
 def give_scores(administrator: Caller, teacher: Caller, subject: str, term: str) -> None:
     """Make the assessments of a subject in a term, and enter their scores by sheet."""
     for category, points in POINTS.items():
-        assessment = administrator.post(
-            "/assessments",
-            category=category,
-            subject=subject,
-            name=f"{category} of the term",
-            abbreviation=category,
-            due_date="2025-11-28",
-            total_points=points,
-            term=term,
-            description="As planned",
-            file_name=f"{category}.xlsx",
-            include_in_final=True,
-            publish_scores=True,
-        )["id"]
+        assessment = new_assessment(administrator, subject, term, category, points)
         sheet = teacher.download(f"/assessments/{assessment}/download-sheet")
         rows = list(sheet["Scores"].iter_rows(min_row=2))
         for row in rows:
@@ -237,6 +238,24 @@ def give_scores(administrator: Caller, teacher: Caller, subject: str, term: str)
         done = teacher.upload(path, "scoresheet", sheet)
         assert done == {"rows": len(rows), "created": len(rows), "updated": 0, "unchanged": 0, "blank": 0}
         assert teacher.upload(path, "scoresheet", sheet)["unchanged"] == len(rows)
+
+
+def new_assessment(administrator: Caller, subject: str, term: str, category: str, points: int) -> str:
+    """Make an assessment; answers its id."""
+    return administrator.post(
+        "/assessments",
+        category=category,
+        subject=subject,
+        name=f"{category} of the term",
+        abbreviation=category,
+        due_date="2025-11-28",
+        total_points=points,
+        term=term,
+        description="As planned",
+        file_name=f"{category}.xlsx",
+        include_in_final=True,
+        publish_scores=True,
+    )["id"]
 
 
 def score_of(admission_number: str, points: int) -> float:
@@ -318,23 +337,79 @@ def assert_results_are_published(administrator, arms, students):
         assert (session["average"], session["outcome"]) == (percent_of(student), None)
 
 
+def print_cards(administrator: Caller, arms: tuple[str, str], students: list[dict[str, Any]]) -> list[str]:
+    """Print one card, the cards of both arms and a transcript; answers where each student's card is verified."""
+    student = students[0]
+    average = f"{percent_of(student):.2f}"
+    path = f"/students/{student['id']}"
+    card = administrator.file(f"{path}/report-card?term=THIRD", "application/pdf")
+    transcript = administrator.file(f"{path}/transcript/download", "application/pdf")
+    assert addresses_in(transcript) == set()
+    if POPPLER:
+        for paper in (card, transcript):
+            text = text_of(paper)
+            assert {student["last_name"], student["admission_number"], average} <= set(text.split())
+    as_zip = administrator.file(f"/report-cards?batch={arms[0]}&term=THIRD&format=zip", "application/zip")
+    with ZipFile(BytesIO(as_zip)) as archive:
+        (of_first,) = [archive.read(name) for name in archive.namelist() if student["last_name"] in name]
+        each = [addresses_in(archive.read(name)) for name in archive.namelist()]
+    assert of_first == card
+    assert [len(addresses) for addresses in each] == [1, 1, 1]
+    together = administrator.file(f"/report-cards?batch={arms[1]}&term=THIRD", "application/pdf")
+    codes = set.union(*each) | addresses_in(together)
+    assert len(codes) == len(students)
+    assert_cards_are_verified(administrator, sorted(codes), students)
+    return sorted(codes)
+
+
+def addresses_in(pdf: bytes) -> set[str]:
+    """The addresses in a PDF at which its cards are verified."""
+    assert pdf.startswith(b"%PDF-")
+    found = re.findall(rb"\((https:[^)]+)\)", pdf)
+    return {address.decode().removeprefix(PUBLIC_URL) for address in found}
+
+
+def assert_cards_are_verified(administrator, codes, students):
+    """See that whoever has the paper, and neither token nor school, is told whose it is and what it says."""
+    told = [administrator.service.ok("GET", path) for path in codes]
+    assert {(one["state"], one["class"][:5], one["session"], one["term"]) for one in told} == {
+        ("CURRENT", "SSS 2", "2025/2026", "THIRD")
+    }
+    assert {(one["student"]["admission_number"], one["average"]) for one in told} == {
+        (student["admission_number"], percent_of(student)) for student in students
+    }
+
+
 def promote(
     administrator: Caller,
     students: list[dict[str, Any]],
     cohort: str,
     arms: tuple[str, str],
     classroom: str,
-) -> None:
-    """End the session: all of the last class graduate but two, one by the rule and one as the staff decide."""
+    subjects: dict[str, str],
+) -> tuple[str, dict[str, str]]:
+    """End the session: the first arm goes up, the second, a course of two years, graduates; one of each repeats.
+
+    The first by the rule, the second as the staff decide. Answers the promotion, and the class above: its id, its
+    session's and that of the subject that all of it take.
+    """
     administrator.call("PUT", "/promotion-rules", [{"level": "Senior Secondary", "minimum_average": 52}])
     session = administrator.post(
         "/sessions", name="2026/2027", start_date="2026-09-07", end_date="2027-07-23", current=True
     )["id"]
     again = administrator.post("/cohorts", classroom=classroom, session_id=session)["id"]
+    last = administrator.post("/classrooms", name="SSS 3", level="Senior Secondary")["id"]
+    above = administrator.post("/cohorts", classroom=last, session_id=session)["id"]
+    english = administrator.post(
+        "/cohort-subjects", cohort_id=above, subject_id=subjects["English Language"], elective=False
+    )["id"]
     by_rule, *_, decided = students
     body = {
         "session": "2025/2026",
-        "moves": [{"batch": arm, "promote_to": None, "repeat_in": again} for arm in arms],
+        "moves": [
+            {"batch": arm, "promote_to": target, "repeat_in": again}
+            for arm, target in zip(arms, (above, None), strict=True)
+        ],
         "overrides": [{"student": decided["id"], "outcome": "REPEATED", "reason": "As her parents ask"}],
     }
     seen = administrator.call("POST", "/promotions?dry_run=true", body)
@@ -343,27 +418,48 @@ def promote(
     promotion = administrator.call("POST", "/promotions", body)
     assert administrator.call("POST", "/promotions", body) == promotion
     assert promotion["decisions"] == seen["decisions"]
-    assert promotion["counts"] | {"GRADUATED": 4, "REPEATED": 2} == promotion["counts"]
+    assert promotion["counts"] | {"PROMOTED": 2, "GRADUATED": 2, "REPEATED": 2} == promotion["counts"]
     (reason,) = promotion["decisions"][names_in_order(students).index(by_rule["id"])]["reasons"]
     assert reason == {"code": "AVERAGE", "message": "The average is 51.00, below 52."}
 
-    remaining = [by_rule["id"], decided["id"]]
-    left = [one for one in names_in_order(students) if one not in remaining]
-    numbers = {student["id"]: student["number"] for student in students}
     graduates = administrator.call("GET", "/graduates?page=0&size=50")
-    assert graduates == [
-        {
-            "id": number,
-            "student": numbers[student],
-            "graduation_class": "SSS 3 2025/2026",
-            "school": "Mayflower School, Ikenne",
-        }
-        for number, student in enumerate(left, 1)
-    ]
+    assert {(one["id"], one["graduation_class"], one["school"]) for one in graduates} == {
+        (number, "SSS 2 2025/2026", "Mayflower School, Ikenne") for number in (1, 2)
+    }
+    assert {one["student"] for one in graduates} == {student["number"] for student in students[1:-1:2]}
     # Who goes on stays on the roll of the session that ended, and results have their roster.
-    for place in (cohort, again):
+    repeat, rise = {by_rule["id"], decided["id"]}, {student["id"] for student in risen(students)}
+    for place, expected in ((cohort, repeat | rise), (again, repeat), (above, rise)):
         there = administrator.call("GET", f"/cohorts/{place}/students")
-        assert {student["id"] for student in there} == set(remaining)
+        assert {student["id"] for student in there} == expected
+    return promotion["id"], {"cohort": above, "session": session, "subject": english}
+
+
+def risen(students: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Who is promoted: the first arm without the first student."""
+    return students[2::2]
+
+
+def begin_the_next_session(
+    administrator: Caller, promotion: str, above: dict[str, str], students: list[dict[str, Any]]
+) -> None:
+    """Enter scores by sheet in the class above, for those who were promoted; the promotion can't be undone then."""
+    term = administrator.post("/terms", session_id=above["session"], term="FIRST", display_name="First Term")[
+        "id"
+    ]
+    assessment = new_assessment(administrator, above["subject"], term, "CA1", 40)
+    sheet = administrator.download(f"/assessments/{assessment}/download-sheet")
+    rows = list(sheet["Scores"].iter_rows(min_row=2))
+    assert {row[0].value for row in rows} == {student["admission_number"] for student in risen(students)}
+    rows[0][3].value = 31.5
+    done = administrator.upload(f"/assessments/{assessment}/scoresheet", "scoresheet", sheet)
+    assert (done["created"], done["blank"]) == (1, 1)
+    answer = administrator.service.request(
+        "DELETE", f"/promotions/{promotion}", token=administrator.token, school=administrator.school
+    )
+    assert answer.status == 409
+    (resting,) = answer.json()["errors"]["json"]["students"]
+    assert resting == {"student": rows[0][0].value, "what": "a score"}
 
 
 def names_in_order(students: list[dict[str, Any]]) -> list[str]:
@@ -373,16 +469,16 @@ def names_in_order(students: list[dict[str, Any]]) -> list[str]:
 
 
 def assert_the_past_stays(administrator, arms, students):
-    remaining = (students[0]["id"], students[-1]["id"])
-    for student in students:
-        shown = administrator.call("GET", f"/students/{student['id']}")
-        repeats = student["id"] in remaining
-        assert (shown["status"], shown["cohort"] is None) == (
-            "ACTIVE" if repeats else "GRADUATED",
-            not repeats,
-        )
-        (session,) = administrator.call("GET", f"/students/{student['id']}/transcript")["sessions"]
-        assert session["outcome"] == ("REPEATED" if repeats else "GRADUATED")
+    outcomes = dict.fromkeys((student["id"] for student in students), "GRADUATED")
+    outcomes |= dict.fromkeys((student["id"] for student in risen(students)), "PROMOTED")
+    outcomes |= {students[0]["id"]: "REPEATED", students[-1]["id"]: "REPEATED"}
+    for student, outcome in outcomes.items():
+        shown = administrator.call("GET", f"/students/{student}")
+        goes_on = outcome != "GRADUATED"
+        assert shown["status"] == ("ACTIVE" if goes_on else "GRADUATED")
+        assert (shown["cohort"] is not None) == goes_on
+        (session,) = administrator.call("GET", f"/students/{student}/transcript")["sessions"]
+        assert session["outcome"] == outcome
     entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
-    assert administrator.call("GET", "/gradebooks?pageSize=1")["total"] == entries
+    assert administrator.call("GET", "/gradebooks?pageSize=1")["total"] == entries + 1
     assert all(len(administrator.call("GET", f"/metrics?batchId={arm}")) == 18 for arm in arms)

@@ -272,7 +272,7 @@ def json_texts(value):
             yield from json_texts(member)
 
 
-def test_a_demo_is_exported_as_the_standard_says(used_cwd):
+def test_must_hold_13_a_demo_is_exported_as_the_standard_says(used_cwd):
     school = next(iter(read_details(used_cwd)["schools"]))["id"]
 
     done = run("tenants", "export-oneroster", school, "demo.zip", cwd=used_cwd)

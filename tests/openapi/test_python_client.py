@@ -12,10 +12,16 @@ from io import BytesIO
 from types import ModuleType
 from typing import Any
 from uuid import UUID, uuid4
+from zipfile import ZipFile
 
 import pytest
 from openpyxl import load_workbook
+from sqlalchemy import select
 
+from school_service.core.database import db
+from school_service.features.publications.models import Publication, ReportCard
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.conftest import PASSWORD
 
 pytestmark = [
@@ -277,23 +283,25 @@ def enrol(caller: Caller, cohort: Any) -> list[Any]:
     return sorted(enrolled, key=lambda one: one.admission_number)
 
 
-def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> None:
-    assessment = caller.do(
-        "assessments.create_assessment",
-        body=caller.NewAssessment(
-            category=caller.AssessmentCategory.EXAM,
-            subject=taught.id,
-            name="Examination",
-            abbreviation="EXAM",
-            due_date=date(2031, 11, 28),
-            total_points=60,
-            term=term.id,
-            description="As planned",
-            file_name="examination.xlsx",
-            include_in_final=True,
-            publish_scores=True,
-        ),
+def examination(caller: Caller, taught: Any, term: Any) -> Any:
+    """An assessment to be made."""
+    return caller.NewAssessment(
+        category=caller.AssessmentCategory.EXAM,
+        subject=taught.id,
+        name="Examination",
+        abbreviation="EXAM",
+        due_date=date(2031, 11, 28),
+        total_points=60,
+        term=term.id,
+        description="As planned",
+        file_name="examination.xlsx",
+        include_in_final=True,
+        publish_scores=True,
     )
+
+
+def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> None:
+    assessment = caller.do("assessments.create_assessment", body=examination(caller, taught, term))
     sheet = load_workbook(BytesIO(caller.do("scoresheets.download_score_sheet", assessment.id)))
     rows = list(sheet["Scores"].iter_rows(min_row=2))
     rows[0][3].value, rows[1][3].value = 48.5, 61
@@ -313,7 +321,7 @@ def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> 
     assert (page.total, page.data[0].assessment_category) == (2, caller.AssessmentCategory.EXAM)
 
 
-def test_point_14_it_goes_from_the_score_sheet_to_results_that_are_published_twice(caller):
+def test_must_hold_14_a_year_goes_from_the_score_sheet_to_the_promotion(caller):
     session = caller.do(
         "sessions.create_session",
         body=caller.NewSession(name="2033/2034", start_date=date(2033, 9, 8), end_date=date(2034, 7, 23)),
@@ -369,10 +377,42 @@ def test_point_14_it_goes_from_the_score_sheet_to_results_that_are_published_twi
     ]
     transcript = caller.do("transcripts.get_transcript", ids["GEN/002"])
     assert [one.average for one in transcript.sessions] == [86.67]
-    promote(caller, cohort, session, ids)
+    print_cards(caller, cohort, ids["GEN/002"])
+    promote(caller, cohort, session, subject.id, ids)
 
 
-def promote(caller: Caller, cohort: Any, session: Any, ids: dict[str, Any]) -> None:
+def print_cards(caller: Caller, cohort: Any, student: Any) -> None:
+    """Print a card, the cards of the class and a transcript, and verify the card by its code, as anybody may."""
+    card = caller.do("report_cards.print_report_card", student, term="FIRST")
+    together = caller.do("report_cards.print_report_cards", batch=cohort.id, term="FIRST")
+    archive = caller.do(
+        "report_cards.print_report_cards", batch=cohort.id, term="FIRST", format_=caller.CardsFormat.ZIP
+    )
+    transcript = caller.do("report_cards.print_transcript", student)
+    assert {content[:5] for content in (card, together, transcript)} == {b"%PDF-"}
+    with ZipFile(BytesIO(archive)) as cards:
+        assert card in [cards.read(name) for name in cards.namelist()]
+    anybody = Caller(caller.package, caller.app, caller.school)
+    school = UUID(caller.school)
+    told = anybody.do("verification.verify_report_card", school, code_of(school, student), school=False)
+    assert (told.state.value, told.version, told.average) == ("CURRENT", 2, 86.67)
+    unknown = anybody.send("verification.verify_report_card", school, uuid4(), school=False)
+    assert unknown.status_code == 404
+
+
+def code_of(school: UUID, student: UUID) -> UUID | None:
+    """The code of a student's newest card, which the paper has where the service has a PUBLIC_URL."""
+    with in_transaction(SchoolBinding(school, read_only=True)):
+        return db.session.scalar(
+            select(ReportCard.code)
+            .join(Publication, Publication.id == ReportCard.publication_id)
+            .where(ReportCard.student_id == student)
+            .order_by(Publication.version.desc())
+            .limit(1)
+        )
+
+
+def promote(caller: Caller, cohort: Any, session: Any, subject: UUID, ids: dict[str, Any]) -> None:
     """Promote a class into the next session as it was seen, and undo it."""
     following = caller.do(
         "sessions.create_session",
@@ -383,6 +423,10 @@ def promote(caller: Caller, cohort: Any, session: Any, ids: dict[str, Any]) -> N
     )
     above = caller.do(
         "cohorts.create_cohort", body=caller.NewCohort(classroom=classroom.id, session_id=str(following.id))
+    )
+    taught = caller.do(
+        "cohort_subjects.create_cohort_subject",
+        body=caller.NewCohortSubject(cohort_id=above.id, subject_id=subject, elective=False),
     )
     rules = [caller.NewPromotionRule(minimum_average=81, trial_average=80)]
     (rule,) = caller.do("promotions.replace_promotion_rules", body=rules)
@@ -403,10 +447,22 @@ def promote(caller: Caller, cohort: Any, session: Any, ids: dict[str, Any]) -> N
         ids["GEN/002"]: (str(outcome.PROMOTED), above.id),
     }
     assert len(caller.do("enrollments.list_cohort_students", above.id)) == 2
+    assert set(next_score_sheet(caller, following, taught)) == set(ids)
     (listed,) = caller.do("promotions.list_promotions", session=str(session.id)).data
     assert (listed.id, listed.counts.promoted) == (made.id, 1)
     assert caller.do("promotions.undo_promotion", made.id).deleted
     assert caller.do("promotions.get_promotion", made.id).undone_at is not None
+
+
+def next_score_sheet(caller: Caller, session: Any, taught: Any) -> list[str]:
+    """The admission numbers on a score sheet of the session that students were promoted into."""
+    term = caller.do(
+        "sessions.create_term",
+        body=caller.NewTerm(session_id=session.id, term=caller.TermName.FIRST, display_name="First Term"),
+    )
+    assessment = caller.do("assessments.create_assessment", body=examination(caller, taught, term))
+    sheet = load_workbook(BytesIO(caller.do("scoresheets.download_score_sheet", assessment.id)))
+    return [row[0].value for row in sheet["Scores"].iter_rows(min_row=2)]
 
 
 def publish(caller: Caller, cohort: Any, taught: Any) -> Any:

@@ -110,9 +110,13 @@ def _made_of(*ids: Any) -> Any:
 
 
 def _list(text: Any) -> Any:
-    """Write a list of one text: with a comma in it, it is quoted."""
-    quoted = literal('"') + func.replace(text, '"', '""') + '"'
-    return case((func.strpos(text, ",") > 0, quoted), else_=text)
+    """Write a list of one text without its commas, which the standard has between the texts of a list alone."""
+    return func.replace(text, ",", "")
+
+
+def _line(text: Any) -> Any:
+    """Write a text of several lines in one: the standard has no line breaks within a field."""
+    return func.regexp_replace(text, "[\r\n]+", " ", "g")
 
 
 def _orgs(exported: Exported) -> Rows:
@@ -351,9 +355,11 @@ def _enrollments(exported: Exported) -> Rows:
             userSourcedId=Student.user_id,
             role=literal(standard.STUDENT),
             primary=literal(standard.FALSE),
-            beginDate=cast(Enrollment.started_at, Date),
+            # Who was promoted is enrolled before the session begins, and is in the class from its first day on.
+            beginDate=func.greatest(cast(Enrollment.started_at, Date), AcademicSession.start_date),
         )
         .join_from(Enrollment, Student, Student.id == Enrollment.student_id)
+        .join(AcademicSession, AcademicSession.id == Enrollment.session_id)
         .where(Enrollment.session_id == exported.session_id, CURRENT)
     )
     subjects = (
@@ -440,8 +446,9 @@ def _categories(exported: Exported) -> Rows:
         .correlate(listed)
         .scalar_subquery()
     )
+    # The standard has whole percents.
     return _row(
-        "categories", sourcedId=listed.c.id, title=listed.c.title, weight=func.trim_scale(found)
+        "categories", sourcedId=listed.c.id, title=listed.c.title, weight=func.round(found)
     ).select_from(listed)
 
 
@@ -458,7 +465,7 @@ def _line_items(exported: Exported) -> Rows:
                 "lineItems",
                 sourcedId=Assessment.id,
                 title=Assessment.name,
-                description=func.nullif(Assessment.description, ""),
+                description=func.nullif(_line(Assessment.description), ""),
                 assignDate=cast(Assessment.created_at, Date),
                 dueDate=Assessment.due_date,
                 classSourcedId=Assessment.cohort_subject_id,

@@ -1,7 +1,8 @@
 """OneRoster 1.2, CSV binding (1EdTech): the files of a set, and the columns of those that the service writes.
 
-Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv. Columns come in the standard's order; `status` and
-`dateLastModified` are blank in a set that is bulk.
+Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, the final release 1.2, which the manifest names; its
+correction 1.2.1 took the column `resourceSourcedIds` of `users` away. Columns come in the standard's order; `status`
+and `dateLastModified` are blank in a set that is bulk.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ COLUMNS = {
     "lineItems": (
         *_BEGINNING,
         *("title", "description", "assignDate", "dueDate", "classSourcedId", "categorySourcedId"),
-        *("resultValueMin", "resultValueMax", "academicSessionSourcedId", "schoolSourcedId"),
+        *("academicSessionSourcedId", "resultValueMin", "resultValueMax", "schoolSourcedId"),
     ),
     "results": (
         *_BEGINNING,

@@ -1,8 +1,15 @@
-"""The CSV binding of OneRoster 1.2 as far as a set of files is held against it: 1EdTech, final release, 1.2.1.
+"""The CSV binding of OneRoster 1.2 as far as a set of files is held against it: 1EdTech, final release.
 
-Of the tables of https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, as other programs that read and write such
-files have them, and not of this program: a column for each line, in the order of the standard, `!` where a value is
-required in a set that is bulk, and what it may be.
+Columns in their order, what is required, types, vocabularies and the manifest are those of the standard's own text, the
+final release 1.2 of September 2022, section 3, which IMS Japan still publishes (https://imsjapan.github.io/or12.html).
+Its correction 1.2.1, which has stood at https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv since 2023, is that of
+two programs that name it as their source, have nothing to do with each other or with this one, and agree:
+LongsightGroup/oneroster on GitHub, which is run through 1EdTech's own sets for certification, and the gem meibo, in its
+profile "CSV Binding Final Release v1.2.1". To the tables of 1.2 it is one change here: `users` lost
+`resourceSourcedIds`, which is held here against 1.2, the release that the manifest names.
+
+Each line is a column: `!` where a value is required in a set that is bulk, then what it may be. One rule of the text
+is not here: that no file is without rows (docs/decisions.md says why such files are there, with their header).
 """
 
 from __future__ import annotations
@@ -10,9 +17,12 @@ from __future__ import annotations
 import csv
 import re
 from datetime import date
+from decimal import Decimal
 from io import BytesIO, StringIO
 from uuid import UUID
 from zipfile import ZipFile
+
+MANIFEST_VERSION, VERSION = "1.0", "1.2"
 
 HEADER = """
 sourcedId          ! id
@@ -72,7 +82,7 @@ agentSourcedIds      ->>users
 grades               list
 password             text
 userMasterIdentifier text
-resourceSourcedIds   text
+resourceSourcedIds   blank
 preferredGivenName   text
 preferredMiddleName  text
 preferredFamilyName  text
@@ -114,7 +124,7 @@ publicSchoolResidenceStatus text
 """,
     "categories": """
 title              ! text
-weight               number
+weight               integer
 """,
     "lineItems": """
 title              ! text
@@ -123,9 +133,9 @@ assignDate         ! date
 dueDate            ! date
 classSourcedId     ! ->classes
 categorySourcedId  ! ->categories
+academicSessionSourcedId ! ->academicSessions
 resultValueMin       number
 resultValueMax       number
-academicSessionSourcedId ! ->academicSessions
 schoolSourcedId    ! ->orgs
 """,
     "results": """
@@ -180,8 +190,8 @@ def read_zip(content: bytes) -> tuple[dict[str, str], dict[str, Rows]]:
         texts = {name.removesuffix(".csv"): archive.read(name) for name in archive.namelist()}
     manifest = dict(_records(texts.pop("manifest"), ["propertyName", "value"]))
     assert list(manifest) == MANIFEST.split()
-    assert manifest["manifest.version"] == "1.0"
-    assert manifest["oneroster.version"] == "1.2"
+    assert manifest["manifest.version"] == MANIFEST_VERSION
+    assert manifest["oneroster.version"] == VERSION
     states = {name.removeprefix("file."): value for name, value in manifest.items() if "file." in name}
     assert set(states.values()) <= {"bulk", "absent"}
     assert set(texts) == {name for name, state in states.items() if state == "bulk"}
@@ -191,6 +201,7 @@ def read_zip(content: bytes) -> tuple[dict[str, str], dict[str, Rows]]:
         files[name] = [dict(zip(columns, row, strict=True)) for row in _records(text, columns)]
     for name, rows in files.items():
         _check(name, rows, files)
+    _check_together(files)
     return manifest, files
 
 
@@ -201,8 +212,10 @@ def _records(content: bytes, header: list[str]) -> list[list[str]]:
     assert text.endswith("\r\n")
     first, *records = csv.reader(StringIO(text, newline=""), strict=True)
     assert first == header
-    # A line feed alone stands within quotes only.
-    assert "\n" not in re.sub(r'"(?:[^"]|"")*"', "", text.replace("\r\n", ""))
+    # There are no line breaks within a field.
+    lines = text.split("\r\n")
+    assert len(lines) == len(records) + 2
+    assert not re.search(r"[\r\n]", "".join(lines))
     return records
 
 
@@ -216,6 +229,35 @@ def _check(name: str, rows: Rows, files: dict[str, Rows]) -> None:
             assert value or not required, f"{name}.{column} is required: {row}"
             if value:
                 assert fits(value, kind, known), f"{name}.{column} is {value!r}, not {kind}"
+
+
+def _check_together(files: dict[str, Rows]) -> None:
+    """Hold against the binding what it says of several columns and files."""
+    known = {"users": {row["sourcedId"] for row in files["users"]}}
+    for row in files.get("demographics", []):
+        assert fits(row["sourcedId"], "->users", known), "a demographic has the id of its user"
+    primary = [(row["userSourcedId"], row["orgSourcedId"]) for row in files["roles"] if is_primary(row)]
+    assert len(set(primary)) == len(primary), "of a user's roles in an org one at most is primary"
+    assert {user for user, _ in primary} == known["users"], "every user has a role"
+    teaching = [row["classSourcedId"] for row in files["enrollments"] if row["primary"] == "true"]
+    assert len(set(teaching)) == len(teaching), "a class has one primary teacher at most"
+    for row in files["enrollments"]:
+        assert row["primary"] != "true" or row["role"] == "teacher", "primary is of teachers alone"
+    for row in files["academicSessions"]:
+        assert row["startDate"] < row["endDate"], "the end is exclusive"
+    years = {row["sourcedId"] for row in files["academicSessions"] if row["type"] == "schoolYear"}
+    assert {row["schoolYearSourcedId"] for row in files["courses"]} <= {*years, ""}
+    items = {row["sourcedId"]: row for row in files.get("lineItems", [])}
+    for row in files.get("results", []):
+        item = items[row["lineItemSourcedId"]]
+        assert row["classSourcedId"] in ("", item["classSourcedId"])
+        if row["score"]:
+            low, high = (Decimal(item[name]) for name in ("resultValueMin", "resultValueMax"))
+            assert low <= Decimal(row["score"]) <= high
+
+
+def is_primary(role: dict[str, str]) -> bool:
+    return role["roleType"] == "primary"
 
 
 def fits(value: str, kind: str, known: dict[str, set[str]]) -> bool:
@@ -235,10 +277,12 @@ def fits(value: str, kind: str, known: dict[str, set[str]]) -> bool:
             return date.fromisoformat(value).isoformat() == value
         case "year":
             return re.fullmatch(r"\d{4}", value) is not None
+        case "integer":
+            return re.fullmatch(r"-?\d+", value) is not None
         case "number":
             return re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
-        case "list":
-            return bool(next(csv.reader([value], strict=True)))
+        case "list":  # its texts hold no commas, and nothing within the field is quoted
+            return all(text.strip() and not text.startswith('"') for text in value.split(","))
         case "text":
             return value == value.strip()
     return value in kind.split("|")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from hashlib import md5
 from random import Random
 from typing import Any
 from uuid import UUID, uuid4
@@ -118,49 +120,117 @@ class Many:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_preview_is_what_a_second_computing_says_and_what_is_done(make, seed):
+def test_must_hold_12_a_preview_is_what_a_second_computing_says_and_what_is_done(make, seed):
     random = Random(seed)
     many = Many(make, 60, random)
     end, api = many.end, make.api
-    required = random.sample(list(many.subjects), 1)
-    minimum, trial, percent = Decimal("50"), random.choice([None, Decimal("45.50")]), Decimal("45")
-    failed, terms = random.choice([None, 1, 2]), random.randint(1, 2)
+    required = random.sample(list(many.subjects), min(seed, 1))
+    figures = {"minimum": Fraction(50), "percent": Fraction(45), "trial": [None, Fraction("45.5")][seed % 2]}
+    limits = {"failed": random.choice([None, 1, 2]), "terms": random.randint(1, 2)}
     end.rules(
         {
-            "minimum_average": float(minimum),
-            "trial_average": None if trial is None else float(trial),
-            "required_subjects": required if seed else [],
-            "required_percent": float(percent),
-            "maximum_failed": failed,
-            "minimum_terms": terms,
+            "minimum_average": 50,
+            "trial_average": figures["trial"] and float(figures["trial"]),
+            "required_subjects": required,
+            "required_percent": 45,
+            "maximum_failed": limits["failed"],
+            "minimum_terms": limits["terms"],
         }
     )
-    moves = [end.move(end.first), end.move(end.second, promote_to=None)]
+    moves = {move["batch"]: move for move in (end.move(end.first), end.move(end.second, promote_to=None))}
+    withdrawn = {student_id(number) for number in random.sample(range(1, many.count + 1), 4)}
+    for student in withdrawn:
+        api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
 
-    seen = end.seen(*moves)
+    def preview():
+        seen = end.seen(*moves.values())
+        assert len(seen["decisions"]) == many.count
+        overrides = {override["student"]: override for override in end.overrides}
+        for decision in seen["decisions"]:
+            student, move = decision["student"], moves[decision["from_batch"]]
+            result = exactly(many.results.get(int(student["admission_number"].split("/")[1])))
+            last = move["promote_to"] is None
+            by_rule = says(**figures, **limits, required=required, result=result, last=last)
+            outcome, batch = becomes(by_rule, student["id"] in withdrawn, overrides.get(student["id"]), move)
+            average = result and float(result[0])
+            assert (decision["by_rule"], decision["average"]) == (by_rule, average), decision
+            assert (decision["outcome"], decision["to_batch"]) == (outcome, batch), decision
+        return seen
 
-    assert len(seen["decisions"]) == many.count
-    for decision in seen["decisions"]:
-        result = many.results.get(int(decision["student"]["admission_number"].split("/")[1]))
-        last = decision["from_batch"] == end.second
-        by_rule = says(minimum, trial, required if seed else [], percent, failed, terms, result, last)
-        assert (decision["by_rule"], decision["average"]) == (by_rule, result and float(result[0])), decision
-        if by_rule == "NO_RESULT":
-            assert decision["outcome"] is None
-            end.decide(decision["student"]["id"], random.choice(["LEFT_OUT", "REPEATED"]))
-        elif random.random() < 0.1:
-            end.decide(decision["student"]["id"], "PROMOTED", batch=end.above["id"])
-    assert len({decision["by_rule"] for decision in seen["decisions"]}) >= 3
+    decide_some(end, preview()["decisions"], random)
+    seen = preview()
+    found = {decision["outcome"] for decision in seen["decisions"]}
+    assert found >= {"PROMOTED", "REPEATED", "GRADUATED", "LEFT_OUT"}
+    assert figures["trial"] is None or "PROMOTED_ON_TRIAL" in found
+    there, elsewhere, *_ = [
+        decision["student"]
+        for decision in seen["decisions"]
+        if decision["to_batch"] == end.above["id"] and decision["reason"] is None
+    ]
+    make.enrolled(end.again, {"id": elsewhere["id"]})
+    refused = end.rehearse(*moves.values())
+    assert refused.status_code == 409
+    assert refused.get_json()["errors"]["json"] == {"students": [elsewhere["admission_number"]]}
+    api.ok(api.patch(f"/cohorts/{end.again['id']}/remove_students", {"student_ids": [elsewhere["id"]]}))
+    make.enrolled(end.above, {"id": there["id"]})
     before = end.stored()
-    seen = end.seen(*moves)
-    promotion = api.ok(end.commit(*moves, fingerprint=seen["fingerprint"]))
+    seen = preview()
+    promotion = api.ok(end.commit(*moves.values(), fingerprint=seen["fingerprint"]))
     of_commit = {name: promotion[name] for name in ("id", "committed_at", "committed_by_name")}
     assert promotion == {**seen, **of_commit}
     for cohort in (end.above, end.again):
         sent = {one["student"]["id"] for one in seen["decisions"] if one["to_batch"] == cohort["id"]}
         assert end.students_of(cohort) == sent
+    graduated = {one["student"]["id"] for one in seen["decisions"] if one["outcome"] == "GRADUATED"}
+    listed = api.ok(api.get("/students?status=GRADUATED&pageSize=100"))["data"]
+    assert {student["id"] for student in listed} == graduated
     api.ok(end.undo(promotion))
     assert end.stored() == before
+
+
+def student_id(number: int) -> str:
+    """The id of a student of `Many`."""
+    return str(UUID(md5(f"s{number}".encode(), usedforsecurity=False).hexdigest()))
+
+
+def exactly(result: Any) -> Any:
+    """A result of `Many` in fractions."""
+    if result is None:
+        return None
+    average, terms, pass_mark, percents = result
+    exact = {subject: Fraction(percent) for subject, percent in percents.items()}
+    return Fraction(average), terms, Fraction(pass_mark), exact
+
+
+def decide_some(end: End, decisions: list[dict[str, Any]], random: Random) -> None:
+    """Decide of those of whom somebody has to, and of some others, in every way that there is."""
+    above = end.above["id"]
+    for decision in decisions:
+        student, by_rule = decision["student"]["id"], decision["by_rule"]
+        last = decision["from_batch"] == end.second
+        if decision["outcome"] is None:
+            end.decide(student, random.choice(["LEFT_OUT", "REPEATED"]))
+        elif decision["reason"] is None and random.random() < 0.2:
+            outcome = random.choice(["PROMOTED", "PROMOTED_ON_TRIAL", "REPEATED", "GRADUATED", None])
+            if outcome is None and by_rule != "GRADUATED":
+                end.decide(student, batch=above)
+            elif outcome in ("GRADUATED", "REPEATED") or (outcome and not last):
+                end.decide(student, outcome)
+            elif outcome:
+                end.decide(student, outcome, batch=above)
+
+
+def becomes(
+    by_rule: str, withdrawn: bool, override: dict[str, Any] | None, move: dict[str, Any]
+) -> tuple[str | None, str | None]:
+    """What becomes of a student, in other words: the outcome, and the batch."""
+    if override is None and withdrawn:
+        return "LEFT_OUT", None
+    outcome = (override or {}).get("outcome") or (None if by_rule == "NO_RESULT" else by_rule)
+    if outcome in (None, "GRADUATED", "LEFT_OUT"):
+        return outcome, None
+    by_move = {"REPEATED": move["repeat_in"]}.get(outcome, move["promote_to"])
+    return outcome, (override or {}).get("batch") or by_move
 
 
 def test_must_hold_11_a_thousand_students_are_promoted_in_few_statements(make, messages):
