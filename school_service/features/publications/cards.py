@@ -29,6 +29,8 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, school_value
+from school_service.features.assessments.models import Submission
+from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.comments.models import TermComment
 from school_service.features.employees.models import Employee, FormTeacher
 from school_service.features.letterheads.models import Letterhead, Picture
@@ -181,10 +183,31 @@ def _paper(computed: Computed) -> CTE:
     )
 
 
-def rules() -> Column:
-    """The settings and grade bands that results are made with, for an outer join of ResultSettings to any row."""
-    return func.jsonb_build_object(
-        *(part for name in DEFAULTS for part in (name, setting(name))), "bands", bands(), type_=JSONB
+def rules(**more: Any) -> Column:
+    """The settings and grade bands that results are made with, for an outer join of ResultSettings to any row.
+
+    `more` is what a publication says that is on no card: see Publication.
+    """
+    members = {**{name: setting(name) for name in DEFAULTS}, "bands": bands(), **more}
+    return func.jsonb_build_object(*(part for member in members.items() for part in member), type_=JSONB)
+
+
+def subjects(cohort_id: Any, term_id: Any) -> Column:
+    """The subjects of a cohort and who submitted them in a term: an object by the id of the cohort subject."""
+    subject = func.jsonb_build_object(
+        "base", CohortSubject.subject_id,
+        "elective", CohortSubject.elective,
+        "submitted_by", Submission.submitted_by,
+        "submitted_by_name", Submission.submitted_by_name,
+    )  # fmt: skip
+    of_term = and_(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == term_id)
+    return (
+        select(func.coalesce(func.jsonb_object_agg(CohortSubject.id, subject), _constant({})))
+        .select_from(CohortSubject)
+        .outerjoin(Submission, of_term)
+        .where(CohortSubject.cohort_id == cohort_id)
+        .correlate_except(CohortSubject, Submission)
+        .scalar_subquery()
     )
 
 
