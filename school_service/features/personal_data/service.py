@@ -6,7 +6,7 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import case, delete, func, literal, or_, select, update
+from sqlalchemy import Text, case, cast, column, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
@@ -143,14 +143,32 @@ def _erase_signatory(user: User) -> None:
         (Promotion, ("committed", "undone")),
     ):
         done = {act: getattr(model, f"{act}_by") == actor for act in acts}
-        names = {
+        values: dict[str, Any] = {
             f"{act}_by_name": case((by_them, name), else_=getattr(model, f"{act}_by_name"))
             for act, by_them in done.items()
         }
+        if model is Publication:
+            done["submitted"], values["rules"] = _without_submitter(name, actor)
         db.session.execute(
-            update(model).where(or_(*done.values())).values(names),
+            update(model).where(or_(*done.values())).values(values),
             execution_options={"synchronize_session": False},
         )
+
+
+def _without_submitter(name: str, actor: str) -> tuple[Any, Any]:
+    """Whether a publication says that somebody submitted a subject, and its rules with the pseudonym in place of it."""
+    each = (
+        func.jsonb_each(Publication.rules["subjects"])
+        .table_valued(column("key", Text), column("value", JSONB))
+        .render_derived(name="subject")
+    )
+    by_them = each.c.value["submitted_by"].astext == actor
+    pseudonym = func.jsonb_build_object("submitted_by_name", cast(name, Text))
+    erased = case((by_them, each.c.value.op("||")(pseudonym)), else_=each.c.value)
+    subjects = select(func.jsonb_object_agg(each.c.key, erased)).correlate(Publication).scalar_subquery()
+    says = select(each.c.key).where(by_them).correlate(Publication).exists()
+    rules = Publication.rules.op("||")(func.jsonb_build_object("subjects", subjects))
+    return says, case((says, rules), else_=Publication.rules)
 
 
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
+    CTE,
     ColumnElement,
     DateTime,
     Integer,
     Numeric,
     Text,
-    Uuid,
     and_,
     cast,
     column,
@@ -29,15 +29,16 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, school_value
-from school_service.features.classrooms.models import Classroom
-from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.assessments.models import Submission
+from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.comments.models import TermComment
 from school_service.features.employees.models import Employee, FormTeacher
 from school_service.features.letterheads.models import Letterhead, Picture
 from school_service.features.metrics.models import BEST, POOREST, Metric, MetricDefinition, MetricScore
 from school_service.features.publications.models import Publication, ReportCard
 from school_service.features.result_settings.models import DEFAULTS, ResultSettings
-from school_service.features.results.reads import term_results
+from school_service.features.results.reads import term_results_in
+from school_service.features.results.rules import Computed, compute, one, scope_of_batch
 from school_service.features.sessions.models import Term
 from school_service.features.settings.models import GradeConfiguration
 from school_service.features.students.models import Student
@@ -48,6 +49,19 @@ Column = ColumnElement[Any]
 
 _REGISTERED = ("name", "address", "phone_number", "email_address", "motto")
 _OWN = ("website", "principal_name", "principal_title")
+_OF_PAPER = (
+    "number_in_class",
+    "term_name",
+    "level",
+    "letterhead",
+    "calendar",
+    "form_teacher_name",
+    "bands",
+    "positions",
+    "pass_mark",
+    "percent_places",
+    "verification",
+)
 _TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
 
 
@@ -57,61 +71,42 @@ def cards(batch_id: Any, term: Any, *, version: Any = None, published_at: Any = 
     `term` is the id of a term or its name in the batch's session. `version` and `published_at` are null in the document
     of a draft, and `state` is in none.
     """
-    result = term_results.query(batch_id, term).subquery("result")
-    student_id = cast(_text(result.c.student, "id"), Uuid)
-    logo, signature = aliased(Picture), aliased(Picture)
-    opened, present = TermCalendar.times_opened, TermComment.times_present
-    of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", Student.dob))
-    members: dict[str, Any] = {
-        **{column.name: column for column in result.c if column.name != "state"},
+    computed = compute(scope_of_batch(batch_id, term))
+    paper = _paper(computed)
+    results = term_results_in(computed).order_by(None)
+    members = [column.name for column in results.selected_columns if column.name != "state"]
+    result = results.add_columns(
+        Student.id.label("student_id"), Student.dob, computed.terms.c.batch_position.label("position")
+    ).subquery("result")
+    opened, present = paper.c.times_opened, TermComment.times_present
+    of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", result.c.dob))
+    document: dict[str, Any] = {
+        **{name: result.c[name] for name in members},
         "version": cast(version, Integer),
         "published_at": cast(published_at, DateTime(timezone=True)),
         "student": of_student,
-        "number_in_class": func.count().over(),
-        "term_name": Term.display_name,
-        "level": Classroom.level,
-        "letterhead": letterhead(logo, signature),
-        "calendar": func.jsonb_build_object(
-            "start_date", TermCalendar.start_date,
-            "end_date", TermCalendar.end_date,
-            "times_opened", opened,
-            "next_term_begins", TermCalendar.next_term_begins,
-            "notice", TermCalendar.notice,
-        ),
         "attendance": func.jsonb_build_object(
             "opened", opened, "present", present, "absent", opened - present
         ),
-        "traits": _traits(student_id),
+        "traits": _traits(result.c.student_id, paper.c.term_id),
         "trait_key": _constant(_TRAIT_KEY),
         "comments": func.jsonb_build_object(
             "form_teacher", TermComment.form_teacher_comment,
-            "principal", func.coalesce(TermComment.principal_comment, _principal_comment(result.c.average)),
+            "principal", func.coalesce(
+                TermComment.principal_comment,
+                _principal_comment(paper.c.principal_comments, result.c.average),
+            ),
         ),
-        "form_teacher_name": _form_teacher(),
-        "bands": bands(),
-        **{name: setting(name) for name in ("positions", "pass_mark", "percent_places", "verification")},
+        **{name: paper.c[name] for name in _OF_PAPER},
     }  # fmt: skip
     # Built at once: each change of a document makes it anew, of all that is in it.
-    document = func.jsonb_build_object(*(part for member in members.items() for part in member), type_=JSONB)
+    card = func.jsonb_build_object(*(part for member in document.items() for part in member), type_=JSONB)
+    of_term = and_(TermComment.student_id == result.c.student_id, TermComment.term_id == paper.c.term_id)
     return (
-        select(
-            student_id.label("student_id"),
-            result.c.average,
-            cast(_text(result.c.batch_figures, "position"), Integer).label("position"),
-            document.label("card"),
-        )
+        select(result.c.student_id, result.c.average, result.c.position, card.label("card"))
         .select_from(result)
-        .join(Student, Student.id == student_id)
-        .join(Term, Term.id == cast(_text(result.c.term, "id"), Uuid))
-        .join(Batch, Batch.id == batch_id)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .outerjoin(ResultSettings, literal_column("true"))
-        .outerjoin(Letterhead, literal_column("true"))
-        .outerjoin(logo, logo.id == Letterhead.logo_id)
-        .outerjoin(signature, signature.id == Letterhead.signature_id)
-        .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
-        .outerjoin(TermComment, and_(TermComment.student_id == student_id, TermComment.term_id == Term.id))
+        .join(paper, literal_column("true"))
+        .outerjoin(TermComment, of_term)
     )
 
 
@@ -151,10 +146,68 @@ def compared_cards(batch_id: Any, term: Any, version: Any, published_at: Any) ->
     ).select_from(found.outerjoin(before, before.c.student_id == found.c.student_id))
 
 
-def rules() -> Column:
-    """The settings and grade bands that results are made with, for an outer join of ResultSettings to any row."""
-    return func.jsonb_build_object(
-        *(part for name in DEFAULTS for part in (name, setting(name))), "bands", bands(), type_=JSONB
+def _paper(computed: Computed) -> CTE:
+    """What every card of the scope's batch says: one row, with a column for each of _OF_PAPER and what they need."""
+    scope, roster = computed.scope, computed.roster
+    logo, signature = aliased(Picture), aliased(Picture)
+    in_batch = select(func.count()).select_from(roster).where(roster.c.batch_id == one(scope, "batch_id"))
+    columns: dict[str, Any] = {
+        "term_id": scope.c.term_id,
+        "times_opened": TermCalendar.times_opened,
+        "principal_comments": setting("principal_comments"),
+        "number_in_class": in_batch.scalar_subquery(),
+        "term_name": scope.c.term_name,
+        "level": scope.c.level,
+        "letterhead": letterhead(logo, signature),
+        "calendar": func.jsonb_build_object(
+            "start_date", TermCalendar.start_date,
+            "end_date", TermCalendar.end_date,
+            "times_opened", TermCalendar.times_opened,
+            "next_term_begins", TermCalendar.next_term_begins,
+            "notice", TermCalendar.notice,
+        ),
+        "form_teacher_name": _form_teacher(scope),
+        "bands": bands(),
+        **{name: setting(name) for name in ("positions", "pass_mark", "percent_places", "verification")},
+    }  # fmt: skip
+    return (
+        select(*(value.label(name) for name, value in columns.items()))
+        .select_from(scope)
+        .outerjoin(ResultSettings, literal_column("true"))
+        .outerjoin(Letterhead, literal_column("true"))
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+        .outerjoin(TermCalendar, TermCalendar.term_id == scope.c.term_id)
+        .cte("paper")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def rules(**more: Any) -> Column:
+    """The settings and grade bands that results are made with, for an outer join of ResultSettings to any row.
+
+    `more` is what a publication says that is on no card: see Publication.
+    """
+    members = {**{name: setting(name) for name in DEFAULTS}, "bands": bands(), **more}
+    return func.jsonb_build_object(*(part for member in members.items() for part in member), type_=JSONB)
+
+
+def subjects(cohort_id: Any, term_id: Any) -> Column:
+    """The subjects of a cohort and who submitted them in a term: an object by the id of the cohort subject."""
+    subject = func.jsonb_build_object(
+        "base", CohortSubject.subject_id,
+        "elective", CohortSubject.elective,
+        "submitted_by", Submission.submitted_by,
+        "submitted_by_name", Submission.submitted_by_name,
+    )  # fmt: skip
+    of_term = and_(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == term_id)
+    return (
+        select(func.coalesce(func.jsonb_object_agg(CohortSubject.id, subject), _constant({})))
+        .select_from(CohortSubject)
+        .outerjoin(Submission, of_term)
+        .where(CohortSubject.cohort_id == cohort_id)
+        .correlate_except(CohortSubject, Submission)
+        .scalar_subquery()
     )
 
 
@@ -196,7 +249,7 @@ def _member(name: str) -> Any:
     return lambda school: getattr(school, name)
 
 
-def _traits(student_id: Any) -> Column:
+def _traits(student_id: Any, term_id: Any) -> Column:
     """What was seen of a student in the term, in the order of the metric sheets."""
     trait = func.jsonb_build_object(
         "type", MetricDefinition.metric_type, "name", MetricDefinition.name, "value", MetricScore.score
@@ -207,16 +260,16 @@ def _traits(student_id: Any) -> Column:
         .select_from(Metric)
         .join(MetricScore, MetricScore.metric_id == Metric.id)
         .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
-        .where(Metric.student_id == student_id, Metric.term_id == Term.id)
+        .where(Metric.student_id == student_id, Metric.term_id == term_id)
         .correlate_except(Metric, MetricScore, MetricDefinition)
         .scalar_subquery()
     )
 
 
-def _principal_comment(average: Any) -> Column:
+def _principal_comment(comments: Any, average: Any) -> Column:
     """The principal's comment for an average, of the settings: that of the highest threshold that it reaches."""
     rows = (
-        func.jsonb_to_recordset(setting("principal_comments"))
+        func.jsonb_to_recordset(comments)
         .table_valued(column("lower_threshold", Numeric), column("comment", Text))
         .render_derived(name="by_average", with_types=True)
     )
@@ -230,7 +283,7 @@ def _principal_comment(average: Any) -> Column:
     )
 
 
-def _form_teacher() -> Column:
+def _form_teacher(scope: CTE) -> Column:
     """The name of the batch's latest form teacher, with the title."""
     name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
     return (
@@ -238,10 +291,10 @@ def _form_teacher() -> Column:
         .select_from(FormTeacher)
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
-        .where(FormTeacher.batch_id == Batch.id)
+        .where(FormTeacher.batch_id == one(scope, "batch_id"))
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
         .limit(1)
-        .correlate(Batch)
+        .correlate_except(FormTeacher, Employee, User)
         .scalar_subquery()
     )
 

@@ -43,7 +43,9 @@ class Publication(db.Model):
     """A version of a batch's results in a term, as it was released, and the rules that it was made with.
 
     Cohort and session are the batch's own. The pictures of the letterhead that its cards bear are named here, so that
-    they stay for as long as it does. `published_by` and `reopened_by` are actors as in the audit log.
+    they stay for as long as it does. `rules` are the result settings and `bands`, and what else was so at the moment:
+    `batch_name`, `session_name`, and `subjects`, those of the cohort by id, each with `base`, `elective`,
+    `submitted_by` and `submitted_by_name`. `published_by` and `reopened_by` are actors as in the audit log.
     """
 
     __tablename__ = "publications"

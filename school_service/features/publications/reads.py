@@ -47,9 +47,11 @@ def publications(
         select(
             Publication.id,
             Publication.batch_id.label("batch"),
-            Batch.name.label("batch_name"),
+            _then("batch_name", Batch.name).label("batch_name"),
             Publication.cohort_id.label("cohort"),
-            func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
+            func.json_build_object(
+                "id", AcademicSession.id, "name", _then("session_name", AcademicSession.name)
+            ).label("session"),
             func.json_build_object("id", Term.id, "term", Term.term).label("term"),
             Publication.version,
             Publication.state,
@@ -79,6 +81,11 @@ def publications(
     if session is not None:
         found = found.where(Publication.session_id == session_by_id_or_name(session).scalar_subquery())
     return found
+
+
+def _then(name: str, now: Any) -> Any:
+    """A name as it was when results were published; as it is now in those that do not say it."""
+    return func.coalesce(Publication.rules[name].astext, now)
 
 
 @read_model

@@ -26,7 +26,7 @@ from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.cohorts.service import find_session
 from school_service.features.letterheads.models import Letterhead
 from school_service.features.publications import reads
-from school_service.features.publications.cards import compared_cards, rules
+from school_service.features.publications.cards import compared_cards, rules, subjects
 from school_service.features.publications.models import (
     PUBLISHED,
     REOPENED,
@@ -100,6 +100,7 @@ def publish(*, batches: Sequence[UUID], term: str) -> BoundQuery:
             [version["version"] for version in versions],
             term_id,
             found["session_id"],
+            found["session_name"],
             moment,
             principal.actor if principal else OPERATOR,
             principal.actor_name if principal else OPERATOR,
@@ -287,6 +288,7 @@ def _insert(
     versions: list[int],
     term_id: UUID,
     session_id: UUID,
+    session_name: str,
     moment: datetime,
     actor: str,
     actor_name: str,
@@ -304,7 +306,9 @@ def _insert(
         "term_id": term_id,
         "version": rows.c.version,
         "state": literal(PUBLISHED),
-        "rules": rules(),
+        "rules": rules(
+            batch_name=Batch.name, session_name=session_name, subjects=subjects(Batch.cohort_id, term_id)
+        ),
         "logo_id": Letterhead.logo_id,
         "signature_id": Letterhead.signature_id,
         "published_at": moment,

@@ -25,8 +25,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from school_service.core.read_models import Query
-from school_service.features.assessments.models import Submission
-from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.reads import session_by_id_or_name
 from school_service.features.publications.models import IN_FORCE, Publication, ReportCard
 from school_service.features.results.broadsheets import broadsheet_of
@@ -67,12 +65,11 @@ def latest_of_session(batch_id: Any, session: Any) -> CTE:
 def _publications() -> Query:
     return select(
         Publication.id,
-        Publication.cohort_id,
         Publication.session_id,
-        Publication.term_id,
         Publication.state,
         Publication.version,
         Publication.published_at,
+        Publication.rules["subjects"].label("subjects"),
         cast(Publication.rules["pass_mark"].astext, Numeric).label("pass_mark"),
         cast(Publication.rules["percent_places"].astext, Integer).label("places"),
     ).join(Term, Term.id == Publication.term_id)
@@ -123,24 +120,24 @@ def session_broadsheet(publication: CTE, *, printed: bool) -> Query:
     subject = _listed(cumulative["subjects"], "subject")
     shown = subject.c.subject
     has = func.jsonb_build_object("subject", func.jsonb_build_object("base", shown["base"]))
+    taught = (
+        func.jsonb_each(one(publication, "subjects"))
+        .table_valued(column("key", Text), column("value", JSONB))
+        .render_derived(name="taught")
+    )
+    is_elective = func.coalesce(cast(taught.c.value["elective"], Boolean), literal(False))
     percents = (
         select(
             cards.c.student_id,
-            func.coalesce(CohortSubject.id, cast(shown["base"].astext, Uuid)).label("id"),
-            shown.op("||")(
-                func.jsonb_build_object("elective", func.coalesce(CohortSubject.elective, literal(False)))
-            ).label("subject"),
+            cast(func.coalesce(taught.c.key, shown["base"].astext), Uuid).label("id"),
+            shown.op("||")(func.jsonb_build_object("elective", is_elective)).label("subject"),
             _number(shown["percent"]).label("percent"),
             shown["grade"].astext.label("grade"),
             # A subject that was dropped earlier is shown, and not averaged.
             card["subjects"].contains(func.jsonb_build_array(has, type_=JSONB)).label("averaged"),
         )
         .select_from(cards.join(subject, literal(True)))
-        .outerjoin(
-            CohortSubject,
-            (CohortSubject.subject_id == cast(shown["base"].astext, Uuid))
-            & (CohortSubject.cohort_id == one(publication, "cohort_id")),
-        )
+        .outerjoin(taught, taught.c.value["base"].astext == shown["base"].astext)
         .cte("percents")
     )
     whole: dict[str, Any] = {"partition_by": percents.c.id}
@@ -194,23 +191,17 @@ def _broadsheet(
         .order_by(results.c.id, results.c.student_id)
         .subquery("first")
     )
-    submitted = (Submission.cohort_subject_id == first.c.id) & (
-        Submission.term_id == one(publication, "term_id")
-    )
-    taught = (
-        select(
-            first.c.id,
-            first.c.base,
-            first.c.subject["name"].astext.label("name"),
-            first.c.subject["code"].astext.label("code"),
-            cast(first.c.subject["elective"], Boolean).label("elective"),
-            # Nothing else is published.
-            literal(True).label("submitted"),
-            Submission.submitted_by_name.label("submitted_by"),
-        )
-        .outerjoin(Submission, submitted)
-        .subquery("taught")
-    )
+    submission = cast(one(publication, "subjects"), JSONB)[cast(first.c.id, Text)]
+    taught = select(
+        first.c.id,
+        first.c.base,
+        first.c.subject["name"].astext.label("name"),
+        first.c.subject["code"].astext.label("code"),
+        cast(first.c.subject["elective"], Boolean).label("elective"),
+        # Nothing else is published.
+        literal(True).label("submitted"),
+        submission["submitted_by_name"].astext.label("submitted_by"),
+    ).subquery("taught")
     card = select(cards.c.card).order_by(cards.c.student_id).limit(1).cte("any_card").c.card
     columns = broadsheet_of(students=students, results=results, taught=taught, printed=printed)
     more: tuple[Label[Any], ...] = ()

@@ -1,8 +1,8 @@
 """Read models of results and broadsheets, live: made of the scores as they stand (`rules`).
 
-The document of a student that publishing freezes is a row of `term_results`, as JSON: `row_to_json` of
-`term_results.query(batch_id, term).subquery()`, whose columns are the members of TermResultSchema. What is published
-before a term is read from there by `rules`: `subjects[].subject.base` and `subjects[].percent`.
+The document of a student that publishing freezes has the columns of `term_results` as members, those of
+TermResultSchema. What is published before a term is read from there by `rules`: `subjects[].subject.base` and
+`subjects[].percent`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from school_service.features.results.broadsheets import NONE_LISTED, broadsheet_
 from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
 from school_service.features.results.published import latest_of_session, latest_publication
 from school_service.features.results.rules import (
+    NOT_MERGED,
     Computed,
     compute,
     one,
@@ -97,7 +98,7 @@ def _subject_results(cohort_subject_id: Any, term: Any, batch_id: Any) -> tuple[
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
     return computed, (
-        select(STUDENT.label("student"), *_subject_result(computed, scores), *_LIVE[:2])
+        select(STUDENT.label("student"), *_subject_result(found, scores.c.listed), *_LIVE[:2])
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
@@ -114,7 +115,12 @@ def term_results(batch_id: UUID, term: str) -> Query:
 
     `term` is the id of a term or its name in the batch's session. No row without batch or term.
     """
-    return _term_results(compute(scope_of_batch(batch_id, term)))
+    return term_results_in(compute(scope_of_batch(batch_id, term)))
+
+
+def term_results_in(computed: Computed) -> Query:
+    """Select what `term_results` does, of what is computed already: from `computed.terms` and Student, by name."""
+    return _term_results(computed)
 
 
 @read_model
@@ -345,8 +351,15 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
 
 def _subjects_by_student(computed: Computed, whose: Column) -> FromClause:
     """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
-    found, scores = computed.subjects, _scores(computed, whose)
-    columns = _subject_result(computed, scores)
+    results, scores = computed.subjects, _scores(computed, whose)
+    # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
+    found = (
+        select(*results.c, scores.c.listed.label("scores"))
+        .join(scores, _same(scores, results))
+        .offset(NOT_MERGED)
+        .subquery("scored")
+    )
+    columns = _subject_result(found, found.c.scores)
     document = func.json_build_object(*(part for shown in columns for part in (shown.name, shown.element)))
     return (
         select(
@@ -356,16 +369,14 @@ def _subjects_by_student(computed: Computed, whose: Column) -> FromClause:
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
-        .join(scores, _same(scores, found))
         .group_by(found.c.student_id)
         .cte("of_student")
         .prefix_with("MATERIALIZED")
     )
 
 
-def _subject_result(computed: Computed, scores: FromClause) -> list[Any]:
+def _subject_result(found: FromClause, scores: Column) -> list[Any]:
     """The columns of a subject result, beside whose it is."""
-    found = computed.subjects
     subject = func.json_build_object(
         "id", CohortSubject.id,
         "base", CohortSubject.subject_id,
@@ -375,7 +386,7 @@ def _subject_result(computed: Computed, scores: FromClause) -> list[Any]:
     )  # fmt: skip
     return [
         subject.label("subject"),
-        scores.c.listed.label("scores"),
+        scores.label("scores"),
         _status(found).label("status"),
         found.c.score.label("score"),
         found.c.points.label("points"),

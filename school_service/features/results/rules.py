@@ -75,6 +75,12 @@ AVERAGE_PLACES = 2
 _ZERO: Column = literal_column("0", Numeric())
 _NO_NUMBER: Column = literal_column("NULL::numeric", Numeric())
 _NO_POINTS: Column = literal_column("0.00", Numeric())
+NOT_MERGED: Column = literal_column("0", Integer())
+"""As the OFFSET of a subquery: PostgreSQL does not merge it with the query around it.
+
+So what a column is computed of is planned and computed once, and not in each of the places that read the column; and
+what the subquery joins is joined by itself.
+"""
 
 
 # Scopes: SELECTs of one row, or none: `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`,
@@ -426,6 +432,7 @@ def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
         .select_from(sums)
         .join(roster, roster.c.student_id == sums.c.student_id)
         .join(rules, literal(True))
+        .offset(NOT_MERGED)
         .subquery("graded")
     )
     return (
@@ -566,6 +573,7 @@ def _session_subjects(scope: CTE, roster: CTE, subjects: CTE, rules: CTE) -> CTE
         select(*by_subject.c, percent.label("percent"))
         .select_from(by_subject)
         .join(rules, literal(True))
+        .offset(NOT_MERGED)
         .subquery("weighed")
     )
     return (

@@ -65,11 +65,15 @@ def make_student(make: Factory) -> dict[str, Any]:
     return student
 
 
+OF_ANOTHER = {"submitted_by": "another", "submitted_by_name": "Somebody Else"}
+
+
 def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
     """Store a card of a student as it is frozen, in a publication that they themselves made."""
     who = {name: student[name] for name in ("id", "admission_number", *PRIVATE_OF_STUDENT)}
     comments = {"form_teacher": "shy-Zxq", "principal": "good-Zxq"}
     session = make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"]
+    submitted = {"submitted_by": student["user"], "submitted_by_name": "Chidinma-Zxq"}
     publication = Publication(
         batch_id=UUID(seen.batch),
         cohort_id=UUID(seen.cohort["id"]),
@@ -77,7 +81,7 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
         term_id=UUID(seen.term["id"]),
         version=1,
         state=PUBLISHED,
-        rules={},
+        rules={"subjects": {str(uuid4()): submitted, str(uuid4()): OF_ANOTHER}},
         published_at=now(),
         published_by=student["user"],
         published_by_name="Chidinma-Zxq",

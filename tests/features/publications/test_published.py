@@ -165,6 +165,26 @@ def readings(arms, terms=("FIRST",)):
     return answers
 
 
+def answers(arms, term="FIRST"):
+    """The bytes of whatever is answered of publications, themselves and workbooks too; of an error its status."""
+    of_student = [f"/students/{student}" for student, _ in arms.everyone]
+    paths = [f"{one}/results?term={arms.terms[term]['id']}" for one in of_student]
+    paths += [f"{one}/transcript" for one in of_student]
+    for batch in arms.students:
+        for query in (f"term={term}", f"session={arms.cohort['session']}"):
+            paths += [f"/broadsheets{form}?batch={batch}&{query}" for form in ("", "/download")]
+        paths += [f"/cohort-subjects/{one['id']}/results?term={term}&batch={batch}" for one in arms.subjects]
+    for one in arms.listed():
+        paths += [f"/publications/{one['id']}", f"/publications/{one['id']}/changes"]
+    found = {path: arms.api.get(path) for path in ("/publications", *paths)}
+    # An error names its request; a transcript of which nothing is published says what is so now.
+    return {
+        path: without_moment(answer.data) if answer.status_code == 200 else answer.status_code
+        for path, answer in found.items()
+        if b'"sessions":[]' not in answer.data
+    }
+
+
 def without_moment(answer):
     """An answer without the moment at which a transcript was asked for."""
     before, found, after = answer.partition(b'"generated_at":"')
@@ -210,6 +230,40 @@ def rename_classroom(arms):
     arms.api.ok(arms.api.patch(f"/classrooms/{room['id']}", {"name": "Changed", "level": "Changed"}))
 
 
+def rename_session(arms):
+    arms.api.ok(arms.api.patch(f"/sessions/{arms.cohort['session']}", {"name": "Changed"}))
+
+
+def rename_publisher(arms):
+    me = arms.api.ok(arms.api.get("/publications"))["data"][0]["published_by"]
+    arms.api.ok(arms.api.patch(f"/users/{me}", {"first_name": "Changed", "last_name": "Changed"}))
+
+
+def change_letterhead(arms):
+    arms.api.ok(arms.api.patch("/letterhead", {"name": "Changed", "motto": "Changed"}))
+
+
+def change_calendar(arms):
+    path = f"/terms/{arms.terms['FIRST']['id']}/calendar"
+    arms.api.ok(arms.api.put(path, {"times_opened": 99, "notice": "Changed"}))
+
+
+def correct_everything(arms):
+    """What may be changed while nothing of a term is PUBLISHED."""
+    for student, batch in arms.everyone:
+        body = {
+            "batch": batch,
+            "term": "FIRST",
+            "comments": [{"student": student, "form_teacher_comment": "X"}],
+        }
+        arms.api.ok(arms.api.put("/comments", body))
+    for number in range(len(arms.subjects)):
+        arms.api.ok(arms.reopen_subject(number))
+    paper = arms.papers["FIRST", arms.subjects[0]["id"]]["id"]
+    for entry in arms.api.ok(arms.api.get("/gradebooks", query_string={"assessment": paper}))["data"]:
+        arms.api.ok(arms.api.patch(f"/gradebooks/{entry['id']}", {"score": 1}))
+
+
 def enter_next_term(arms):
     arms.subjects.pop()
     arms.mark("SECOND", first=20, step=1)
@@ -226,6 +280,10 @@ def enter_next_term(arms):
         leave,
         drop_elective,
         rename_classroom,
+        rename_session,
+        rename_publisher,
+        change_letterhead,
+        change_calendar,
         enter_next_term,
     ],
 )
@@ -241,15 +299,84 @@ def test_point_5_no_answer_changes_but_by_a_new_version(api, make, arms, change)
         if student in arms.electing:
             make.entry(paper, student, batch, 40)
     first, _ = arms.published()
-    before = readings(arms)
+    before, all_before = readings(arms), answers(arms)
 
     change(arms)
 
     assert readings(arms) == before
+    assert answers(arms) == all_before
     # The version before stays readable to staff.
     api.ok(arms.reopen(first))
     reviewed = readings(arms)
     assert {path: answer.replace(b"REOPENED", b"PUBLISHED") for path, answer in reviewed.items()} == before
+
+
+@pytest.mark.parametrize("withdraw", [False, True])
+def test_point_5_what_is_under_review_or_withdrawn_stays_as_it_was_published(api, arms, withdraw):
+    arms.electing = []
+    for one in arms.published():
+        api.ok(arms.reopen(one, withdraw=withdraw))
+    before = answers(arms)
+    session = f"/broadsheets?batch={arms.first}&session={arms.cohort['session']}"
+    assert (before[session] == 404) is withdraw
+    assert len(before[f"/broadsheets/download?batch={arms.first}&term=FIRST"]) > 1000
+
+    for change in (
+        correct_everything,
+        rename,
+        change_bands,
+        change_settings,
+        rename_classroom,
+        rename_session,
+        rename_publisher,
+        change_letterhead,
+        change_calendar,
+        move,
+        leave,
+    ):
+        change(arms)
+
+    assert answers(arms) == before
+    live = api.ok(of_student(api, arms.students[arms.first][0], live="true"))
+    assert (live["student"]["last_name"], live["classroom"]) == ("Àbíkẹ́", "Changed")
+
+
+def test_point_5_a_version_that_was_replaced_stays_as_it_was(api, arms):
+    (first,) = arms.published(arms.first)
+    api.ok(arms.reopen(first))
+    api.ok(arms.publish(arms.first))
+    paths = [f"/publications/{first['id']}", f"/publications/{first['id']}/changes"]
+    before = [api.get(path).data for path in paths]
+    assert api.ok(api.get(paths[0]))["state"] == "SUPERSEDED"
+
+    for change in (rename, change_settings, rename_classroom, rename_session, rename_publisher, leave):
+        change(arms)
+
+    assert [api.get(path).data for path in paths] == before
+
+
+def test_point_5_a_subject_that_the_cohort_takes_up_later_changes_no_broadsheet(api, make, arms):
+    """Of a session: whoever came from another cohort has its subjects there, by their own ids."""
+    arms.published(arms.first, term="FIRST")
+    api.ok(arms.publish(arms.second))
+    student, session = arms.students[arms.first][0], {"id": arms.cohort["session"]}
+    body = {"student_ids": [student]}
+    api.ok(api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", body))
+    other = make.cohort(session=session)
+    make.enrolled(other, {"id": student})
+    taken, second = make.cohort_subject(other), make.term(session, term="SECOND")
+    paper = make.assessment(taken, second, category="EXAM", total_points=100)
+    make.entry(paper, student, other["id"], 50)
+    api.ok(api.post(f"/cohort-subjects/{taken['id']}/submission", {"term": "SECOND"}))
+    api.ok(api.post("/publications", {"term": "SECOND", "batches": [other["id"]]}))
+    query = {"batch": other["id"], "session": session["id"]}
+    before = api.get("/broadsheets", query_string=query)
+    brought = [one for one in api.ok(before)["subjects"] if one["id"] != taken["id"]]
+    assert [one["id"] == one["base"] for one in brought] == [True, True]
+
+    make.cohort_subject(other, {"id": brought[0]["base"]}, elective=True)
+
+    assert api.get("/broadsheets", query_string=query).data == before.data
 
 
 def test_the_cards_of_earlier_terms_count_as_they_were_published(api, make, arms):

@@ -342,6 +342,12 @@ class Store:
             reopened_at=("timestamptz", [MOMENT if reopened[0] else None]), reopened_by=("text", reopened),
             reopened_by_name=("text", reopened), reason=("text", reopened),
         )  # fmt: skip
+        self.execute(
+            "UPDATE publications SET rules = rules || jsonb_build_object('subjects', (SELECT jsonb_object_agg(id,"
+            " jsonb_build_object('base', subject_id, 'elective', elective)) FROM cohort_subjects"
+            " WHERE cohort_id = publications.cohort_id)) WHERE id = %s::uuid",
+            (publication,),
+        )
         self.rows(
             "report_cards", id=("uuid", [str(uuid4()) for _ in cards]),
             publication_id=("uuid", [publication] * number), student_id=("uuid", [*cards]),
