@@ -156,10 +156,11 @@ def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
 
 
 @read_model
-def verified(code: UUID) -> Query:
+def verified(first: UUID, last: UUID, digest: str) -> Query:
     """Read model of VerifiedCardSchema: what the paper with a code says, as it was published.
 
-    No row where there is none, or where the school does not let its cards be verified.
+    The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
+    or where the school does not let its cards be verified.
     """
     card, of, newer = ReportCard.card, Publication, aliased(Publication)
     student, place, subject = card["student"], card["batch_figures"], literal_column("subject", JSONB)
@@ -230,7 +231,8 @@ def verified(code: UUID) -> Query:
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
         .where(
-            ReportCard.code == code,
+            ReportCard.code.between(first, last),
+            func.encode(func.sha256(func.uuid_send(ReportCard.code)), "hex") == digest,
             card["verification"].as_boolean(),
             not_(select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()),
         )
