@@ -98,6 +98,19 @@ def test_a_class_is_printed_to_the_same_bytes(printed):
     assert printed(of_class) == printed(of_class)
 
 
+@needs_poppler
+def test_a_comment_of_many_lines_is_printed_to_its_end(printed):
+    said = {
+        name: "\n".join(f"{name}-{line}" for line in range(25 * 5)) for name in ("form_teacher", "principal")
+    }
+
+    words = text_of(printed(task(card(12, comments=said)))).split()
+
+    assert [word for word in words if word.startswith(("form_teacher-", "principal-"))] == [
+        line for comment in said.values() for line in comment.split("\n")
+    ]
+
+
 def test_the_place_and_the_language_of_the_machine_change_no_byte(printed, monkeypatch):
     of_one = task(card(3, term="SECOND"), pictures=PICTURES)
     before = printed(of_one)
