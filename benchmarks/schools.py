@@ -68,6 +68,11 @@ class School:
                 for n in range(students)
             ]
 
+    @property
+    def id(self) -> UUID:
+        """The school's id."""
+        return self._id
+
     def teach(self, *, year: int, terms: int, subjects: int, assessments: int, arms: int = 1) -> list[Taught]:
         """Give the class a session with so many terms, subjects, and assessments of each in a term.
 
@@ -137,6 +142,11 @@ class School:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """POST JSON, and fail on anything but 200."""
         answer = self._client.post(path, json=body, headers=self._headers)
+        return self._app.json.loads(self._answer(answer))
+
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        """PATCH JSON, and fail on anything but 200."""
+        answer = self._client.patch(path, json=body, headers=self._headers)
         return self._app.json.loads(self._answer(answer))
 
     def upload(self, path: str, name: str, content: bytes, *, method: str = "POST") -> Any:

@@ -1,22 +1,35 @@
-"""Draw what the service prints and shows, to be looked at: report cards, a transcript, the page that verifies a card.
+"""Draw what the service prints and shows: pictures to be looked at, and those of the README.
 
-    tox -e pictures        or        python docs/draw_pictures.py [FOLDER]
+    tox -e pictures        or        python docs/draw_pictures.py [FOLDER] [--demo DATA_DIR]
 
-Into FOLDER (default: build/pictures) as PNG. `docs/pictures/report-card.png` is one of them, which is drawn anew, too.
-Needs poppler-utils, and for the page a Chromium; what is not installed is named and left out.
+Report cards, a transcript and the page that verifies a card, into FOLDER (default: build/pictures) as PNG; one of them
+is `docs/pictures/report-card.png`, which is drawn anew, too. With `--demo`, of a `school-service demo` that runs, also
+the README's score sheet and docs page.
+
+Needs poppler-utils, and for the page a Chromium; what is not installed is named and left out. With `--demo`
+LibreOffice and chromedriver, too (Debian: chromium-driver, libreoffice-calc, poppler-utils).
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import urllib3
 from jinja2 import Environment, FileSystemLoader
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -27,7 +40,13 @@ from school_service.printing.printers import Printers  # noqa: E402
 from school_service.printing.wording import long_date  # noqa: E402
 from tests.printing import samples  # noqa: E402
 
-SHOWN = ROOT / "docs" / "pictures" / "report-card.png"
+README_PICTURES = ROOT / "docs" / "pictures"
+SHOWN = README_PICTURES / "report-card.png"
+MOST_BYTES = 150_000  # of a picture of the README
+DEADLINE = 300  # seconds for each program
+SHEET = {"resolution": 96, "width": 800, "height": 400}  # pixels from the top left corner of the page
+PAGE = {"width": 1280, "height": 900}
+OPERATION = "createGradebookEntry"
 PHONE = (390, 1100)  # pixels
 DOTS = 80  # an inch
 
@@ -52,7 +71,11 @@ CARDS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Draw all of them."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "pictures"
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "pictures")
+    parser.add_argument("--demo", type=Path, metavar="DATA_DIR", help="the data folder of a demo that runs")
+    asked = parser.parse_args()
+    folder: Path = asked.folder
     folder.mkdir(parents=True, exist_ok=True)
     if shutil.which("pdftoppm") is None:
         sys.exit("pdftoppm is not installed: apt-get install poppler-utils")
@@ -69,7 +92,13 @@ def main() -> None:
         draw(printers.print(task), folder / name)
     shutil.copy(folder / "card-12-subjects-1.png", SHOWN)
     draw_page(folder / "verified.png")
-    print(f"Drawn into {folder}, and {SHOWN.relative_to(ROOT)}")  # noqa: T201
+    shown = [SHOWN]
+    if asked.demo is not None:
+        shown += draw_demo(json.loads((asked.demo / "demo.json").read_text(encoding="utf-8")))
+    for picture in shown:
+        if picture.stat().st_size > MOST_BYTES:
+            sys.exit(f"{picture} has {picture.stat().st_size} bytes, and may have {MOST_BYTES}.")
+    print(f"Drawn into {folder}, and {', '.join(str(one.relative_to(ROOT)) for one in shown)}")  # noqa: T201
 
 
 def draw(pdf: bytes, path: Path) -> None:
@@ -124,6 +153,85 @@ def verified(card: dict[str, Any]) -> str:
         nonce="page",
         **{"class": f"{card['classroom']} {card['batch_name']}"},
     )
+
+
+# The README's score sheet and docs page, of a demo that runs
+
+
+def draw_demo(details: dict[str, Any]) -> list[Path]:
+    """Draw both, of what demo.json says; their paths."""
+    sheet, page = README_PICTURES / "score-sheet.png", README_PICTURES / "docs-page.png"
+    with tempfile.TemporaryDirectory() as folder:
+        picture_sheet(Demo(details), sheet, Path(folder))
+        picture_page(details["base_url"], page)
+    return [sheet, page]
+
+
+class Demo:
+    """A demo that runs, seen by its client."""
+
+    def __init__(self, details: dict[str, Any]) -> None:
+        self._base = details["base_url"]
+        self._school = details["schools"][0]["id"]
+        credentials = {name: details[name] for name in ("client_id", "client_secret", "audience")}
+        answer = urllib3.request(
+            "POST",
+            f"{details['auth_url']}/oauth/token",
+            json={**credentials, "grant_type": "client_credentials"},
+        )
+        self._token = answer.json()["access_token"]
+
+    def get(self, path: str) -> urllib3.BaseHTTPResponse:
+        """Send a GET; ends the program unless it succeeds."""
+        headers = {"Authorization": f"Bearer {self._token}", "X-SCHOOL-ID": self._school}
+        answer = urllib3.request("GET", f"{self._base}{path}", headers=headers)
+        if answer.status != 200:
+            raise SystemExit(answer.data.decode())
+        return answer
+
+
+def run(*command: str | Path) -> None:
+    """Run a program; raises CalledProcessError with what it said."""
+    subprocess.run(command, check=True, capture_output=True, timeout=DEADLINE)  # noqa: S603 (our own words)
+
+
+def picture_sheet(demo: Demo, picture: Path, folder: Path) -> None:
+    """Print an assessment's score sheet with LibreOffice, and picture the top of its page."""
+    assessment = demo.get("/gradebooks?pageSize=1").json()["data"][0]["assessment"]
+    sheet = folder / "sheet.xlsx"
+    sheet.write_bytes(demo.get(f"/assessments/{assessment}/download-sheet").data)
+    profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
+    run("soffice", profile, "--headless", "--convert-to", "pdf", "--outdir", folder, sheet)
+    size = [f"{SHEET[name]}" for name in ("resolution", "width", "height")]
+    options = ("-png", "-singlefile", "-r", size[0], "-x", "0", "-y", "0", "-W", size[1], "-H", size[2])
+    run("pdftoppm", *options, folder / "sheet.pdf", picture.with_suffix(""))
+
+
+def picture_page(base: str, picture: Path) -> None:
+    """Picture the docs page at the operation that enters a score."""
+    options = ChromeOptions()
+    for argument in ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.add_argument(f"--window-size={PAGE['width']},{PAGE['height']}")
+    browser = Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        browser.get(f"{base}/docs#/gradebooks/{OPERATION}")
+        opened = f"#operations-gradebooks-{OPERATION}.is-open"
+        WebDriverWait(browser, DEADLINE).until(lambda _: browser.find_elements(By.CSS_SELECTOR, opened))
+        tag = browser.find_element(By.CSS_SELECTOR, "#operations-tag-gradebooks")
+        # The page scrolls by itself at first.
+        WebDriverWait(browser, DEADLINE).until(lambda _: _stays_above(browser, tag))
+        browser.save_screenshot(str(picture))
+    finally:
+        browser.quit()
+
+
+def _stays_above(browser: Chrome, element: WebElement) -> bool:
+    """Scroll so that an element is at the top, below the bar; tells whether it is there a moment later."""
+    script = "scrollTo(0, arguments[0].getBoundingClientRect().top + scrollY - 5); return scrollY"
+    before = browser.execute_script(script, element)
+    time.sleep(1)
+    return bool(before == browser.execute_script("return scrollY"))
 
 
 main()

@@ -147,7 +147,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage.
 
         A file of more than MAX_UPLOAD_BYTES, or than `most` bytes, is refused: the limit of the request allows for the
-        form around it.
+        form around it. So are two files, of which one would be taken without a word.
         """
         documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
 
@@ -155,6 +155,8 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def with_file(*arguments: Any, **parameters: Any) -> Any:
                 *before, files = arguments
+                if len(request.files.getlist(name)) > 1:
+                    raise Invalid(f"The form has more than one file {name}.")
                 limit = app_state().settings.max_upload_bytes
                 limit = limit if most is None else min(limit, most)
                 size = files[name].stream.seek(0, SEEK_END)

@@ -47,7 +47,7 @@ from tenants.connections.sessions import (
 )
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import ClientUnknown, SchoolChosen, SchoolElsewhere, TenancyError, UnknownSchool
-from tenants.registry.schools import School, find_school
+from tenants.registry.schools import School, find_open_school, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
 _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
@@ -361,18 +361,30 @@ def _recheck_school(school_id: UUID) -> None:
 
 
 @contextmanager
-def reading_without_token(school_id: UUID) -> Iterator[None]:
+def reading_without_token(school_id: UUID) -> Iterator[bool]:
     """Read in a school for whoever asks: each read model in one round trip, read-only. For what is public.
 
-    Raises UnknownSchool, SchoolSuspended and SchoolUpgrading when something is read.
+    Where there is no such school, or it can't be entered, another one is read in its place, so that nobody learns from
+    the time that it takes. Yields whether it is the school itself: else nothing that is read may be told. Raises
+    UnknownSchool where no school can be entered, and when something is read SchoolSuspended and SchoolUpgrading.
     """
-    binding, options = SchoolBinding(school_id, read_only=True), app_state().binding_options
+    options = app_state().binding_options
+    with db.engines["registry"].connect() as connection:
+        found = find_open_school(connection, school_id, options.serves)
+    if found is None:
+        raise UnknownSchool("There is no school that can be entered.")
+    binding = SchoolBinding(found, read_only=True)
 
     def read(sql: str, parameters: tuple[Any, ...]) -> Texts:
-        return read_in_school(engine_of(school_id), binding, Reading(sql, parameters), options)
+        reading = Reading(sql, parameters)
+        try:
+            return read_in_school(engine_of(found), binding, reading, options)
+        except SchoolElsewhere:
+            forget_engine(found)
+            return read_in_school(engine_of(found), binding, reading, options)
 
     with _in_context(binding, None, read):
-        yield
+        yield found == school_id
 
 
 @contextmanager

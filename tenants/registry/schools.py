@@ -6,6 +6,7 @@ statements stand by themselves and are never joined with a school's tables.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -27,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    func,
     select,
     update,
 )
@@ -163,6 +165,25 @@ def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School
     if row is None:
         raise UnknownSchool(f"No school has the id {school_id}.")
     return School(**row._mapping)
+
+
+def find_open_school(connection: Connection, school_id: UUID, serves: Collection[str]) -> UUID | None:
+    """Find the school with this id, or where it can't be entered another that can; None where none can.
+
+    The other one is the next by id: it answers as a school with this id would, which takes long where its tables have
+    not been read for some time. `serves`: the revisions of a school's schema that the caller can work with.
+    """
+    can_be_entered = (
+        schools.c.status == "active",
+        schools.c.deletion.is_(None),
+        schools.c.revision.in_(serves),
+    )
+    first = select(schools.c.id).where(*can_be_entered).order_by(schools.c.id).limit(1)
+    following = first.where(schools.c.id >= school_id)
+    found: UUID | None = connection.execute(
+        select(func.coalesce(following.scalar_subquery(), first.scalar_subquery()))
+    ).scalar_one()
+    return found
 
 
 def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:

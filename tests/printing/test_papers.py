@@ -10,6 +10,7 @@ from base64 import b64encode
 import pytest
 
 from school_service.core.errors import Busy
+from school_service.printing import printers
 from school_service.printing.printers import Printers
 from tests.features.report_cards.papers import needs_poppler, pages_of, text_of
 from tests.printing.pictures import png
@@ -95,6 +96,30 @@ def test_a_class_is_printed_to_the_same_bytes(printed):
     of_class = task(card(3), card(4), pictures=PICTURES)
 
     assert printed(of_class) == printed(of_class)
+
+
+@needs_poppler
+def test_a_comment_of_many_lines_is_printed_to_its_end(printed):
+    said = {
+        name: "\n".join(f"{name}-{line}" for line in range(25 * 5)) for name in ("form_teacher", "principal")
+    }
+
+    words = text_of(printed(task(card(12, comments=said)))).split()
+
+    assert [word for word in words if word.startswith(("form_teacher-", "principal-"))] == [
+        line for comment in said.values() for line in comment.split("\n")
+    ]
+
+
+def test_the_place_and_the_language_of_the_machine_change_no_byte(printed, monkeypatch):
+    of_one = task(card(3, term="SECOND"), pictures=PICTURES)
+    before = printed(of_one)
+
+    for names in ({"TZ": "Pacific/Kiritimati", "LC_ALL": "C"}, {"TZ": "America/Adak", "LANG": "tr_TR.UTF-8"}):
+        for name, value in names.items():
+            monkeypatch.setenv(name, value)
+            monkeypatch.setitem(printers._ENVIRONMENT, name, value)
+        assert printed(of_one) == before
 
 
 @needs_poppler

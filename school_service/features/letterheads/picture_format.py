@@ -6,6 +6,7 @@ Before anything decodes it: a picture of 20,000 pixels a side, which would fill 
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass
 
 from school_service.core.errors import Invalid
@@ -16,6 +17,9 @@ _JPEG_BEGINNING = b"\xff\xd8\xff"
 # Markers of a JPEG that have no length behind them, and those of its frame, which has the size (ITU-T T.81, B.1).
 _WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD9)}
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+# Chunks of a PNG that have compressed text beside the picture: a colour profile, and a comment.
+_COMPRESSED = (b"iCCP", b"zTXt")
+_MOST_UNPACKED = 4 * 1024 * 1024  # bytes of one: large colour profiles have one or two MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,15 @@ class PictureFormat:
 
 
 def read_format(content: bytes) -> PictureFormat:
-    """Read what a picture is. Raises Invalid for what is neither PNG nor JPEG, and for one too small or too large."""
+    """Read what a picture is.
+
+    Raises Invalid for what is neither PNG nor JPEG, for one too small or too large, and for a PNG with few bytes beside
+    its pixels that would fill the memory when they are unpacked.
+    """
     if content.startswith(_PNG_BEGINNING):
         found = _png(content)
+        if _unpacks_beyond_bound(content):
+            raise Invalid("The image has a colour profile or a comment of more than 4 MiB.")
     elif content.startswith(_JPEG_BEGINNING):
         found = _jpeg(content)
     else:
@@ -50,6 +60,26 @@ def _png(content: bytes) -> PictureFormat | None:
     if len(content) < start + 8:
         return None
     return PictureFormat(PNG, *struct.unpack_from(">II", content, start))
+
+
+def _unpacks_beyond_bound(content: bytes) -> bool:
+    """Tell whether a chunk of a PNG is larger than the bound, once it is unpacked; broken ones are for the printer."""
+    position = 8
+    while position + 8 <= len(content):
+        length, kind = struct.unpack_from(">I4s", content, position)
+        if kind in _COMPRESSED:
+            # A name, the number of the method, what is compressed.
+            _, _, packed = content[position + 8 : position + 8 + length].partition(b"\0")
+            unpacking = zlib.decompressobj()
+            try:
+                unpacking.decompress(packed[1:], _MOST_UNPACKED)
+            except zlib.error:
+                pass
+            else:
+                if unpacking.unconsumed_tail:
+                    return True
+        position += 12 + length
+    return False
 
 
 def _jpeg(content: bytes) -> PictureFormat | None:

@@ -38,6 +38,7 @@ from school_service.features.report_cards.models import CURRENT_CARD, REPLACED_C
 from school_service.features.result_settings.models import BATCH, BOTH, ResultSettings
 from school_service.features.results.frozen import is_own, latest_card, published_cards
 from school_service.features.results.rules import is_term, scope_of_student
+from school_service.features.sessions.models import Term
 from school_service.features.transcripts.reads import outcome_of
 from school_service.features.transcripts.reads import printed_transcript as transcript
 
@@ -125,7 +126,7 @@ def _printed(found: CTE) -> Query:
         "card", found.c.card,
         "code", found.c.code,
         "rules", found.c.rules,
-        "outcome", outcome_of(found.c.student_id, cast(found.c.card["session"]["id"].astext, Uuid), found),
+        "outcome", case((~_has_later(found), outcome_of(found.c.student_id, _session_id(found), found))),
     )  # fmt: skip
     about = select(
         func.json_build_object(
@@ -146,6 +147,28 @@ def _printed(found: CTE) -> Query:
     ).select_from(found)
 
 
+def _session_id(found: CTE) -> ColumnElement[UUID]:
+    return cast(found.c.card["session"]["id"].astext, Uuid)
+
+
+def _has_later(found: CTE) -> ColumnElement[bool]:
+    """Tell whether a card of a later term of the session is in force: that one has the session's result."""
+    # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+    return (
+        select(ReportCard.id)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(
+            ReportCard.student_id == found.c.student_id,
+            Publication.session_id == _session_id(found),
+            IN_FORCE,
+            Term.term > found.c.card["term"]["term"].astext,
+        )
+        .correlate(found)
+        .exists()
+    )
+
+
 def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
     """The pictures that fit one of the conditions: an object of base64 by hash, as text."""
     base64 = func.translate(func.encode(Picture.image, "base64"), "\n", "")
@@ -156,10 +179,11 @@ def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
 
 
 @read_model
-def verified(code: UUID) -> Query:
+def verified(first: UUID, last: UUID, digest: str) -> Query:
     """Read model of VerifiedCardSchema: what the paper with a code says, as it was published.
 
-    No row where there is none, or where the school does not let its cards be verified.
+    The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
+    or where the school does not let its cards be verified.
     """
     card, of, newer = ReportCard.card, Publication, aliased(Publication)
     student, place, subject = card["student"], card["batch_figures"], literal_column("subject", JSONB)
@@ -230,7 +254,8 @@ def verified(code: UUID) -> Query:
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
         .where(
-            ReportCard.code == code,
+            ReportCard.code.between(first, last),
+            func.encode(func.sha256(func.uuid_send(ReportCard.code)), "hex") == digest,
             card["verification"].as_boolean(),
             not_(select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()),
         )

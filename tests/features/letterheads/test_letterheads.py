@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import zlib
 from hashlib import sha256
 from io import BytesIO
@@ -45,6 +47,38 @@ def huge_png(width, height):
     """Make a PNG that says it is as large, of few bytes."""
     header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png_of(*chunks, depth=8, colours=2, interlaced=0, size=40):
+    """Make a PNG of 40 pixels a side of these chunks."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, depth, colours, 0, 0, interlaced))
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(chunks) + chunk(b"IEND", b"")
+
+
+PIXELS = chunk(b"IDAT", zlib.compress((b"\0" + bytes(120)) * 40))
+LOSSLESS_JPEG = b"\xff\xd8\xff\xc3\x00\x0b\x08\x00\x20\x00\x20\x01\x01\x11\0" + b"\xff\xd9"
+
+# What says that it is a picture of a good size, and is none: refused by the printer.
+UNPRINTABLE = {
+    "no pixels": png_of(),
+    "pixels cut off": png()[:60],
+    "pixels of another size": png_of(chunk(b"IDAT", zlib.compress(b"\0" * 10))),
+    "pixels that are not compressed": png_of(chunk(b"IDAT", b"\0" * 200)),
+    "wrong checksum of the header": png()[:29] + b"\0\0\0\0" + png()[33:],
+    "colours without a palette": png_of(PIXELS, colours=3),
+    "unknown depth": png_of(PIXELS, depth=7),
+    "unknown colours": png_of(PIXELS, colours=5),
+    "unknown chunk that matters": png_of(chunk(b"ABCD", b""), PIXELS).replace(b"IDAT", b"IDAX"),
+    "chunk longer than the file": png()[:33] + b"\x7f\xff\xff\xff" + png()[37:],
+    "jpeg without pixels": jpeg(),
+    "jpeg cut off": jpeg() + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00",
+    "jpeg with bad markers": jpeg() + b"\xff\x02\x00\x00" * 9,
+    "lossless jpeg": LOSSLESS_JPEG,
+}
 
 
 @pytest.fixture
@@ -193,14 +227,82 @@ def test_a_real_picture_is_printed_and_a_broken_one_is_refused(api):
         (png(15, 40), "each side must be from 16 to 2,000"),
         (png(40, 15), "each side must be from 16 to 2,000"),
         (jpeg(0, 0), "each side must be from 16 to 2,000"),
+        (png(15, 15), "each side must be from 16 to 2,000"),
+        (huge_png(0, 0), "each side must be from 16 to 2,000"),
+        (huge_png(2001, 2001), "each side must be from 16 to 2,000"),
+        (b"RIFF\x24\0\0\0WEBPVP8 " + b"\0" * 40, "neither PNG nor JPEG"),
+        (b"BM" + b"\0" * 60, "neither PNG nor JPEG"),
+        (b"\0\0\1\0\1\0" + png(), "neither PNG nor JPEG"),
+        (b"II*\0" + b"\0" * 60, "neither PNG nor JPEG"),
+        (b"%PDF-1.7\n%%EOF", "neither PNG nor JPEG"),
+        (b"A text", "neither PNG nor JPEG"),
+        (b"<!DOCTYPE html><script>alert(1)</script>" + png(), "neither PNG nor JPEG"),
+        (b"\xff\xd8\xff\xe0\xff\xff" + b"\0" * 40, "its size can't be read"),
     ],
-    ids=range(14),
+    ids=range(25),
 )
 def test_what_is_no_picture_or_too_large_is_refused_before_anything_decodes_it(api, printed, content, words):
     answer = put(api, content)
 
     assert answer.status_code == 422
     assert words in answer.get_json()["message"]
+    assert printed == []
+    assert api.ok(api.get(PATH)) == NOTHING
+
+
+def test_what_can_not_be_decoded_is_refused_by_the_printer():
+    """In one process, as one for each would take long; that nothing is stored then is told above."""
+    for name, content in UNPRINTABLE.items():
+        assert read_format(content), name
+    program = f"""
+from base64 import b64encode
+from typst import TypstError
+from school_service.printing.papers import print_picture
+for name, content in {UNPRINTABLE!r}.items():
+    try:
+        print_picture(picture=b64encode(content).decode())
+        print("printed", name)
+    except TypstError:
+        print("refused", name)
+for content in {[png(), *TAKEN.values()]!r}:
+    print_picture(picture=b64encode(content).decode())
+"""
+    said = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
+
+    assert said.stdout.splitlines() == [f"refused {name}" for name in UNPRINTABLE]
+
+
+TAKEN = {
+    "interlaced, 16 bits": png_of(
+        chunk(b"IDAT", zlib.compress(bytes((4 * 15 + 40 * 6 * 4) * 400))), depth=16, interlaced=1
+    ),
+    "of several pictures": png_of(chunk(b"acTL", struct.pack(">II", 2, 0)), PIXELS),
+    "a page behind its end": png() + b"<script>alert(1)</script>",
+    "a comment and colours of 1 MiB": png_of(
+        *(chunk(kind, b"name\0\0" + zlib.compress(bytes(2**20))) for kind in (b"iCCP", b"zTXt")), PIXELS
+    ),
+    "colours that are not compressed": png_of(chunk(b"iCCP", b"name\0\0" + bytes(20)), PIXELS),
+}
+"""What may stand beside a picture that is printed; what is behind its end is shown as a picture, by its media type."""
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_may_stand_beside_a_picture_is_taken(api, printed, name):
+    assert api.ok(put(api, TAKEN[name]))["logo"] == about(TAKEN[name])
+    shown = api.get(f"{PATH}/logo")
+    assert (shown.content_type, shown.get_data()) == ("image/png", TAKEN[name])
+    assert shown.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("kind", [b"iCCP", b"zTXt"])
+@pytest.mark.parametrize("behind", [False, True])
+def test_what_would_fill_the_memory_beside_the_pixels_is_refused(api, printed, kind, behind):
+    bomb = chunk(kind, b"bomb\0\0" + zlib.compress(bytes(4 * 2**20 + 1)))
+
+    answer = put(api, png_of(*((PIXELS, bomb) if behind else (bomb, PIXELS))))
+
+    message = "The image has a colour profile or a comment of more than 4 MiB."
+    assert (answer.status_code, answer.get_json()["message"]) == (422, message)
     assert printed == []
     assert api.ok(api.get(PATH)) == NOTHING
 
@@ -231,6 +333,15 @@ def test_the_bounds_themselves_are_taken(api, printed):
     for width, height in ((16, 16), (2000, 2000)):
         content = huge_png(width, height)
         assert api.ok(put(api, content))["logo"] == about(content, width=width, height=height)
+
+
+def test_of_two_files_none_is_taken(api, printed):
+    form = {"image": [(BytesIO(png()), "a.png"), (BytesIO(png(50)), "b.png")]}
+
+    answer = api.put(f"{PATH}/logo", data=form, content_type="multipart/form-data")
+
+    assert answer.status_code == 422
+    assert api.ok(api.get(PATH)) == NOTHING
 
 
 @pytest.mark.parametrize("form", [{}, {"logo": (BytesIO(png()), "x.png")}, {"image": "text"}], ids=range(3))

@@ -19,6 +19,7 @@ from school_service.printing.printers import Printers
 from tests.client import ApiClient, Document
 from tests.conftest import make_place
 from tests.factories import PASSWORD, UNKNOWN_ID, Factory
+from tests.features.promotions.ends import End
 from tests.features.publications.arms import Arms
 from tests.features.report_cards.papers import images_of, needs_poppler, pages_of, text_of
 from tests.printing.pictures import png
@@ -389,6 +390,34 @@ def test_a_printer_that_hangs_ends_with_503_and_takes_no_connection_meanwhile(se
     with app.app_context():
         for engine in db.engines.values():
             engine.dispose()
+
+
+# What became of a student
+
+
+@needs_poppler
+def test_the_outcome_is_on_the_card_that_has_the_sessions_result_and_on_no_other(make, api):
+    end = End(make)
+    student, left_out = end.students[end.first]
+    first, second = (
+        end.published(end.first, end.second, term=term)[0]["term"]["id"] for term in ("FIRST", "SECOND")
+    )
+    end.decide(left_out, "LEFT_OUT")
+    before = {term: card(api, student, term=term).data for term in (first, second)}
+    of_class = {term: cards(api, end.first, term=term).data for term in (first, second)}
+
+    promotion = end.promoted()
+
+    assert "Outcome Promoted" in " ".join(text_of(card(api, student, term=second).data).split())
+    assert card(api, student, term=first).data == before[first]
+    assert text_of(cards(api, end.first, term=second).data).count("Promoted") == 1
+    assert cards(api, end.first, term=first).data == of_class[first]
+    assert "Outcome" not in text_of(cards(api, end.first, term=first, draft="true").data)
+    # As the transcript has it.
+    (session,) = api.ok(api.get(f"/students/{student}/transcript"))["sessions"]
+    assert session["outcome"] == "PROMOTED"
+    api.ok(end.undo(promotion))
+    assert {term: card(api, student, term=term).data for term in (first, second)} == before
 
 
 # Limits, and what was erased

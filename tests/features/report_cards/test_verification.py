@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import contextmanager
+from dataclasses import replace
 from uuid import UUID, uuid4
 
+import psycopg2
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import event, select, update
 
 from school_service.auth.login_throttle import limiter
 from school_service.core.database import db
+from school_service.core.read_models import CompiledStatement
 from school_service.features.publications.models import Publication, ReportCard
+from school_service.features.report_cards import reads
 from school_service.web.request_log import logged_path
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.schools import schools
-from tests.factories import UNKNOWN_ID
+from tests.client import ApiClient
+from tests.conftest import make_place
+from tests.factories import UNKNOWN_ID, Factory
 from tests.features.publications.arms import Arms
+from tests.savepoint_engine import CountingCursor
 
 HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MEMBERS = {
@@ -118,40 +127,167 @@ def test_positions_are_told_as_the_school_shows_them(arms, api, anyone, place):
     assert (told["position"], told["of"]) == (None, None)
 
 
+@pytest.fixture(scope="module")
+def closed_place(app, tenancy):
+    """A school whose row of the registry tests change."""
+    return make_place(app, tenancy, "Methodist Boys High School, Lagos")
+
+
 @pytest.fixture
-def refused(arms, api, anyone, place, other_place):
-    """Addresses of what can't be verified, and one of what can."""
+def change(tenancy, closed_place):
+    """Change the school's row of the registry, until the test ends."""
+
+    def update_row(**values):
+        with tenancy.admin.begin() as connection:
+            connection.execute(update(schools).where(schools.c.id == closed_place.id).values(values))
+
+    with tenancy.admin.connect() as connection:
+        columns = (schools.c.status, schools.c.deletion, schools.c.revision)
+        before = connection.execute(select(*columns).where(schools.c.id == closed_place.id)).one()
+    yield update_row
+    update_row(**before._mapping)
+
+
+@pytest.fixture
+def statements(rehearsed, monkeypatch):
+    """The statements that a block sends to the registry and to a school, whichever school it is.
+
+    One that fails is told apart: PostgreSQL has left the rest of its message out.
+    """
+    execute, found = CountingCursor.execute, []
+
+    def listen(_connection, _cursor, statement, *_others):
+        found.append(statement)
+
+    def record(cursor, query, parameters=None):
+        found.append(re.sub("school_[0-9a-f]{32}", "school", query))
+        try:
+            execute(cursor, query, parameters)
+        except psycopg2.Error as error:
+            found.append(f"failed: {error.pgcode}")
+            raise
+
+    monkeypatch.setattr(CountingCursor, "execute", record)
+    registry = db.engines["registry"]
+
+    @contextmanager
+    def listening():
+        found.clear()
+        event.listen(registry, "before_cursor_execute", listen)
+        yield found
+        event.remove(registry, "before_cursor_execute", listen)
+
+    return listening
+
+
+def test_whatever_can_not_be_verified_is_the_same(
+    rehearsed, document, closed_place, place, anyone, change, statements
+):
+    """The same status, bytes and header fields; and the same statements, so that it takes as long."""
+    api = ApiClient(rehearsed, document, closed_place.admin_token, closed_place.id)
+    arms = Arms(Factory(api), students=1, subjects=1)
     arms.published(arms.first)
-    code = code_of(api, arms.students[arms.first][0])
-    addresses = {
-        "unknown code": (place.id, uuid4()),
-        "unknown school": (uuid4(), code),
-        "code of another school": (other_place.id, code),
-        "malformed code": (place.id, "x"),
-        "code without dashes": (place.id, code.hex),
-        "malformed school": ("x", code),
-        "hostile code": (place.id, "'; DROP TABLE report_cards; --"),
-        "id of the card's school": (place.id, place.id),
-        "nobody": (UNKNOWN_ID, UNKNOWN_ID),
-    }
-    return addresses, (place.id, code)
+    code, school = code_of(api, arms.students[arms.first][0]), closed_place.id
+    right, revision = (
+        f"/verify/{school}/{code}",
+        rehearsed.extensions["school-service"].binding_options.serves[0],
+    )
+    found = {}
 
+    def ask(name, path):
+        for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
+            headers = {"X-Request-ID": "the-same", "Accept": accept}
+            with statements() as sent:
+                answer = anyone.request(method, path, headers=headers)
+            sorted_headers = tuple(sorted(answer.headers))
+            found[name, method, accept] = (answer.status_code, answer.data, sorted_headers, tuple(sent))
 
-def test_whatever_can_not_be_verified_is_the_same(refused, anyone, api):
-    addresses, right = refused
-    headers = {"X-Request-ID": "the-same"}
-    assert verify(anyone, *right).status_code == 200
-
-    answers = {
-        name: anyone.get(f"/verify/{school}/{code}", headers=headers)
-        for name, (school, code) in addresses.items()
-    }
+    ask("right", right)
+    for name, path in {
+        "unknown code": f"/verify/{school}/{uuid4()}",
+        "unknown school": f"/verify/{uuid4()}/{code}",
+        "school after all others": f"/verify/{UUID(int=2**128 - 1)}/{code}",
+        "code of another school": f"/verify/{place.id}/{code}",
+        "malformed code": f"/verify/{school}/x",
+        "code without dashes": f"/verify/{school}/{code.hex}",
+        "malformed school": f"/verify/x/{code}",
+        "hostile code": f"/verify/{school}/'; DROP TABLE report_cards; --",
+        "id of the card's school": f"/verify/{school}/{school}",
+        "nobody": f"/verify/{UNKNOWN_ID}/{UNKNOWN_ID}",
+    }.items():
+        ask(name, path)
+    for name, values in {
+        "suspended": {"status": "suspended"},
+        "being deleted": {"status": "active", "deletion": "closed"},
+        "being upgraded": {"deletion": None, "revision": "t0001"},
+    }.items():
+        change(**values)
+        ask(name, right)
+    change(revision=revision)
+    limiter.limiter.storage.reset()
+    ask("right again", right)
     api.ok(api.patch("/result-settings", {"verification": False}))
-    answers["switched off"] = anyone.get("/verify/{}/{}".format(*right), headers=headers)
+    ask("switched off", right)
 
-    assert {answer.status_code for answer in answers.values()} == {404}
-    assert len({answer.data for answer in answers.values()}) == 1
-    assert len({str(sorted(answer.headers)) for answer in answers.values()}) == 1
+    for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
+        answers = {name: answer for (name, *how), answer in found.items() if how == [method, accept]}
+        status, _, _, sent = answers.pop("right")
+        assert answers.pop("right again")[0] == status == 200
+        refused = answers["unknown code"]
+        assert {name: answer for name, answer in answers.items() if answer != refused} == {}
+        assert refused[0] == 404
+        # What is told takes no more of them either.
+        assert refused[3] == sent
+
+
+def test_where_no_school_can_be_entered_none_is_read(rehearsed, anyone, tenancy, statements, monkeypatch):
+    state = rehearsed.extensions["school-service"]
+    monkeypatch.setattr(state, "binding_options", replace(state.binding_options, serves=("t0000",)))
+
+    with statements() as sent:
+        assert verify(anyone, uuid4(), uuid4()).status_code == 404
+
+    assert ["registry.schools" in statement for statement in sent] == [True]
+
+
+@pytest.fixture
+def before_reading(monkeypatch):
+    """Do something, once, before a message goes to a school."""
+    execute, doing = CountingCursor.execute, []
+
+    def execute_then(cursor, query, parameters=None):
+        if doing and "registry.enter(" in query:
+            doing.pop()(lambda statement: execute(cursor, statement))
+        execute(cursor, query, parameters)
+
+    monkeypatch.setattr(CountingCursor, "execute", execute_then)
+    return doing.append
+
+
+def test_a_school_that_has_been_moved_is_looked_for_once_more(arms, api, anyone, place, before_reading):
+    """A node of Citus says that the school is there no more."""
+    arms.published(arms.first)
+    code, moved = code_of(api, arms.students[arms.first][0]), []
+
+    def move(send):
+        moved.append(True)
+        send("SAVEPOINT request; DO $$ BEGIN RAISE EXCEPTION 'elsewhere' USING ERRCODE = 'SC421'; END $$")
+
+    before_reading(move)
+
+    assert verify(anyone, place.id, code).status_code == 200
+    assert moved
+
+
+def test_a_school_that_is_suspended_between_the_two_statements_is_as_unknown_as_any(
+    rehearsed, closed_place, anyone, change, before_reading
+):
+    unknown = anyone.get(f"/verify/{closed_place.id}/{uuid4()}", headers={"X-Request-ID": "the-same"})
+    before_reading(lambda _send: change(status="suspended"))
+
+    suspended = anyone.get(f"/verify/{closed_place.id}/{uuid4()}", headers={"X-Request-ID": "the-same"})
+
+    assert (suspended.status_code, suspended.data) == (404, unknown.data)
 
 
 def test_a_card_published_without_verification_has_none_afterwards(arms, api, anyone, place):
@@ -255,30 +391,58 @@ def test_other_paths_are_logged_as_they_are(path):
     assert logged_path(path) == path
 
 
-def test_verifying_is_one_message(arms, api, anyone, place, messages):
+def test_verifying_is_a_statement_of_the_registry_and_a_message_to_the_school(
+    arms, api, anyone, place, statements
+):
     arms.published(arms.first)
     code = code_of(api, arms.students[arms.first][0])
 
-    with messages() as sent:
+    with statements() as sent:
         assert verify(anyone, place.id, code).status_code == 200
 
-    assert len(sent) == 1
-    assert "transaction_read_only TO on" in sent[0]
+    of_registry, of_school = sent
+    assert "registry.schools" in of_registry
+    assert "transaction_read_only TO on" in of_school
 
 
-def test_a_suspended_school_is_as_unknown_as_any(committing, tenancy, app):
-    arms = Arms(committing, students=1, subjects=1)
+def test_no_statement_has_the_code(arms, api, anyone, place, monkeypatch):
+    """PostgreSQL's log has statements that failed, or took long."""
     arms.published(arms.first)
-    api, anyone = committing.api, committing.api.using(token=None, school=None)
-    with app.app_context():
-        code = code_of(api, arms.students[arms.first][0])
-        limiter.limiter.storage.reset()
-    headers = {"X-Request-ID": "the-same"}
-    unknown = anyone.get(f"/verify/{api.school}/{uuid4()}", headers=headers)
-    assert verify(anyone, api.school, code).status_code == 200
+    code = code_of(api, arms.students[arms.first][0])
+    execute, said = CountingCursor.execute, []
 
-    with tenancy.admin.begin() as connection:
-        connection.execute(update(schools).where(schools.c.id == api.school).values(status="suspended"))
+    def record(cursor, query, parameters=None):
+        said.append(cursor.mogrify(query, parameters).decode())
+        execute(cursor, query, parameters)
 
-    suspended = anyone.get(f"/verify/{api.school}/{code}", headers=headers)
-    assert (suspended.status_code, suspended.data) == (404, unknown.data)
+    monkeypatch.setattr(CountingCursor, "execute", record)
+
+    assert verify(anyone, place.id, code).status_code == 200
+    assert verify(anyone, place.id, uuid4()).status_code == 404
+
+    text = "\n".join(said)
+    assert str(place.id).replace("-", "") in text
+    # Its first 32 bits are there, and no others in plain.
+    assert str(code)[:8] in text
+    assert not [part for part in str(code).split("-")[1:] if f"-{part}" in text and part != "0000"]
+
+
+def test_a_code_that_begins_as_another_is_not_taken_for_it(arms, api, anyone, place):
+    arms.published(arms.first)
+    code = code_of(api, arms.students[arms.first][0])
+
+    assert verify(anyone, place.id, UUID(int=code.int ^ 1)).status_code == 404
+    assert verify(anyone, place.id, str(code).upper()).status_code == 200
+
+
+def test_the_code_is_found_by_its_index(api):
+    bound = reads.verified(UNKNOWN_ID, UNKNOWN_ID, "")
+    statement = CompiledStatement(bound.template.query)
+
+    with in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
+        connection = db.session.connection()
+        connection.exec_driver_sql("SET LOCAL enable_seqscan TO off")
+        parameters = statement.parameters(bound.values)
+        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {statement.sql}", parameters).scalars())
+
+    assert "uq_report_cards_code" in plan
