@@ -5,7 +5,8 @@
 Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk). Then, one
 section after the other, on the same schools and by the real program where it is a verb's work:
 
-creating     the schools, all in all (with the slow hash of the administrator's password), one after the other
+creating     the schools; the last hundred all in all (with the slow hash of the administrator's password), one after
+             the other, in turn with the first hundred of another installation; and backing one up on the way
 nothing      `tenants migrate` with nothing to do
 column       a column and an index for every school; what a single school takes, by median
 broken       one school in which a migration fails; then mended, and run again
@@ -26,20 +27,29 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import text
 
 from benchmarks.installation import installation
+from school_service.auth.passwords import hash_password
+from tenants.backups.backup import back_up
 from tenants.migrations.migration_sql import TENANT, head
+from tenants.placement import SCHOOLS_PER_LOGIN
 from tenants.provisioning.create import create_school
-from tenants.registry.schools import School
+from tenants.registry.schools import School, list_schools
 from tenants.tenancy import Administrator, Tenancy
 from tests.tenants.migrations.histories import later_history, path_of_program
 
+WINDOW = 100  # schools at the beginning, and at the end, that are created one after the other
+PART = 500  # schools, after which their creation is printed
+BACKUPS = 7
 ADMINISTRATOR = Administrator("admin", "correct horse battery staple")
 # Counts itself up in every school.
 COUNT = "UPDATE roles SET avatar_number = avatar_number + 1"
@@ -87,6 +97,36 @@ class Bench:
     figures: Figures = field(default_factory=Figures)
     schools: list[School] = field(default_factory=list)
     history: Path = TENANT
+    on_disk: bool = True
+
+    def found(self) -> list[School]:
+        """Find the schools that are there, by name."""
+        with self.tenancy.admin.connect() as connection:
+            return sorted(list_schools(connection), key=lambda school: school.name)
+
+    def create_one(self) -> float:
+        """Create the next school as `tenants create` does; return how long it took, in milliseconds."""
+        begun = time.perf_counter()
+        self.schools.append(self._create(len(self.schools)))
+        return (time.perf_counter() - begun) * 1000
+
+    def create_many(self, count: int) -> None:
+        """Create so many schools, several at a time, whose administrators share the hash of one password."""
+        hashed = hash_password(ADMINISTRATOR.password)
+        begun, last = time.perf_counter(), len(self.schools)
+        with (
+            patch("school_service.seed.school.hash_password", lambda _password: hashed),
+            ThreadPoolExecutor(self.workers) as threads,
+        ):
+            for school in threads.map(self._create, range(last, last + count)):
+                self.schools.append(school)
+                if len(self.schools) % PART == 0:
+                    each = (time.perf_counter() - begun) / (len(self.schools) - last) * 1000
+                    print(f"    {len(self.schools)} schools, the last {each:.0f} ms each", flush=True)
+                    begun, last = time.perf_counter(), len(self.schools)
+
+    def _create(self, number: int) -> School:
+        return create_school(self.tenancy, name=f"School {number:05}", administrator=ADMINISTRATOR)
 
     def release(self, change: str) -> None:
         """Let the program have one more revision, which makes a change and counts itself."""
@@ -142,19 +182,42 @@ class Bench:
 
 
 def creating(bench: Bench) -> None:
-    """Create the schools."""
+    """Create the schools, the last of them in turn with the first of an installation that has none.
+
+    The first school is backed up when there are 10, 1,000 and all of them.
+    """
+    bench.schools = bench.found()
+    window = min(WINDOW, bench.size // 2)
+    for size in (10, 1000, bench.size - window):
+        if len(bench.schools) < size < bench.size:
+            bench.create_many(size - len(bench.schools))
+            backup(bench)
+    few, many = [], []
+    with installation(on_disk=bench.on_disk) as here:
+        beside = Bench(here.tenancy, here.folder, {}, window, 1)
+        while len(bench.schools) < bench.size:
+            few.append(beside.create_one())
+            many.append(bench.create_one())
+    if len(many) > 1:
+        # The first of all pays for the connection.
+        first, last = statistics.median(few[1:]), statistics.median(many[1:])
+        bench.figures.add(f"creating a school, the first {len(few)}, median", first, " ms")
+        bench.figures.add(f"    the last {len(many)} of {bench.size}, median", last, " ms", most=150)
+        bench.figures.add("    the last ÷ the first, in turn", last / first, most=1.5)
+    backup(bench)
+
+
+def backup(bench: Bench) -> None:
+    """Back up the first school, again and again."""
     times = []
-    for number in range(bench.size):
+    for number in range(BACKUPS):
         begun = time.perf_counter()
-        school = create_school(bench.tenancy, name=f"School {number:05}", administrator=ADMINISTRATOR)
+        back_up(bench.tenancy, bench.schools[0].id, bench.folder / f"{number}.zip", replace=True)
         times.append((time.perf_counter() - begun) * 1000)
-        bench.schools.append(school)
-    # The first of all pays for the connection.
-    times = times[1:]
-    part = min(100, len(times) // 2)
-    ratio = statistics.median(times[-part:]) / statistics.median(times[:part])
-    bench.figures.add("creating a school, median", statistics.median(times), " ms", most=150)
-    bench.figures.add(f"last {part} ÷ first {part}, medians", ratio, most=1.5)
+    bench.figures.add(
+        f"backing up one of {len(bench.schools)} schools, least of {BACKUPS}", min(times), " ms"
+    )
+    bench.figures.add("    median", statistics.median(times), " ms")
 
 
 def nothing(bench: Bench) -> None:
@@ -237,12 +300,16 @@ SECTIONS: Sequence[Callable[[Bench], None]] = (creating, nothing, column, broken
 
 
 @contextmanager
-def installed(size: int, workers: int) -> Iterator[Bench]:
-    """Install a registry without schools; nothing of it is left at the end."""
-    with installation() as here:
+def installed(
+    size: int, workers: int, folder: Path | None = None, *, on_disk: bool = True
+) -> Iterator[Bench]:
+    """Install a registry without schools; nothing of it is left at the end, unless a folder is given."""
+    logins = ceil(size / SCHOOLS_PER_LOGIN)
+    with installation(folder, logins=logins, on_disk=on_disk) as here:
         releases = here.folder / "releases"
-        releases.mkdir()
-        yield Bench(here.tenancy, releases, {"PATH": os.environ["PATH"], **here.environment}, size, workers)
+        releases.mkdir(exist_ok=True)
+        environment = {"PATH": os.environ["PATH"], **here.environment}
+        yield Bench(here.tenancy, releases, environment, size, workers, on_disk=on_disk)
 
 
 def main() -> None:
@@ -252,12 +319,18 @@ def main() -> None:
     )
     parser.add_argument("--schools", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help="where PostgreSQL's data lie, stay, and are found again")
+    parser.add_argument("--no-fsync", action="store_true", help="do not wait for the disk")
+    parser.add_argument("--only", nargs="+", choices=[section.__name__ for section in SECTIONS])
     arguments = parser.parse_args()
     if arguments.schools < 10:
         parser.error("--schools: at least 10")
-    with installed(arguments.schools, arguments.workers) as bench:
+    with installed(
+        arguments.schools, arguments.workers, arguments.folder, on_disk=not arguments.no_fsync
+    ) as bench:
         for section in SECTIONS:
-            section(bench)
+            if section is creating or section.__name__ in (arguments.only or section.__name__):
+                section(bench)
     if not bench.figures.met:
         raise SystemExit("A bound was missed.")
 

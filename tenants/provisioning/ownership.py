@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, Text, literal_column, text
 
 from migrations.tenant import APPEND_ONLY
-from tenants.connections.engines import execute_script, quote_identifier
+from tenants.connections.engines import execute_script, quote_identifier, quote_literal
+from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
 # Locks of one transaction that moves tables: within what PostgreSQL has room for in each connection by default.
@@ -64,9 +65,25 @@ def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
     quoted = quote_identifier(schema)
     return [
         f"GRANT USAGE ON SCHEMA {quoted} TO {role}",
-        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {quoted} TO {role}",
+        f"DO {quote_literal(_granting(schema, role))}",
         *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {role}" for table in APPEND_ONLY),
     ]
+
+
+def _granting(schema: str, role: str) -> str:
+    """Write the block that lets a role, quoted, at all tables of a schema that are there when it runs."""
+    # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
+    found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(quote_identifier(schema)))
+    return f"""
+DECLARE
+    tables text;
+BEGIN
+    SELECT string_agg(c.oid::regclass::text, ', ') INTO tables FROM {found}
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f');
+    IF tables IS NOT NULL THEN
+        EXECUTE 'GRANT SELECT, INSERT, UPDATE, DELETE ON ' || tables || {quote_literal(f" TO {role}")};
+    END IF;
+END"""  # noqa: S608 -- names, quoted
 
 
 def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner: str) -> list[str]:
