@@ -46,13 +46,7 @@ from tenants.tenancy import Tenancy
 
 # The rows are all of the tables', or an error; and the file is in UTF-8.
 _SETTINGS = "SET LOCAL client_encoding TO 'UTF8'; SET LOCAL row_security TO off"
-# PostgreSQL has the last of them from version 17 on.
-_NO_TIME_LIMITS = text(
-    """
-    SELECT set_config(name, '0', true) FROM pg_settings
-    WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
-    """
-)
+_TIME_LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
 
 def back_up(
@@ -88,7 +82,7 @@ def back_up(
         readable_errors("written"),
         new_file(path, replace=replace) as file,
     ):
-        connection.execute(_NO_TIME_LIMITS)
+        _end_time_limits(connection)
         _check_schema(tenancy, connection, school)
         moment = _Moment(tenancy, connection, school)
         with moment.script(progress) as script:
@@ -106,7 +100,7 @@ def back_up(
 def _locked_school(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
     """Keep a school's tables from being changed or dropped for the length of the block; its rows are free."""
     with tenancy.admin.connect() as connection, connection.begin():
-        connection.execute(_NO_TIME_LIMITS)
+        _end_time_limits(connection)
         if tenancy.distributed:
             # First: a move that is under way waits for whoever has locked a row.
             lock_out_moves(connection, school_id)
@@ -115,6 +109,15 @@ def _locked_school(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
             backup = f" Its backup is {school.backup}." if school.backup else ""
             raise SchoolDeleting(f"The school {school_id} is being deleted: parts of it are gone.{backup}")
         yield school
+
+
+def _end_time_limits(connection: Connection) -> None:
+    """Let the transaction take as long as it does, whatever limits its login or the database have."""
+    limits = [
+        *_TIME_LIMITS,
+        *["transaction_timeout"] * ((connection.dialect.server_version_info or ()) >= (17,)),
+    ]
+    execute_script(connection, "; ".join(f"SET LOCAL {limit} TO 0" for limit in limits))
 
 
 def _check_schema(tenancy: Tenancy, connection: Connection, school: School) -> None:
