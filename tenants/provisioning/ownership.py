@@ -63,9 +63,13 @@ def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
     """Write the statements that let whoever serves a school at all of its tables; its owner runs them."""
     role = _serving_role(tenancy, schema)
     quoted = quote_identifier(schema)
+    granting = f"DO {quote_literal(_granting(schema, role))}"
+    if tenancy.distributed:
+        # As Citus hands it on; the coordinator looks through the tables of all schools for other reasons, too.
+        granting = f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {quoted} TO {role}"
     return [
         f"GRANT USAGE ON SCHEMA {quoted} TO {role}",
-        f"DO {quote_literal(_granting(schema, role))}",
+        granting,
         *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {role}" for table in APPEND_ONLY),
     ]
 

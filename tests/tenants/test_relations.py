@@ -30,7 +30,7 @@ CREATE SEQUENCE "{0}".numbers;
 CREATE TABLE public.moved (id int); ALTER TABLE public.moved SET SCHEMA "{0}"
 """
 RIGHTS = text(
-    "SELECT c.relname, c.relacl::text AS relacl FROM pg_class c WHERE c.relnamespace = to_regnamespace(:schema) ORDER BY 1"
+    "SELECT relname, relacl::text AS relacl FROM pg_class WHERE relnamespace = to_regnamespace(:schema) ORDER BY 1"
 )
 OF_A_SCHOOL = {
     "relations": revision_tables._RELATIONS,
