@@ -15,6 +15,9 @@ from school_service.data_folder import data_folder
 from tenants.registry.installation import install
 from tenants.tenancy import Tenancy
 
+# Nothing waits for the disk; what was committed is lost where the machine stops.
+NOT_ON_DISK = ("fsync", "synchronous_commit", "full_page_writes")
+
 
 @dataclass(frozen=True)
 class Installation:
@@ -31,20 +34,35 @@ class Installation:
 
 
 @contextmanager
-def installation() -> Iterator[Installation]:
-    """Start PostgreSQL and install the registry; nothing of it is left at the end."""
-    with tempfile.TemporaryDirectory(prefix="school-benchmark-") as folder, ExitStack() as stack:
+def installation(
+    folder: Path | None = None, *, logins: int = 1, on_disk: bool = True
+) -> Iterator[Installation]:
+    """Start PostgreSQL and install the registry; nothing of it is left at the end.
+
+    Unless `folder` is given: what is there is found again, and stays. `logins` serve the schools. Without `on_disk`
+    PostgreSQL does not wait until what is committed is on the disk.
+    """
+    with ExitStack() as stack:
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="school-benchmark-")))
+        folder.mkdir(exist_ok=True)
         # Where root runs this, PostgreSQL's own user must get to its data.
-        Path(folder).chmod(0o711)
-        used = stack.enter_context(data_folder(Path(folder) / "school-data", create=True))
+        folder.chmod(0o711)
+        used = stack.enter_context(data_folder(folder / "school-data", create=True))
         environment = {
             "DATABASE_URL": used.database_url,
             "ADMIN_DATABASE_URL": used.admin_database_url,
             "SIGNING_KEY": SigningKey.generate().to_pem(),
+            "SERVING_LOGINS": str(logins),
         }
         tenancy = tenancy_of(Settings.load(environment))
+        if not on_disk:
+            with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                for setting in NOT_ON_DISK:
+                    connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} TO off")
+                connection.exec_driver_sql("SELECT pg_reload_conf()")
         install(tenancy)
         try:
-            yield Installation(tenancy, environment, Path(folder))
+            yield Installation(tenancy, environment, folder)
         finally:
             tenancy.admin.dispose()

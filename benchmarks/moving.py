@@ -31,11 +31,10 @@ WINDOW = 100  # schools at the beginning, and at the end
 WATCHED = 20  # one school in so many
 INTERVAL = 0.002  # seconds
 
-# Of the program that is at work: another one's connection may be still at its end.
 _LOCKS = """
 SELECT coalesce(max(n), 0)
 FROM (SELECT count(*) AS n FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-      WHERE a.application_name = %s AND a.pid <> pg_backend_pid() GROUP BY a.pid) AS counted
+      WHERE a.application_name = 'school-service admin' AND a.pid <> pg_backend_pid() GROUP BY a.pid) AS counted
 """
 
 
@@ -55,13 +54,13 @@ def move(tenancy: Tenancy, schools: Sequence[UUID], folder: Path) -> Moved:
     moved = Moved()
     for number, school_id in enumerate(schools):
         file = folder / f"{school_id}.zip"
-        with _locks(tenancy, "pg_dump", watching=number % WATCHED == 0) as seen:
+        with _locks(tenancy, watching=number % WATCHED == 0) as seen:
             begun = time.perf_counter()
             back_up(tenancy, school_id, file)
             moved.backups.append((time.perf_counter() - begun) * 1000)
         moved.backup_locks = max(moved.backup_locks, *seen)
         moved.sizes.append(file.stat().st_size)
-        with _locks(tenancy, "school-service admin", watching=number % WATCHED == 0) as seen:
+        with _locks(tenancy, watching=number % WATCHED == 0) as seen:
             begun = time.perf_counter()
             delete_school(tenancy, school_id, backup_folder=None)
             moved.deletions.append((time.perf_counter() - begun) * 1000)
@@ -73,7 +72,7 @@ def move(tenancy: Tenancy, schools: Sequence[UUID], folder: Path) -> Moved:
 
 
 @contextmanager
-def _locks(tenancy: Tenancy, program: str, *, watching: bool) -> Iterator[list[int]]:
+def _locks(tenancy: Tenancy, *, watching: bool) -> Iterator[list[int]]:
     """Yield a list that gets the most locks of one connection, again and again until the block ends."""
     seen, done = [0, 0], Event()
     if not watching:
@@ -83,7 +82,7 @@ def _locks(tenancy: Tenancy, program: str, *, watching: bool) -> Iterator[list[i
     def watch() -> None:
         with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             while not done.wait(INTERVAL):
-                seen.append(connection.exec_driver_sql(_LOCKS, (program,)).scalar_one())
+                seen.append(connection.exec_driver_sql(_LOCKS).scalar_one())
 
     thread = Thread(target=watch)
     thread.start()

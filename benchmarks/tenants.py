@@ -1,18 +1,23 @@
 """Creating and migrating many schools.
 
-    python -m benchmarks.tenants [--schools 1000] [--workers 2]
+    python -m benchmarks.tenants [--schools 1000] [--workers 2] [--folder DIR] [--no-fsync] [--only SECTION …]
 
-Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk). Then, one
-section after the other, on the same schools and by the real program where it is a verb's work:
+Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk, unless
+--no-fsync). Then, one section after the other, on the same schools and by the real program where it is a verb's work:
 
-creating     the schools, all in all (with the slow hash of the administrator's password), one after the other
+creating     the schools; the last hundred all in all (with the slow hash of the administrator's password), one after
+             the other, in turn with the first hundred of another installation; and backing one up on the way
 nothing      `tenants migrate` with nothing to do
+status       `tenants status`
+serving      `serve`: its first answers, and its memory while it answers in up to 1,000 schools (Linux
+             alone)
 column       a column and an index for every school; what a single school takes, by median
 broken       one school in which a migration fails; then mended, and run again
 killed       SIGKILL when half of the schools are migrated, then run again
 two runs     two programs at once
 
-A migration also counts itself up in every school, so that one that ran twice would show. Prints a table of the
+With --folder the schools stay, and another run with the same folder goes on with those that are there. A school takes
+2.5 MB. A migration also counts itself up in every school, so that one that ran twice would show. Prints a table of the
 figures, each with its bound where there is one; exits with 1 if one is missed.
 """
 
@@ -26,20 +31,41 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
+from random import Random
 from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
 
 from sqlalchemy import text
 
+from benchmarks.entering import private_memory
 from benchmarks.installation import installation
+from benchmarks.many_schools import backends
+from benchmarks.throughput import Caller, fetch
+from school_service.app import create_app
+from school_service.auth.passwords import hash_password
+from school_service.auth.tokens import issue_client_token
+from school_service.config import Settings
+from tenants.backups.backup import back_up
 from tenants.migrations.migration_sql import TENANT, head
+from tenants.placement import SCHOOLS_PER_LOGIN
 from tenants.provisioning.create import create_school
-from tenants.registry.schools import School
+from tenants.registry.clients import create_client
+from tenants.registry.schools import School, list_schools
 from tenants.tenancy import Administrator, Tenancy
 from tests.tenants.migrations.histories import later_history, path_of_program
 
+WINDOW = 100  # schools at the beginning, and at the end, that are created one after the other
+PART = 500  # schools, after which their creation is printed
+BACKUPS = 7
+PORT = 18322
+TENTHS = 10
+VISITED = 1000  # schools at most that the server is asked for
 ADMINISTRATOR = Administrator("admin", "correct horse battery staple")
 # Counts itself up in every school.
 COUNT = "UPDATE roles SET avatar_number = avatar_number + 1"
@@ -87,6 +113,36 @@ class Bench:
     figures: Figures = field(default_factory=Figures)
     schools: list[School] = field(default_factory=list)
     history: Path = TENANT
+    on_disk: bool = True
+
+    def found(self) -> list[School]:
+        """Find the schools that are there, by name."""
+        with self.tenancy.admin.connect() as connection:
+            return sorted(list_schools(connection), key=lambda school: school.name)
+
+    def create_one(self) -> float:
+        """Create the next school as `tenants create` does; return how long it took, in milliseconds."""
+        begun = time.perf_counter()
+        self.schools.append(self._create(len(self.schools)))
+        return (time.perf_counter() - begun) * 1000
+
+    def create_many(self, count: int) -> None:
+        """Create so many schools, several at a time, whose administrators share the hash of one password."""
+        hashed = hash_password(ADMINISTRATOR.password)
+        begun, last = time.perf_counter(), len(self.schools)
+        with (
+            patch("school_service.seed.school.hash_password", lambda _password: hashed),
+            ThreadPoolExecutor(self.workers) as threads,
+        ):
+            for school in threads.map(self._create, range(last, last + count)):
+                self.schools.append(school)
+                if len(self.schools) % PART == 0:
+                    each = (time.perf_counter() - begun) / (len(self.schools) - last) * 1000
+                    print(f"    {len(self.schools)} schools, the last {each:.0f} ms each", flush=True)
+                    begun, last = time.perf_counter(), len(self.schools)
+
+    def _create(self, number: int) -> School:
+        return create_school(self.tenancy, name=f"School {number:05}", administrator=ADMINISTRATOR)
 
     def release(self, change: str) -> None:
         """Let the program have one more revision, which makes a change and counts itself."""
@@ -107,6 +163,16 @@ class Bench:
     def migrate(self) -> tuple[int, dict[str, Any]]:
         """Run `tenants migrate` to its end; its exit status and report."""
         return self.end(self.start("--workers", str(self.workers)))
+
+    def run(self, *arguments: str) -> str:
+        """Run a verb of the program; what it prints."""
+        return subprocess.run(
+            [sys.executable, "-m", "school_service", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            check=True,
+            encoding="utf-8",
+        ).stdout
 
     @staticmethod
     def end(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
@@ -142,19 +208,42 @@ class Bench:
 
 
 def creating(bench: Bench) -> None:
-    """Create the schools."""
+    """Create the schools, the last of them in turn with the first of an installation that has none.
+
+    The first school is backed up when there are 10, 1,000 and all of them.
+    """
+    bench.schools = bench.found()
+    window = min(WINDOW, bench.size // 2)
+    for size in (10, 1000, bench.size - window):
+        if len(bench.schools) < size < bench.size:
+            bench.create_many(size - len(bench.schools))
+            backup(bench)
+    few, many = [], []
+    with installation(on_disk=bench.on_disk) as here:
+        beside = Bench(here.tenancy, here.folder, {}, window, 1)
+        while len(bench.schools) < bench.size:
+            few.append(beside.create_one())
+            many.append(bench.create_one())
+    if len(many) > 1:
+        # The first of all pays for the connection.
+        first, last = statistics.median(few[1:]), statistics.median(many[1:])
+        bench.figures.add(f"creating a school, the first {len(few)}, median", first, " ms")
+        bench.figures.add(f"    the last {len(many)} of {bench.size}, median", last, " ms", most=150)
+        bench.figures.add("    the last ÷ the first, in turn", last / first, most=1.5)
+    backup(bench)
+
+
+def backup(bench: Bench) -> None:
+    """Back up the first school, again and again."""
     times = []
-    for number in range(bench.size):
+    for number in range(BACKUPS):
         begun = time.perf_counter()
-        school = create_school(bench.tenancy, name=f"School {number:05}", administrator=ADMINISTRATOR)
+        back_up(bench.tenancy, bench.schools[0].id, bench.folder / f"{number}.zip", replace=True)
         times.append((time.perf_counter() - begun) * 1000)
-        bench.schools.append(school)
-    # The first of all pays for the connection.
-    times = times[1:]
-    part = min(100, len(times) // 2)
-    ratio = statistics.median(times[-part:]) / statistics.median(times[:part])
-    bench.figures.add("creating a school, median", statistics.median(times), " ms", most=150)
-    bench.figures.add(f"last {part} ÷ first {part}, medians", ratio, most=1.5)
+    bench.figures.add(
+        f"backing up one of {len(bench.schools)} schools, least of {BACKUPS}", min(times), " ms"
+    )
+    bench.figures.add("    median", statistics.median(times), " ms")
 
 
 def nothing(bench: Bench) -> None:
@@ -168,13 +257,61 @@ def nothing(bench: Bench) -> None:
     bench.figures.expect("    schools left as they were", report["skipped"], bench.size)
 
 
+def status(bench: Bench) -> None:
+    """Ask for the state of all schools."""
+    begun = time.perf_counter()
+    printed = bench.run("tenants", "status", "--json")
+    bench.figures.add("`tenants status`, the program's start included", time.perf_counter() - begun, " s")
+    bench.figures.expect("    schools", len(json.loads(printed)), bench.size)
+
+
+def serving(bench: Bench) -> None:
+    """Start the server, and send a request to each of many schools, in an order by chance."""
+    app, client = create_app(Settings.load(bench.environment)), f"benchmark-{uuid4().hex}"
+    with bench.tenancy.admin.begin() as connection:
+        create_client(connection, client_id=client, all_schools=True, all_permissions=True)
+    with app.app_context():
+        key = app.extensions["school-service"].verifier.key
+        token = issue_client_token(key, client, [])["access_token"]
+    callers = [Caller(token, str(school.id)) for school in bench.schools]
+    callers = Random(0).sample(callers, min(VISITED, bench.size))
+    begun = time.perf_counter()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "school_service", "serve", "--port", str(PORT)],
+        env={**bench.environment, "LOG_LEVEL": "ERROR"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        fetch(PORT, "/classrooms", callers[0])
+        bench.figures.add("the server's start, to its first answer", time.perf_counter() - begun, " s")
+        times, memory, backend = [], [], 0.0
+        for part in range(TENTHS):
+            for caller in callers[part * len(callers) // TENTHS : (part + 1) * len(callers) // TENTHS]:
+                begun = time.perf_counter()
+                fetch(PORT, "/classrooms", caller)
+                times.append((time.perf_counter() - begun) * 1000)
+            memory.append(private_memory(server.pid))
+            backend = max([backend, *backends(bench.tenancy).values()])
+    finally:
+        server.kill()
+        server.wait()
+    bench.figures.add("    the next ten answers, median", statistics.median(times[:10]), " ms")
+    bench.figures.add("    the first answer in each school, median", statistics.median(times), " ms")
+    bench.figures.add(f"    the server's memory after {len(callers) // TENTHS} schools", memory[0], " MB")
+    bench.figures.add(f"    after {len(callers)}", memory[-1], " MB", most=1.2 * memory[0])
+    bench.figures.add("    the largest of its backends", backend, " MB", most=150)
+
+
 def column(bench: Bench) -> None:
     """Add a column and an index to every school."""
     bench.release(
         "ALTER TABLE students ADD COLUMN motto varchar(120); CREATE INDEX ix_students_motto ON students (motto)"
     )
     status, report = bench.migrate()
-    bench.figures.add(f"a column and an index, {bench.workers} workers", report["seconds"], " s", most=60)
+    bench.figures.add(
+        f"a column and an index, {bench.workers} workers", report["seconds"], " s", most=0.06 * bench.size
+    )
     bench.figures.add("    for a school", report["seconds"] / bench.size * 1000, " ms")
     bench.figures.expect("    exit status", status, 0)
     bench.figures.expect("    schools migrated", len(report["migrated"]), bench.size)
@@ -233,16 +370,29 @@ def two_runs(bench: Bench) -> None:
     bench.figures.expect("    times that each was migrated so far", bench.migrated_times(), {4})
 
 
-SECTIONS: Sequence[Callable[[Bench], None]] = (creating, nothing, column, broken, killed, two_runs)
+SECTIONS: Sequence[Callable[[Bench], None]] = (
+    creating,
+    nothing,
+    status,
+    serving,
+    column,
+    broken,
+    killed,
+    two_runs,
+)
 
 
 @contextmanager
-def installed(size: int, workers: int) -> Iterator[Bench]:
-    """Install a registry without schools; nothing of it is left at the end."""
-    with installation() as here:
+def installed(
+    size: int, workers: int, folder: Path | None = None, *, on_disk: bool = True
+) -> Iterator[Bench]:
+    """Install a registry without schools; nothing of it is left at the end, unless a folder is given."""
+    logins = ceil(size / SCHOOLS_PER_LOGIN)
+    with installation(folder, logins=logins, on_disk=on_disk) as here:
         releases = here.folder / "releases"
-        releases.mkdir()
-        yield Bench(here.tenancy, releases, {"PATH": os.environ["PATH"], **here.environment}, size, workers)
+        releases.mkdir(exist_ok=True)
+        environment = {"PATH": os.environ["PATH"], **here.environment}
+        yield Bench(here.tenancy, releases, environment, size, workers, on_disk=on_disk)
 
 
 def main() -> None:
@@ -252,12 +402,18 @@ def main() -> None:
     )
     parser.add_argument("--schools", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help="where PostgreSQL's data lie, stay, and are found again")
+    parser.add_argument("--no-fsync", action="store_true", help="do not wait for the disk")
+    parser.add_argument("--only", nargs="+", choices=[section.__name__ for section in SECTIONS])
     arguments = parser.parse_args()
     if arguments.schools < 10:
         parser.error("--schools: at least 10")
-    with installed(arguments.schools, arguments.workers) as bench:
+    with installed(
+        arguments.schools, arguments.workers, arguments.folder, on_disk=not arguments.no_fsync
+    ) as bench:
         for section in SECTIONS:
-            section(bench)
+            if section is creating or section.__name__ in (arguments.only or section.__name__):
+                section(bench)
     if not bench.figures.met:
         raise SystemExit("A bound was missed.")
 

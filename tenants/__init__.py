@@ -12,6 +12,7 @@ Knows nothing of schools' records: whoever uses it hands it the seeding of a new
 `tenancy`        what the operator's work needs to know of an installation
 `commands`       the operator's verbs
 `pg_programs`    PostgreSQL's own programs: finding and running them
+`relations`      what is in a schema, found by an index of the catalogue
 `sql_scanner`    SQL text as tokens and statements
 `progress`       reporting the progress of long work
 `atomic_file`    writing a file as a whole or not at all

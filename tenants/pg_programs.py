@@ -8,21 +8,18 @@ import shutil
 import subprocess
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any
-
-from psycopg2.extensions import make_dsn
-from sqlalchemy import URL
+from typing import IO
 
 from tenants.exceptions import ProgramFailed, ProgramMissing
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)(\S*)")
-# What a program may know of our environment: how libpq is set up, and where it finds its own libraries.
+# What a program may know of our environment: how it is set up, and where it finds its own libraries.
 _PASSED_ON = re.compile(r"PG\w+|PATH|HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|TMPDIR")
 _STDERR_LINES = 20
 _CHUNK = 1 << 16  # bytes
@@ -78,7 +75,7 @@ def _candidates(name: str) -> Iterator[str]:
 def _read_version(path: str, _changed_at: int) -> PostgresProgram | None:
     try:
         output = subprocess.run(  # noqa: S603
-            [path, "--version"], capture_output=True, text=True, env=_environment({}), check=False
+            [path, "--version"], capture_output=True, text=True, env=_environment(), check=False
         ).stdout
     except OSError:
         return None
@@ -86,25 +83,11 @@ def _read_version(path: str, _changed_at: int) -> PostgresProgram | None:
     return PostgresProgram(path, int(found[1]), found[1] + found[2]) if found else None
 
 
-def _environment(more: Mapping[str, str]) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)} | {
         # Messages are read, and shown: in one language.
         "LC_ALL": "C",
-        **more,
     }
-
-
-def connection_argument(url: URL, *, settings: str = "") -> tuple[str, dict[str, str]]:
-    """Write a database's address for a program: an argument, and what has to be in its environment.
-
-    `settings` are added to those that the connection begins with, such as "-c work_mem=64MB". The password goes
-    by the environment, where other users of the machine can't read it.
-    """
-    options: Mapping[str, Any] = url.get_dialect()().create_connect_args(url)[1]
-    shown = {name: value for name, value in options.items() if name not in {"password", "sslpassword"}}
-    password = options.get("password")
-    shown["options"] = f"{shown.get('options') or os.environ.get('PGOPTIONS', '')} {settings}".strip()
-    return f"--dbname={make_dsn(**shown)}", {"PGPASSWORD": str(password)} if password else {}
 
 
 @contextmanager
@@ -112,31 +95,30 @@ def run_program(
     program: PostgresProgram,
     arguments: Sequence[str],
     *,
-    stdin: Callable[[IO[bytes]], None] | None = None,
-    on_line: Callable[[str], None] = lambda _line: None,
-    environment: Mapping[str, str] | None = None,
+    stdin: Callable[[IO[bytes]], None],
 ) -> Iterator[IO[bytes]]:
     """Run a program, and yield what it writes; at the end of the block it has to end well.
 
-    `stdin` writes what the program reads, in a thread of its own; a program that stops reading stops it.
-    `on_line` is called with each line of the program's standard error. An exception in the block, or one of `stdin`,
-    ends the program and goes on. Raises ProgramFailed with the program's own message.
+    `stdin` writes what the program reads, in a thread of its own; a program that stops reading stops it. An
+    exception in the block, or one of `stdin`, ends the program and goes on. Raises ProgramFailed with the program's own
+    message.
     """
     try:
         process = subprocess.Popen(  # noqa: S603
             [program.path, *arguments],
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(environment or {}),
+            env=_environment(),
         )
     except OSError as error:
         raise ProgramFailed(f"{program.path} can't be run: {error.strerror}.") from None
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 -- for mypy
     lines: deque[str] = deque(maxlen=_STDERR_LINES)
-    threads = [WorkThread(lambda: _listen(process.stderr, lines, on_line))]
-    if stdin is not None:
-        threads.append(WorkThread(lambda: _feed(process, stdin)))
+    threads = [
+        WorkThread(lambda: _listen(process.stderr, lines)),
+        WorkThread(lambda: _feed(process, stdin)),
+    ]
     try:
         for thread in threads:
             thread.start()
@@ -182,11 +164,9 @@ class WorkThread(Thread):
             raise self._error
 
 
-def _listen(stderr: IO[bytes] | None, lines: deque[str], on_line: Callable[[str], None]) -> None:
+def _listen(stderr: IO[bytes] | None, lines: deque[str]) -> None:
     for line in stderr or ():
-        text = line.decode(errors="replace").rstrip()
-        lines.append(text)
-        on_line(text)
+        lines.append(line.decode(errors="replace").rstrip())
 
 
 def _feed(process: subprocess.Popen[bytes], write: Callable[[IO[bytes]], None]) -> None:

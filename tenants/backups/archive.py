@@ -1,12 +1,12 @@
 """The file that holds one school: a zip of two members, neither of them compressed by it.
 
-    school.dump     pg_dump's custom format, which compresses its own data
-    school.sql.gz   in its place, of a school on Citus (format 2): a compressed script of COPY
-    manifest.json   what the dump holds, of which school, and the dump's SHA-256
+    school.sql.gz   the rows: a compressed script of COPY (format 2)
+    school.dump     in its place, of earlier versions (format 1): pg_dump's custom format, which compresses its own data
+    manifest.json   what the rows are, of which school, and the SHA-256 of the other member
 
-Common tools open it: `unzip -p FILE school.dump | pg_restore --list`, `unzip -p FILE school.sql.gz | gunzip`. Where it
-is encrypted, each member is by itself, in the format of age, and bears `.age` at the end of its name:
-`unzip -p FILE school.dump.age | age --decrypt --identity KEYFILE | pg_restore --list`.
+Common tools open it: `unzip -p FILE school.sql.gz | gunzip`. Where it is encrypted, each member is by itself, in the
+format of age, and bears `.age` at the end of its name:
+`unzip -p FILE school.sql.gz.age | age --decrypt --identity KEYFILE | gunzip`.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _DAMAGE = (
 class Manifest:
     """What a backup holds: of which school, at which revision and moment, made by what, and each table's state.
 
-    `school` has the members of the registry's row that are the school's own. `pg_dump` is the version of the
-    program that made the dump, empty where it is a script of this service's; `postgresql` that of the server, `program`
-    that of this service.
+    `school` has the members of the registry's row that are the school's own. `pg_dump` is the version of the program
+    that made the dump of an earlier version's backup, else empty; `postgresql` that of the server, `program` that of
+    this service. `size` and `sha256` are those of the script, or of the dump.
     """
 
     program: str
@@ -182,19 +182,17 @@ def refuse_existing(path: Path, *, replace: bool) -> None:
 
 def write_archive(
     file: IO[bytes],
-    dump: IO[bytes],
+    script: IO[bytes],
     describe: Callable[[int, str], Manifest],
     recipients: Sequence[Recipient] = (),
-    *,
-    member: str = DUMP,
 ) -> Manifest:
-    """Write a backup from a dump that is being made; `describe` gets the dump's size in bytes and SHA-256.
+    """Write a backup from a script that is being made; `describe` gets its size in bytes and SHA-256.
 
-    It is encrypted to the recipients, if there are any. `member` names the dump by its kind: DUMP or SCRIPT.
+    It is encrypted to the recipients, if there are any.
     """
-    measured = _Measured(dump)
+    measured = _Measured(script)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _write_member(archive, member, measured, recipients)
+        _write_member(archive, SCRIPT, measured, recipients)
         manifest = describe(measured.size, measured.sha256)
         _write_member(archive, MANIFEST, BytesIO(manifest.to_json().encode()), recipients)
     return manifest

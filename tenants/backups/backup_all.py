@@ -14,7 +14,7 @@ from tenants.backups.archive import Manifest, readable_errors
 from tenants.backups.backup import back_up
 from tenants.clock import now
 from tenants.driver_errors import first_line, sqlstate
-from tenants.exceptions import BackupRefused, ProgramFailed, SchoolDeleting, UnknownSchool
+from tenants.exceptions import BackupRefused, SchoolDeleting, UnknownSchool
 from tenants.progress import Progress, no_progress
 from tenants.registry.schools import School, list_schools
 from tenants.tenancy import Tenancy
@@ -64,7 +64,7 @@ def back_up_all(
     `keep`: once a school's new file is complete, only so many of its files (1 or more) stay, this one and the newest
     before it; None: all of them. Nothing is removed but files of such names in such folders, older than the new one.
     Several runs at once each make files of their own. Where the database itself goes away, the run stops with
-    the driver's error. Raises also ProgramMissing, and ValueError for a key that is none.
+    the driver's error. Raises also ValueError for a key that is none.
     """
     report = BackupReport()
     with tenancy.admin.connect() as connection:
@@ -75,7 +75,7 @@ def back_up_all(
                 _back_up(tenancy, school, folder, keep, encrypt_to, report)
             except (UnknownSchool, SchoolDeleting):
                 report.skipped.append(school)
-            except (BackupRefused, ProgramFailed) as error:
+            except BackupRefused as error:
                 report.failed.append((school, str(error)))
             except DBAPIError as error:
                 if sqlstate(error) is None:

@@ -7,25 +7,33 @@ PostgreSQL's own (null and the empty text differ in it), written under settings 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from tenants.connections.engines import execute_script, quote_identifier
+from tenants.connections.engines import execute_script, quote_identifier, quote_literal
+from tenants.relations import RELATIONS_OF_SCHEMA
 
 _SETTINGS = (
     "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle TO 'ISO, YMD'; SET LOCAL intervalstyle TO 'postgres'; "
     "SET LOCAL extra_float_digits TO 1; SET LOCAL bytea_output TO 'hex'"
 )
-_TABLES = text(
-    "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(:schema) AND relkind = 'r'"
-)
+_TABLES = text(f"SELECT c.relname FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind = 'r'")  # noqa: S608
 _CHECKSUM = """
 SELECT {literal} AS name, count(*) AS rows,
     coalesce(sum(('x' || substr(h, 1, 16))::bit(64)::bigint), 0) || ':' ||
     coalesce(sum(('x' || substr(h, 17, 16))::bit(64)::bigint), 0) AS checksum
-FROM (SELECT encode(sha256(convert_to(ROW(t.*)::text, 'UTF8')), 'hex') AS h FROM {table} AS t) AS hashed
+FROM (SELECT encode(sha256(convert_to(ROW({columns})::text, 'UTF8')), 'hex') AS h FROM {table} AS t) AS hashed
 """
+# Letters whose second byte in UTF-8 makes the server quote them in a row's text: on some systems, by its locale, a byte
+# of a letter is a blank by itself.
+_QUOTED = text(
+    """
+    SELECT coalesce(string_agg(chr(n), '' ORDER BY n), '') FROM generate_series(192, 255) AS n
+    WHERE current_setting('server_encoding') = 'UTF8' AND starts_with(ROW(chr(n))::text, '("')
+    """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +46,35 @@ class TableChecksum:
 
 def table_checksums(connection: Connection, schema: str) -> dict[str, TableChecksum]:
     """Compute the checksums of a schema's tables, by name; sets text formats for the rest of the transaction."""
+    tables = connection.execute(_TABLES, {"schema": schema}).scalars()
+    return _checksums(connection, schema, dict.fromkeys(tables, "t.*"))
+
+
+def column_checksums(
+    connection: Connection, schema: str, tables: Mapping[str, Sequence[str]]
+) -> dict[str, TableChecksum]:
+    """Compute the checksums of some tables by these of their columns alone; sets text formats as `table_checksums`."""
+    columns = {table: ", ".join(map(quote_identifier, names)) for table, names in tables.items()}
+    return _checksums(connection, schema, columns)
+
+
+def blank_bytes(connection: Connection) -> bytes:
+    """Find out which bytes beyond ASCII the server takes for blanks, and quotes a value of a row for."""
+    letters: str = connection.execute(_QUOTED).scalar_one()
+    return letters.encode()[1::2]
+
+
+def _checksums(connection: Connection, schema: str, columns: Mapping[str, str]) -> dict[str, TableChecksum]:
     execute_script(connection, _SETTINGS)
-    tables = sorted(connection.execute(_TABLES, {"schema": schema}).scalars())
-    if not tables:
+    if not columns:
         return {}
     query = " UNION ALL ".join(
         _CHECKSUM.format(
-            literal=_literal(table), table=f"{quote_identifier(schema)}.{quote_identifier(table)}"
+            literal=quote_literal(table),
+            columns=columns[table],
+            table=f"{quote_identifier(schema)}.{quote_identifier(table)}",
         )
-        for table in tables
+        for table in sorted(columns)
     )
     rows = connection.exec_driver_sql(query, execution_options={"no_parameters": True})
     return {row.name: TableChecksum(row.rows, row.checksum) for row in rows}
@@ -65,7 +93,3 @@ def differences(expected: dict[str, TableChecksum], found: dict[str, TableChecks
 
 def _row_count(table: TableChecksum | None) -> str:
     return f"{table.rows} rows" if table else "missing"
-
-
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

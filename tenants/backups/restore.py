@@ -37,20 +37,21 @@ from tenants.provisioning.create import (
     schema_statements,
 )
 from tenants.registry.schools import School, change_school, find_school, schema_name
+from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
-# What the dump's rows are written in, whatever this connection's own settings are.
+# What the file's rows are written in, whatever this connection's own settings are.
 _SETTINGS = (
     "SET LOCAL client_encoding TO 'UTF8'; SET LOCAL standard_conforming_strings TO on; "
     "SET LOCAL client_min_messages TO warning; SET LOCAL datestyle TO 'ISO'; SET LOCAL intervalstyle TO 'postgres'"
 )
 _FOREIGN_KEYS = text(
-    """
+    f"""
     SELECT c.relname, k.conname, pg_get_constraintdef(k.oid)
-    FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
-    WHERE c.relnamespace = to_regnamespace(:schema) AND k.contype = 'f'
+    FROM {RELATIONS_OF_SCHEMA} JOIN pg_constraint k ON k.conrelid = c.oid
+    WHERE k.contype = 'f'
     ORDER BY c.relname, k.conname
-    """
+    """  # noqa: S608 -- a text of our own
 )
 
 
@@ -140,7 +141,7 @@ def _switch_role(connection: Connection, role: str) -> None:
 def _empty_tables(connection: Connection, schema: str, tables: Sequence[str]) -> Iterator[None]:
     """Take out the rows that the migrations insert, and the foreign keys until the block has ended.
 
-    The dump has the tables in an order of its own, and they refer to each other.
+    The file has the tables in an order of its own, and they refer to each other.
     """
     drops, additions = [], []
     for table, key, meaning in connection.execute(_FOREIGN_KEYS, {"schema": schema}):

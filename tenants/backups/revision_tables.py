@@ -10,30 +10,32 @@ from sqlalchemy import Connection, text
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import BackupRefused
 from tenants.migrations.migration_sql import baseline, head, revisions, upgrade_statements
+from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
 # What a schema holds besides its tables' indexes and types: a line for each relation, and for each column.
 _RELATIONS = text(
-    """
+    f"""
     SELECT CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
         WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'foreign table' ELSE 'partitioned table' END || ' ' || c.relname,
         NULL
-    FROM pg_class c
-    WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'v', 'm', 'S', 'f', 'p')
+    FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind IN ('r', 'v', 'm', 'S', 'f', 'p')
     UNION ALL
     SELECT 'column ' || c.relname || '.' || a.attname, format_type(a.atttypid, a.atttypmod)
-    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-    WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
-    """
+    FROM {RELATIONS_OF_SCHEMA} JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+    """  # noqa: S608 -- a text of our own
 )
 _COLUMNS = text(
-    """
-    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attname IS NOT NULL)
-    FROM pg_class c LEFT JOIN pg_attribute a
-        ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-    WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind = 'r'
+    f"""
+    SELECT c.relname,
+        coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attgenerated = ''), '{{}}'),
+        coalesce(bool_or(a.attgenerated <> ''), false)
+    FROM {RELATIONS_OF_SCHEMA} LEFT JOIN pg_attribute a
+        ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relkind = 'r'
     GROUP BY c.relname
-    """
+    """  # noqa: S608 -- a text of our own
 )
 # By the statements that make them, so that a history that is edited gives others.
 _known: dict[str, dict[str, str | None]] = {}
@@ -57,7 +59,13 @@ def table_statements(revision: str, history: Path) -> list[str]:
 def table_columns(connection: Connection, schema: str) -> dict[str, tuple[str, ...]]:
     """Read the tables of a schema, and the columns of each that rows give values to."""
     rows = connection.execute(_COLUMNS, {"schema": schema})
-    return {table: tuple(columns or ()) for table, columns in rows}
+    return {table: tuple(columns) for table, columns, _ in rows}
+
+
+def computed_tables(connection: Connection, schema: str) -> set[str]:
+    """Read which tables of a schema have columns that PostgreSQL computes, so that rows give them no value."""
+    rows = connection.execute(_COLUMNS, {"schema": schema})
+    return {table for table, _, computed in rows if computed}
 
 
 def odd_parts(tenancy: Tenancy, connection: Connection, schema: str, revision: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The rows of a school as a script of COPY, compressed: written by one session of the server, and read again.
 
-pg_dump has a session of its own. On a node of Citus another session sees another moment, and reads a table by a
-connection of the node to itself, as whoever asks: so there the session that has the snapshot writes the rows.
+The session that has the snapshot writes the rows itself. It asks for nothing but the school's tables: pg_dump, which
+would write them by another session, first reads the catalogue of all schools. And on a node of Citus another session
+sees another moment, and reads a table by a connection of the node to itself, as whoever asks.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from io import BufferedWriter
 from typing import IO, Any, cast
 
 from sqlalchemy import Connection
 
-from tenants.connections.engines import quote_identifier
+from tenants.connections.engines import copy_rows, quote_identifier
 from tenants.exceptions import BackupRefused
 from tenants.pg_programs import WorkThread
 
-_LEVEL = 6  # of gzip, which is what pg_dump compresses with by default
+_LEVEL = 6  # of gzip, its own default
+_CHUNK = 1 << 18  # bytes
 
 
 @contextmanager
@@ -44,7 +47,7 @@ def piped(write: Callable[[IO[bytes]], None]) -> Iterator[IO[bytes]]:
             reader.close()
             thread.join()
             raise
-        while reader.read(1 << 18):
+        while reader.read(_CHUNK):
             pass
     thread.finish()
 
@@ -58,12 +61,13 @@ def write_rows(
 ) -> None:
     """Write the rows of tables, by the columns that are named, as the connection's transaction sees them.
 
-    `advance` is called with 1 for each table.
+    They stream: no more than a row of a table is in memory. The transaction's texts have to be in UTF-8. `advance` is
+    called with 1 for each table.
     """
-    driver: Any = connection.connection.dbapi_connection
     with (
-        gzip.GzipFile(fileobj=to, mode="wb", compresslevel=_LEVEL, mtime=0) as script,
-        driver.cursor() as cursor,
+        gzip.GzipFile(fileobj=to, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
+        # Rows come one by one, and are short.
+        BufferedWriter(cast(Any, packed), _CHUNK) as script,
     ):
         script.write(b"SET client_encoding = 'UTF8';\n")
         for table, columns in sorted(tables.items()):
@@ -71,7 +75,7 @@ def write_rows(
             chosen = ", ".join(map(quote_identifier, columns))
             script.write(f"COPY {name} ({chosen}) FROM stdin;\n".encode())
             # Names of the catalogue; of a query, and not of the table, so that Citus reads it in this session.
-            cursor.copy_expert(f"COPY (SELECT {chosen} FROM {name}) TO STDOUT", script)  # noqa: S608
+            copy_rows(connection, f"SELECT {chosen} FROM {name}", None, script, layout="text")  # noqa: S608
             script.write(b"\\.\n")
             advance(1)
 

@@ -1,4 +1,4 @@
-"""The rows of a dump, read from the script that pg_restore writes of its data.
+"""The rows of a backup, read from its script of COPY, or from the one that pg_restore writes of a dump's data.
 
 A backup is a file from somewhere. Of what it holds rows alone are taken, of tables that the school's schema has, each
 with all of its columns. No text of the file becomes a statement: the COPY that takes the rows is written from the names
@@ -69,6 +69,15 @@ class CopyRows:
             self.error = error
             raise
 
+    def __iter__(self) -> Iterator[bytes]:
+        """Read row after row, each whole and without the line feed at its end; raises as `read` does."""
+        parts: list[bytes] = []
+        while part := self.read(1):
+            parts.append(part)
+            if part.endswith(b"\n"):
+                yield b"".join(parts)[:-1]
+                parts.clear()
+
     def _read(self, size: int) -> bytes:
         parts: list[bytes] = []
         while not self._ended and size > 0:
@@ -86,7 +95,7 @@ class CopyRows:
 
 
 def read_tables(script: IO[bytes], schema: str, tables: Mapping[str, Sequence[str]]) -> Iterator[TableRows]:
-    """Read the script of a dump of `schema`: the rows of each of its tables, in the script's order.
+    """Read the script of a backup of `schema`: the rows of each of its tables, in the script's order.
 
     `tables` has the columns of each table that there is. The rows of a table have to be read before the next one.
     Raises BackupRefused for all that is not the rows of one of these tables, once, with exactly its columns.

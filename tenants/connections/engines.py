@@ -252,6 +252,11 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quote_literal(value: str) -> str:
+    """Quote a text for SQL text, as a server reads it whose `standard_conforming_strings` is on, the default."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 def execute_batch(
     connection: Connection, batch: str, parameters: Any, *, binds: bool = False
 ) -> dict[str, Any] | None:
@@ -323,15 +328,18 @@ def fetch_texts_apart(
         return _texts(cursor, with_state=with_state)
 
 
-def copy_rows(connection: Connection, query: str, parameters: Any, file: SupportsWrite) -> None:
+def copy_rows(
+    connection: Connection, query: str, parameters: Any, file: SupportsWrite, *, layout: str = "csv"
+) -> None:
     """Write the rows of a query to `file` as CSV: each in one call, with a line feed at its end.
 
-    They are sent as PostgreSQL finds them (COPY), so that they take no memory. All else is as with `execute_batch`.
+    `layout` is another of COPY's formats, `text` or `binary`. Rows are sent as PostgreSQL finds them, so that they take
+    no memory. All else is as with `execute_batch`.
     """
     with _driver_of(connection).cursor() as cursor:
         _require_binding(connection, cursor)
         try:
-            copy = b"COPY (" + cursor.mogrify(query, parameters) + b") TO STDOUT (FORMAT csv)"
+            copy = b"COPY (%b) TO STDOUT (FORMAT %b)" % (cursor.mogrify(query, parameters), layout.encode())
             cursor.copy_expert(copy, file)
         except psycopg2.Error as error:
             connection._handle_dbapi_exception(error, query, parameters, cursor, None)

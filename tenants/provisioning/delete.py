@@ -29,6 +29,7 @@ from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.ownership import become_owner
 from tenants.registry.schools import School, find_school, lock_school, schools
+from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
 # Locks of one transaction: as many as PostgreSQL has room for in each connection by default.
@@ -42,10 +43,9 @@ _PAUSE = 0.02  # seconds
 # with an index, its constraints; for a foreign key, on either side, also on four triggers and the other table. Tables
 # that others refer to come last. Only what the catalogue has indexes for: it is large where schools are many.
 _TABLES = text(
-    """
+    f"""
     WITH tables AS MATERIALIZED (
-        SELECT oid, relname, reltoastrelid FROM pg_class
-        WHERE relnamespace = to_regnamespace(:schema) AND relkind IN ('r', 'p')
+        SELECT c.oid, c.relname, c.reltoastrelid FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind IN ('r', 'p')
     ), constraints AS MATERIALIZED (
         SELECT k.conrelid, k.confrelid, CASE k.contype WHEN 'f' THEN 6 ELSE 1 END AS locks
         FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid
@@ -56,7 +56,7 @@ _TABLES = text(
         + (SELECT coalesce(sum(k.locks), 0) FROM constraints k WHERE t.oid IN (k.conrelid, k.confrelid)) AS locks
     FROM tables t
     ORDER BY (SELECT count(*) FROM constraints k WHERE k.confrelid = t.oid), t.relname
-    """
+    """  # noqa: S608 -- a text of our own
 )
 # Transactions of these logins: each holds a lock on its own virtual id, which everybody may see.
 _UNDER_WAY = text(

