@@ -37,7 +37,6 @@ MESSAGES = {
     ("POST", "/users"): 6,
     ("POST", "/users/login"): 8,
     # Sheets, with however many rows.
-    ("POST", "/assessments/{id}/scoresheet"): 7,
     ("POST", "/metrics/upload-sheet"): 9,
     ("POST", "/comments/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 9,
