@@ -25,7 +25,7 @@ from school_service.features.classrooms.service import create_classroom
 from school_service.features.cohort_subjects.service import create_cohort_subject
 from school_service.features.cohorts.service import create_batch, create_cohort
 from school_service.features.enrollments.service import enroll
-from school_service.features.gradebooks.service import Score, enter_sheet
+from school_service.features.gradebooks.service import Score, compare_scores, store_sheet
 from school_service.features.sessions.service import create_session, create_term
 from school_service.features.students.service import create_student
 from school_service.features.subjects.service import create_subject
@@ -112,7 +112,9 @@ class School:
                     scores = [
                         Score(str(who), str(assessment.cohort_id), Decimal("12.5")) for who in self._students
                     ]
-                    enter_sheet(assessment=assessment, scores=scores, sheet="scores.xlsx")
+                    store_sheet(
+                        assessment_id=assessment.id, scores=compare_scores(scores), sheet="scores.xlsx"
+                    )
 
     def analyze(self) -> None:
         """Vacuum and analyze the tables, as autovacuum does before long."""

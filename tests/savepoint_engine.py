@@ -84,7 +84,15 @@ def savepoint_engine(url: URL) -> Iterator[Engine]:
     One engine serves many tests: it compiles each statement once, and its backend knows the tables.
     """
     options = serving_options(1)
-    for name in ("poolclass", "pool_size", "max_overflow", "pool_timeout", "pool_events"):
+    of_the_pool = (
+        "poolclass",
+        "schools_per_connection",
+        "pool_size",
+        "max_overflow",
+        "pool_timeout",
+        "pool_events",
+    )
+    for name in of_the_pool:
         del options[name]
     options["connect_args"]["cursor_factory"] = CountingCursor
     engine = create_engine(url.set(drivername="postgresql+savepoint"), poolclass=StaticPool, **options)

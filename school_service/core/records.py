@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import urandom
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ARRAY, CTE, TableValuedAlias, bindparam, column, func, insert, literal, select, text
+from sqlalchemy import ARRAY, TableValuedAlias, bindparam, column, func, insert, literal, select, text
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
@@ -109,15 +110,28 @@ def unnest_rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
     return func.unnest(*arrays).table_valued(*names).render_derived()
 
 
-def insert_rows(
-    model: type[Any], rows: TableValuedAlias, with_them: Iterable[CTE] = (), /, **common: Any
-) -> None:
-    """Insert rows in one statement, which does what `with_them` says, too.
-
-    `common` are the values that all of them have.
-    """
+def insert_rows(model: type[Any], rows: TableValuedAlias, /, **common: Any) -> None:
+    """Insert rows in one statement; `common` are the values that all of them have."""
     values = select(rows, *map(literal, common.values()))
-    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values).add_cte(*with_them))
+    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values))
+
+
+def new_ids(number: int) -> list[str]:
+    """Make ids for rows, random UUIDs (version 4) as texts, many in less time than `uuid4` takes for each."""
+    drawn = urandom(16 * number).hex()
+    return [
+        f"{drawn[at : at + 12]}4{drawn[at + 13 : at + 16]}{_VARIANT[drawn[at + 16]]}{drawn[at + 17 : at + 32]}"
+        for at in range(0, 32 * number, 32)
+    ]
+
+
+# The first of these four bits is 1, the second 0: RFC 9562.
+_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+
+
+def array_text(values: Iterable[object]) -> str:
+    """Write an array as PostgreSQL reads it, of numbers, uuids or truth values, to be sent as one text."""
+    return f"{{{','.join(map(str, values))}}}"
 
 
 def _name_of(model: type[Any]) -> str:

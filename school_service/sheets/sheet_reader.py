@@ -100,32 +100,33 @@ def read_sheet(
     has values in none of `columns` is empty. Raises Invalid where there is no such sheet or it has more than MAX_ROWS
     rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
     """
-    header_number, header, filled = _find_header(_filled_rows(workbook, title), columns)
+    header_number, header, below = _find_header(_rows_of(workbook, title), columns)
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
     letters = {column.name: get_column_letter(position) for position, column in by_position.items()}
     to_convert = [
         (position, column.name, _CONVERTERS[column.cell_type]) for position, column in by_position.items()
     ]
     content = SheetContent([], [], letters, ignored)
-    for number, cells in filled:
+    for number, cells in below:
         values: dict[str, Any] = {}
-        bad: set[str] = set()
+        bad: frozenset[str] = frozenset()
         for position, name, convert in to_convert:
+            cell = cells.get(position)
+            if cell is None or (isinstance(cell, str) and not cell.strip()):
+                continue
             try:
-                value = _value(cells.get(position), convert)
+                values[name] = convert(cell)
             except CellFault as fault:
-                bad.add(name)
+                bad |= {name}
+                shown = _of_formula(cell) or fault
                 content.errors.append(
-                    RowError(number, name, INVALID, fault.problem, fault.value, fault.remedy)
+                    RowError(number, name, INVALID, shown.problem, shown.value, shown.remedy)
                 )
-            else:
-                if value is not None:
-                    values[name] = value
         if not values and not bad:
             continue
         if len(content.rows) == MAX_ROWS:
             raise Invalid(f"The sheet has more than {MAX_ROWS:,} rows.")
-        content.rows.append(Row(number, values, frozenset(bad)))
+        content.rows.append(Row(number, values, bad))
     return content
 
 
@@ -162,16 +163,14 @@ def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Inv
     )
 
 
-def _filled_rows(workbook: SheetFile, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
-    """The rows of the sheet that are not empty."""
+def _rows_of(workbook: SheetFile, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
+    """The rows of the sheet of that name, or of the only one. Raises Invalid."""
     found = _find_sheet(workbook, title)
     if found is None:
         if len(workbook.titles) != 1:
             raise Invalid(f"The workbook has no sheet named {title}.")
         found = workbook.titles[0]
-    for number, cells in workbook.rows(found):
-        if any(_as_text(cell) for cell in cells.values()):
-            yield number, cells
+    return workbook.rows(found)
 
 
 def _find_sheet(workbook: SheetFile, title: str) -> str | None:
@@ -179,27 +178,28 @@ def _find_sheet(workbook: SheetFile, title: str) -> str | None:
 
 
 def _find_header(
-    filled: Iterator[tuple[int, dict[int, Cell]]], columns: Sequence[Column]
+    rows: Iterator[tuple[int, dict[int, Cell]]], columns: Sequence[Column]
 ) -> tuple[int, dict[int, Cell], Iterator[tuple[int, dict[int, Cell]]]]:
     """Find the header, its number and the rows after it: the first row that names all required columns.
 
-    Where none of the first rows does, it is the one that names the most columns, of several the first: the errors are
-    those of that row.
+    Where none of the first rows that are not empty does, it is the one that names the most columns, of several the
+    first: the errors are those of that row.
     """
     known = {words_of(column.name) for column in columns}
     required = {words_of(column.name) for column in columns if column.required}
     seen: list[tuple[int, dict[int, Cell]]] = []
     named: list[int] = []
+    filled = ((number, cells) for number, cells in rows if any(map(_as_text, cells.values())))
     for number, cells in islice(filled, MAX_TITLE_ROWS):
         names = {words_of(_as_text(cell)) for cell in cells.values()}
         if required <= names:
-            return number, cells, filled
+            return number, cells, rows
         seen.append((number, cells))
         named.append(len(names & known))
     if not seen:
-        return 1, {}, filled
+        return 1, {}, rows
     best = named.index(max(named))
-    return *seen[best], chain(seen[best + 1 :], filled)
+    return *seen[best], chain(seen[best + 1 :], rows)
 
 
 def _find_columns(
@@ -237,22 +237,24 @@ def _find_columns(
     return by_position, unknown[:MAX_IGNORED]
 
 
-def _value(cell: Cell | None, convert: Callable[[Any], Any]) -> Any:
-    """Convert a cell to the type of its column; None where it is blank. Raises CellFault."""
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return None
+def _of_formula(cell: Cell) -> CellFault | None:
+    """Say what is wrong with a cell whose formula has no result, or an error; None for any other."""
     if cell is NOT_COMPUTED:
-        raise CellFault(
+        return CellFault(
             "has a formula without a result", "open the sheet in a spreadsheet program, and save it again"
         )
     if isinstance(cell, CellError):
-        raise CellFault("is the error of a formula", "mend the formula, or write the value itself", cell.code)
-    return convert(cell)
+        return CellFault(
+            "is the error of a formula", "mend the formula, or write the value itself", cell.code
+        )
+    return None
 
 
 def _text(cell: Any) -> str:
-    if isinstance(cell, str | bool | int | float | Percentage):
-        return cell if isinstance(cell, str) else _as_text(cell)
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | int | float | Percentage):
+        return _as_text(cell)
     raise CellFault(
         "is a date or a time to the spreadsheet program",
         "format the column as text, and write it again",
@@ -326,5 +328,8 @@ def _to_decimal(number: int | float) -> Decimal:
     """The number that Excel shows: it keeps 15 digits, so that 0.1 + 0.2 is 0.3."""
     if isinstance(number, int):
         return Decimal(number)
-    rounded = Decimal(format(number, ".15g"))
+    text = format(number, ".15g")
+    rounded = Decimal(text)
+    if "." in text and "e" not in text:
+        return rounded
     return Decimal(int(rounded)) if rounded == rounded.to_integral_value() else rounded

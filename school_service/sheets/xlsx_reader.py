@@ -1,7 +1,7 @@
 """Opening a workbook that anyone may have made: its sheets, row by row, within bounds of memory and time.
 
-A workbook is a zip of XML parts. The small ones are read as trees, the large by `xml_stream`; their input is
-bounded here, because a few kilobytes can unpack to gigabytes. Nothing that a file declares of itself is trusted.
+A workbook is a zip of XML parts. The small ones are read as trees, the large by `xml_stream` as streams; their input
+is bounded here, because a few kilobytes can unpack to gigabytes. Nothing that a file declares of itself is trusted.
 DTDs, and so entities, are refused. openpyxl would read the same, in three times as long.
 """
 
@@ -39,13 +39,17 @@ from openpyxl.xml.constants import (
 )
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, RawCell, SharedStrings, SheetRows
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows
 from school_service.sheets.xstring import unescape
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
 MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
 MAX_PART_BYTES = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
 MAX_PART_TAGS = 50_000  # … and how many "<" it may have
+MAX_TREE_BYTES = (
+    2**19
+)  # bytes of a sheet, or of the shared strings, that is read as a tree: some 2,000 rows of scores
+MAX_UNPACKED_AT_HAND = 2 * MAX_PART_BYTES  # bytes of the parts that are not unpacked a second time to be read
 MAX_PARTS = 10_000  # files in the zip
 MAX_COLUMNS = 16_384  # of a sheet in Excel
 MAX_FORMAT_LENGTH = 255  # characters of a number format in Excel
@@ -59,6 +63,7 @@ UNPACKS_TOO_LARGE = "The workbook unpacks to more than 100 MiB."
 
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
+_LONG_NUMBER = 16  # digits, of which a float holds no more
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
 _QUOTED = re.compile(r'"[^"]*"|\\.')  # what a number format shows as it is written
@@ -130,25 +135,24 @@ class Workbook:
         """
         number = 0
         with _broken_workbook_is_invalid():
-            for written, cells in self._archive.items(self._parts[title], SheetRows()):
+            for written, cells in self._archive.items(self._parts[title], SheetRows):
                 number = number + 1 if written is None else _row_number(written)
                 column = 0
                 row: dict[int, Cell] = {}
-                for cell in cells:
-                    column = column + 1 if cell.reference is None else _column_number(cell.reference)
-                    value = self._value(cell)
+                for reference, data_type, style, content, formula in cells:
+                    column = column + 1 if reference is None else _column_number(reference)
+                    value = self._value(data_type, style, content, formula)
                     if value is not None:
                         row[column] = value
                 yield number, row
 
-    def _value(self, cell: RawCell) -> Cell | None:
-        data_type, content = cell.data_type, cell.content
+    def _value(self, data_type: str, style: str, content: str, formula: bool) -> Cell | None:
         if not content:
             # A formula whose result is an empty text leaves the cell blank; one without a result does not.
-            return NOT_COMPUTED if cell.formula and data_type != "str" else None
+            return NOT_COMPUTED if formula and data_type != "str" else None
         if data_type == "n":
             number = float(content) if _FRACTION.search(content) else int(content)
-            kind = self._styles.get(int(cell.style))
+            kind = self._styles.get(int(style))
             if kind is None:
                 return number
             return self._date(number) if kind is date else Percentage(number)
@@ -161,7 +165,7 @@ class Workbook:
         if data_type == "d":
             day_or_time: date | time = from_ISO8601(content)
             return day_or_time
-        return unescape(content)
+        return unescape(content) if "_x" in content else content
 
     def _date(self, number: float) -> date | time | CellError:
         try:
@@ -171,7 +175,7 @@ class Workbook:
         return day_or_time
 
     def _read_strings(self, part: str) -> list[str]:
-        return [unescape(text) for text in self._archive.items(part, SharedStrings())]
+        return [unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)]
 
     def _read_styles(self) -> dict[int, type[date] | type[Percentage]]:
         """Find the styles that show a number as a date or a time, or as a percentage."""
@@ -251,39 +255,64 @@ class _Archive(ZipFile):
     def __init__(self, content: bytes) -> None:
         super().__init__(BytesIO(content))
         self._unread = MAX_READ_BYTES
+        self._at_hand: dict[str, bytes] = {}
         unpacked = 0
         for info in self.infolist():
             if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                 raise BadZipFile("a part is compressed in a way that workbooks do not use")
+            # Of two parts of one name the last is read.
+            self._at_hand.pop(info.filename, None)
             with self.open(info) as part:
-                while chunk := part.read(_CHUNK):
+                first = chunk = part.read(_CHUNK)
+                while chunk:
                     unpacked += len(chunk)
                     if unpacked > MAX_UNPACKED_BYTES:
                         raise TooLarge(UNPACKS_TOO_LARGE)
+                    is_whole = len(chunk) < _CHUNK and chunk is first
+                    if is_whole and unpacked <= MAX_UNPACKED_AT_HAND:
+                        self._at_hand[info.filename] = chunk
+                    chunk = part.read(_CHUNK)
 
     def read_tree(self, name: str) -> Element:
         """Read a small part as a tree. Raises KeyError where there is none, Invalid where it is large."""
-        with self.open(name) as part:
-            content = part.read(MAX_PART_BYTES + 1)
+        content = self._at_hand.get(name)
+        if content is None:
+            with self.open(name) as part:
+                content = part.read(MAX_PART_BYTES + 1)
         if len(content) > MAX_PART_BYTES or content.count(b"<") > MAX_PART_TAGS:
             raise Invalid(TOO_MUCH_CONTENT)
-        parser = XMLParser(target=_TreeWithoutDtd())  # noqa: S314 -- without a DTD there is nothing to expand
-        for start in range(0, len(content), _FEED):
-            # A DTD is refused at the end of what is fed with it.
-            parser.feed(content[start : start + _FEED])
-        root: Element = parser.close()
-        return root
+        return _tree_of(content)
 
-    def items(self, name: str, parser: SheetRows | SharedStrings) -> Iterator[Any]:
-        """Read a large part item by item."""
+    def items(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any]:
+        """Read the rows of a sheet, or the shared strings, item by item. Raises KeyError, Invalid."""
+        found = self._items_of_tree(name, parts)
+        if found is not None:
+            yield from found
+            return
         with self.open(name) as stream:
-            yield from parser.read(stream, self._count_bytes)
+            yield from parts().read(stream, self._count_bytes)
+
+    def _items_of_tree(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any] | None:
+        content = self._at_hand.get(name)
+        if content is None or len(content) > MAX_TREE_BYTES or content.count(b"<") > MAX_PART_TAGS:
+            return None
+        self._count_bytes(len(content))
+        return parts.items_of(_tree_of(content))
 
     def _count_bytes(self, size: int) -> None:
         """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""
         self._unread -= size
         if self._unread < 0:
             raise Invalid(TOO_MUCH_CONTENT)
+
+
+def _tree_of(content: bytes) -> Element:
+    parser = XMLParser(target=_TreeWithoutDtd())  # noqa: S314 -- without a DTD there is nothing to expand
+    for start in range(0, len(content), _FEED):
+        # A DTD is refused at the end of what is fed with it.
+        parser.feed(content[start : start + _FEED])
+    root: Element = parser.close()
+    return root
 
 
 def _column_number(reference: str) -> int:
@@ -298,6 +327,8 @@ def _number_of_column(letters: str) -> int:
 
 def _row_number(written: str) -> int:
     """Parse the number of a row, which some programs write as 7.0."""
+    if written.isdecimal() and len(written) < _LONG_NUMBER:
+        return int(written)
     number = float(written)
     if not number.is_integer():
         raise ValueError(f"{written} is not the number of a row")

@@ -1,15 +1,16 @@
-"""Reading a large XML part of a workbook item by item, within bounds of memory and time.
+"""Reading the items of an XML part of a workbook: its rows, or its shared strings.
 
-openpyxl reads the same, but builds trees of what it reads: an upload would spend most of its time there.
-Nothing that a part declares of itself is trusted: bytes, elements and names are counted as they come. DTDs, and
-so entities, are refused.
+A part of any size is read as a stream, item by item, within bounds of memory and time. Nothing that it declares of
+itself is trusted: bytes, elements and names are counted as they come. DTDs, and so entities, are refused. A handler is
+called for each element, and an upload would spend most of its time there: so a small part is read as a tree, which is
+made in C, and gives the same items (`items_of`). A tree of a form that programs do not write is left to the stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
+from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 from defusedxml.common import DTDForbidden
@@ -130,6 +131,27 @@ def _name(local: str) -> str:
 _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name("f")
 
 
+def _tag(local: str) -> str:
+    """Name an element as a tree does."""
+    return f"{{{SHEET_MAIN_NS}}}{local}"
+
+
+_TEXT_TAG, _PHONETIC_TAG, _INLINE_TAG = _tag("t"), _tag("rPh"), _tag("is")
+_VALUE_TAG, _FORMULA_TAG = _tag("v"), _tag("f")
+
+
+def _all_at(root: Element, path: str, tag: str) -> list[Element] | None:
+    """Find the elements at a path; None where there are such elements elsewhere, too, or phonetic hints."""
+    found = root.findall(path)
+    if sum(1 for _ in root.iter(tag)) != len(found) or next(root.iter(_PHONETIC_TAG), None) is not None:
+        return None
+    return found
+
+
+def _texts_in(element: Element) -> str:
+    return "".join([text.text or "" for text in element.iter(_TEXT_TAG)])
+
+
 class SharedStrings(_ElementStream[str]):
     """The shared strings of cells: of one in several fonts, all parts; phonetic hints are left out."""
 
@@ -170,16 +192,15 @@ class SharedStrings(_ElementStream[str]):
         self._parts.clear()
         return text
 
+    @staticmethod
+    def items_of(root: Element) -> Iterator[str] | None:
+        """Give the strings of a part that was read as a tree; None where the stream is to read it."""
+        items = _all_at(root, _tag("si"), _tag("si"))
+        return None if items is None else map(_texts_in, items)
 
-@dataclass(slots=True)
-class RawCell:
-    """A cell as it is written: its reference such as B7, data type, style and content, and whether of a formula."""
 
-    reference: str | None
-    data_type: str
-    style: str
-    content: str = ""
-    formula: bool = False
+RawCell = tuple[str | None, str, str, str, bool]
+"""A cell as it is written: its reference such as B7, data type, style and content, and whether of a formula."""
 
 
 class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
@@ -191,7 +212,8 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         super().__init__()
         self._number: str | None = None
         self._cells: list[RawCell] = []
-        self._cell = RawCell(None, "n", "0")
+        self._reference: str | None = None
+        self._data_type, self._style, self._content, self._formula = "n", "0", "", False
         self._in_text = False
         self._phonetic_depth = 0
 
@@ -203,28 +225,31 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         """Begin a cell, or note what follows in it."""
         self._elements += 1
         self._depth += 1
+        self._in_text = False
         if self._depth == self._item_depth + 1:
             get = attributes.get
-            self._cell = RawCell(get("r"), get("t", "n"), get("s", "0"))
-            self._cells.append(self._cell)
+            self._reference, self._data_type, self._style = get("r"), get("t", "n"), get("s", "0")
+            self._content, self._formula = "", False
         elif name == _VALUE:
-            self._in_text = self._cell.data_type != "inlineStr"
+            self._in_text = self._depth == self._item_depth + 2 and self._data_type != "inlineStr"
         elif name == _TEXT:
-            self._in_text = self._cell.data_type == "inlineStr" and not self._phonetic_depth
+            self._in_text = self._data_type == "inlineStr" and not self._phonetic_depth
         elif name == _FORMULA:
-            self._cell.formula = True
+            self._formula |= self._depth == self._item_depth + 2
         elif name == _PHONETIC:
             self._phonetic_depth = self._phonetic_depth or self._depth
 
     def character_data(self, text: str) -> None:
         """Add a text to the content of the cell."""
         if self._in_text:
-            self._cell.content += text
+            self._content += text
 
     def end_element(self, name: str) -> None:
-        """Note the end of a text, of a phonetic hint, or of the item."""
+        """Note the end of a text, of a phonetic hint, of a cell, or of the item."""
         self._in_text = False
-        if self._depth == self._phonetic_depth:
+        if self._depth == self._item_depth + 1:
+            self._cells.append((self._reference, self._data_type, self._style, self._content, self._formula))
+        elif self._depth == self._phonetic_depth:
             self._phonetic_depth = 0
         elif self._depth == self._item_depth:
             self._leave_item()
@@ -234,3 +259,29 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         """Return the row."""
         cells, self._cells = self._cells, []
         return self._number, cells
+
+    @staticmethod
+    def items_of(root: Element) -> Iterator[tuple[str | None, list[RawCell]]] | None:
+        """Give the rows of a sheet that was read as a tree; None where the stream is to read it."""
+        rows = _all_at(root, f"{_tag('sheetData')}/{_tag('row')}", _tag("row"))
+        return None if rows is None else ((row.get("r"), list(map(_raw_cell, row))) for row in rows)
+
+
+def _raw_cell(cell: Element) -> RawCell:
+    get = cell.get
+    data_type = get("t", "n")
+    content, formula = _content_of(cell, data_type == "inlineStr")
+    return get("r"), data_type, get("s", "0"), content, formula
+
+
+def _content_of(cell: Element, is_inline: bool) -> tuple[str, bool]:
+    """Read the content of a cell, and whether it is of a formula."""
+    if len(cell) == 1:
+        only = cell[0]
+        if only.tag == _VALUE_TAG and not is_inline:
+            return only.text or "", False
+        if only.tag == _INLINE_TAG and is_inline and len(only) == 1 and not len(only[0]):
+            return (only[0].text or "" if only[0].tag == _TEXT_TAG else ""), False
+    values = [child.text or "" for child in cell if child.tag == _VALUE_TAG]
+    formula = any(child.tag == _FORMULA_TAG for child in cell)
+    return _texts_in(cell) if is_inline else "".join(values), formula

@@ -162,6 +162,7 @@ def serving_options(
     return {
         **_options(pool_size, max_overflow, deadline=statement_timeout + SILENCE),
         "poolclass": SchoolPool,
+        "schools_per_connection": schools_per_connection,
         "pool_events": [(retire_after(schools_per_connection), "checkin")],
     }
 

@@ -2,8 +2,10 @@
 
 A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
 school on a connection faster than the first, and it fills memory: with all kinds of requests some 0.75 MB for each
-school. So a request is given an idle connection that has been in its school, where there is one; and a connection that
-has been in too many schools is closed when it is returned, never within a transaction.
+school. So a request is given an idle connection that has been in its school, where there is one. Where all of those
+work for other schools just now, and the idle ones have seen half of the schools that they may, it waits a little: else
+every connection would meet every school, and be replaced over and over. A connection that has been in too many schools
+is closed when it is returned, never within a transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -23,6 +25,8 @@ from sqlalchemy.util.queue import Queue
 from tenants.connections.deadline import NoAnswer
 
 SCHOOLS_PER_CONNECTION = 200  # 150 MB at most for a backend
+
+PATIENCE = 0.03  # seconds that a request waits for a connection that has been in its school
 
 _connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
 
@@ -66,6 +70,11 @@ class _IdleConnections(Queue[ConnectionPoolEntry]):
         with self.mutex:
             return any(school_id in _schools(entry) for entry in self.queue)
 
+    def has_room(self, schools: int) -> bool:
+        """Tell whether an idle connection has been in fewer schools than these."""
+        with self.mutex:
+            return any(len(_schools(entry)) < schools for entry in self.queue)
+
     def _get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()
 
@@ -102,21 +111,91 @@ class Waits:
                 self.seconds += time.monotonic() - begun
 
 
+class _Waiter:
+    """Who waits for a connection that has been in a school; `entry` is the one that was handed over."""
+
+    def __init__(self, school_id: UUID) -> None:
+        self.school_id = school_id
+        self.entry: ConnectionPoolEntry | None = None
+        self.handed_over = threading.Event()
+
+
 class SchoolPool(QueuePool):
     """A pool that fills up before a connection meets another school, and takes a school to who knows it.
 
-    `waits` are those for a connection where all are taken.
+    `schools_per_connection`: after how many schools its connections are closed. `waits` are those for a connection
+    where all are taken.
     """
 
     _queue_class = _IdleConnections
     _pool: _IdleConnections
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        # create_engine looks for positional arguments by name.
+        self,
+        creator: Any,
+        schools_per_connection: int = SCHOOLS_PER_CONNECTION,
+        **options: Any,
+    ) -> None:
+        super().__init__(creator, **options)
         self.waits = Waits()
+        self._schools_per_connection = schools_per_connection
+        self._lock = threading.Lock()
+        self._taken: dict[ConnectionPoolEntry, UUID] = {}
+        self._waiters: list[_Waiter] = []
+
+    def recreate(self) -> SchoolPool:
+        """Make a pool like this one, without its connections."""
+        made = cast(SchoolPool, super().recreate())
+        made._schools_per_connection = self._schools_per_connection
+        return made
 
     def _do_get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()
+        if school_id is None:
+            return self._take(None)
+        entry = self._await_known(school_id) or self._take(school_id)
+        with self._lock:
+            self._taken[entry] = school_id
+        return entry
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        with self._lock:
+            self._taken.pop(record, None)
+            known = _schools(record)
+            waiter = next((one for one in self._waiters if one.school_id in known), None)
+            if waiter is not None:
+                self._waiters.remove(waiter)
+                self._taken[record] = waiter.school_id
+                waiter.entry = record
+                waiter.handed_over.set()
+                return
+        super()._do_return_conn(record)
+
+    def _await_known(self, school_id: UUID) -> ConnectionPoolEntry | None:
+        """Wait, PATIENCE at most, for a connection that knows a school and works for another; None where in vain."""
+        with self._lock:
+            if not self._is_worth_waiting(school_id):
+                return None
+            waiter = _Waiter(school_id)
+            self._waiters.append(waiter)
+        waiter.handed_over.wait(PATIENCE)
+        with self._lock:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            return waiter.entry
+
+    def _is_worth_waiting(self, school_id: UUID) -> bool:
+        # A school with several requests at once is to be known by as many connections.
+        if self._overflow < 0 or school_id in self._taken.values():
+            return False
+        return (
+            any(school_id in _schools(entry) for entry in self._taken)
+            and not self._pool.knows(school_id)
+            and not self._pool.has_room(self._schools_per_connection // 2)
+        )
+
+    def _take(self, school_id: UUID | None) -> ConnectionPoolEntry:
         # Below zero is the number of connections that are still to be made.
         if (
             school_id is not None

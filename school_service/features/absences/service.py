@@ -9,7 +9,7 @@ what somebody marked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -163,9 +163,12 @@ def taking_away(assessment_id: Any, student_id: Any) -> tuple[CTE, CTE]:
     return gone, audit_deleted(ENTITY, gone, entity_id=gone.c.assessment_id, old=old).cte("absence_logged")
 
 
-def absences_of(assessment_id: UUID, student_ids: Collection[str]) -> CTE:
-    """Take the absences of students away, in the statement that enters their scores; the caller writes the log."""
-    students = any_(cast(list(student_ids), ARRAY(Uuid(as_uuid=False))))
+def absences_of(assessment_id: Any, student_ids: Any) -> CTE:
+    """Take the absences of students away, in the statement that enters their scores; the caller writes the log.
+
+    The ids are expressions of that statement: those of the students are a text, as `array_text` writes an array.
+    """
+    students = any_(cast(student_ids, ARRAY(Uuid(as_uuid=False))))
     of_students = and_(Absence.assessment_id == assessment_id, Absence.student_id == students)
     return delete(Absence).where(of_students).returning(Absence.student_id).cte("absences_gone")
 

@@ -14,11 +14,14 @@ from uuid import UUID, uuid4
 from sqlalchemy import (
     ARRAY,
     CTE,
+    BindParameter,
     DateTime,
+    FromClause,
     Insert,
     Text,
     Uuid,
     bindparam,
+    case,
     column,
     func,
     insert,
@@ -156,14 +159,36 @@ def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[s
     return _INSERT, {**_author(context), "entries": json_text(entries)}
 
 
+def logged_score(score: Any, sheet: Any) -> Any:
+    """What `score_values` says of a score that is stored, and of the file that it came in: columns of a statement."""
+    hand = func.jsonb_build_object("score", func.trim_scale(score), "source", "hand")
+    of_sheet = func.jsonb_build_object("score", func.trim_scale(score), "source", "sheet", "file_name", sheet)
+    return case((sheet.is_(None), hand), else_=of_sheet)
+
+
+def audit_written(
+    entity: str, action: str, rows: FromClause, *, id: Any, moment: Any, entity_id: Any, old: Any, new: Any
+) -> Insert:
+    """Make the INSERT that writes each of `rows` to the audit log, where the same statement writes the records, too.
+
+    For many rows at once: what the log says of them is made by PostgreSQL. All but `action` and who acted are columns
+    of the rows, or of the statement.
+    """
+    named: Any = (literal_column(f"'{action}'"), literal_column(f"'{entity}'"))
+    values: Any = (id, moment, *named, entity_id, old, new)
+    return insert(AuditEntry).from_select(
+        ["id", "at", "action", "entity", "entity_id", "old", "new", *_AUTHOR],
+        select(*values, *_author_binds()).select_from(rows),
+        include_defaults=False,
+    )
+
+
 def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Insert:
     """Make the INSERT that writes the row that a statement deletes to the audit log, for that statement to contain.
 
     For what nobody knows before whether it is there: the row is `deleted`, one at most, and `entity_id` and `old` are
     made of its columns. All else is read when the statement runs.
     """
-    names = ("actor", "actor_name", "request_id", "address")
-    author = [bindparam(f"audit_{name}", callable_=_author_member(name), type_=Text()) for name in names]
     values: Any = (
         bindparam("audit_id", callable_=uuid4, type_=Uuid()),
         bindparam("audit_at", callable_=now, type_=DateTime(timezone=True)),
@@ -173,10 +198,17 @@ def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Ins
         old,
     )
     return insert(AuditEntry).from_select(
-        ["id", "at", "action", "entity", "entity_id", "old", *names],
-        select(*values, *author).select_from(deleted),
+        ["id", "at", "action", "entity", "entity_id", "old", *_AUTHOR],
+        select(*values, *_author_binds()).select_from(deleted),
         include_defaults=False,
     )
+
+
+_AUTHOR = ("actor", "actor_name", "request_id", "address")
+
+
+def _author_binds() -> list[BindParameter[str]]:
+    return [bindparam(f"audit_{name}", callable_=_author_member(name), type_=Text()) for name in _AUTHOR]
 
 
 def _author_member(name: str) -> Callable[[], str | None]:

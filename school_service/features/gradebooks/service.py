@@ -7,33 +7,58 @@ none once its results are submitted: the locked row says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from sqlalchemy import Text, Uuid, cast, insert, null, select, update
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    Boolean,
+    Uuid,
+    case,
+    cast,
+    column,
+    func,
+    insert,
+    literal_column,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import aliased
+from sqlalchemy.types import TypeEngine
 
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import (
+    array_text,
     get,
     get_referenced,
-    insert_rows,
+    new_ids,
     not_found,
     unknown_reference,
-    unnest_rows,
 )
-from school_service.core.statements import in_one_message, new_row, statement
+from school_service.core.statements import execute, in_one_message, new_row, statement
 from school_service.features.absences.service import ENTITY as ABSENCE
 from school_service.features.absences.service import absence_values, absences_of, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.assessments.service import find_assessment, refuse_submitted
-from school_service.features.audit.service import Change, Values, audit_change, audit_changes, score_values
+from school_service.features.audit.models import CREATE, UPDATE
+from school_service.features.audit.service import (
+    Change,
+    audit_change,
+    audit_changes,
+    audit_written,
+    logged_score,
+    score_values,
+)
 from school_service.features.cohorts.models import Batch
 from school_service.features.gradebooks import reads
 from school_service.features.gradebooks.models import GradebookEntry
@@ -41,20 +66,25 @@ from school_service.features.sessions.models import Term
 from school_service.features.students.models import Student
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
+from tenants.connections.engines import json_text
 
 ENTITY = "gradebook"
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score to enter for a student who is in this batch.
+    """A score to enter for a student who is in this batch; `entry_id` and `stored` are of the entry there is already.
 
-    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query.
+    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query. `absent`: the status
+    of the absence that the student has.
     """
 
     student_id: str
     batch_id: str
     score: Decimal
+    entry_id: str | None = None
+    stored: Decimal | None = None
+    absent: str | None = None
 
 
 def check_gradebook_filter(
@@ -154,94 +184,84 @@ def delete_entry(*, entry_id: UUID) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class ComparedScores:
-    """The scores of a sheet, compared with those that are stored: each with its entry, which None is without.
-
-    An entry has `id` and `score`, and `sheet`, the name of the file that it came in.
-    """
+    """The scores of a sheet by what there is of them: `changed` are those whose entry has another score."""
 
     new: list[Score]
-    changed: list[tuple[Score, Any]]
+    changed: list[Score]
     unchanged: int
 
 
-def enter_sheet(*, assessment: Assessment, scores: list[Score], sheet: str) -> RowCounts:
-    """Enter the scores of a sheet, each student once, in at most four statements however many there are.
-
-    The assessment must be locked, and the scores must keep their rule. `sheet` is the file's name.
-    """
-    return store_sheet(
-        assessment=assessment, scores=compare_scores(assessment=assessment, scores=scores), sheet=sheet
-    )
-
-
-def compare_scores(*, assessment: Assessment, scores: list[Score]) -> ComparedScores:
-    """Compare the scores of a sheet, each student once, with what is stored. The assessment must be locked."""
-    stored = db.session.execute(
-        select(
-            cast(GradebookEntry.student_id, Text).label("student_id"),
-            cast(GradebookEntry.id, Text).label("id"),
-            GradebookEntry.score,
-            GradebookEntry.sheet,
-        ).where(GradebookEntry.assessment_id == assessment.id)
-    )
-    entries = {row.student_id: row for row in stored}
-    new = []
-    changed = []
-    for score in scores:
-        entry = entries.get(score.student_id)
-        if entry is None:
-            new.append(score)
-        elif entry.score != score.score:
-            changed.append((score, entry))
+def compare_scores(scores: Collection[Score]) -> ComparedScores:
+    """Compare the scores of a sheet with what is stored: each student once."""
+    new = [score for score in scores if score.entry_id is None]
+    changed = [score for score in scores if score.entry_id is not None and score.stored != score.score]
     return ComparedScores(new, changed, len(scores) - len(new) - len(changed))
 
 
 def store_sheet(
     *,
-    assessment: Assessment,
+    assessment_id: UUID,
     scores: ComparedScores,
     sheet: str,
     downloaded: str | None = None,
     forced: Collection[str] = (),
-    absent: Mapping[str, str] | None = None,
 ) -> RowCounts:
-    """Store the scores of a sheet that are new or differ. The assessment must be locked since they were compared.
+    """Store the scores of a sheet that are new or differ, in one message however many there are.
 
-    `sheet` is the file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the
-    audit log. `absent` are the statuses of those who have an absence, which a score takes away.
+    The assessment must be locked since their entries were read, and the scores must keep their rule. `sheet` is the
+    file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the audit log. A
+    score takes an absence away.
     """
-    created = {uuid4(): score for score in scores.new}
-    updated = {UUID(entry.id): score for score, entry in scores.changed}
+    logged = json_text(score_values(None, sheet, downloaded=downloaded))
+    writes = []
+    if scores.new:
+        writes.append(_creation(assessment_id, scores.new, sheet, logged, forced))
+    if scores.changed:
+        changed = scores.changed
+        writes.append(
+            _change(
+                array_text(score.entry_id for score in changed),
+                array_text(score.score for score in changed),
+                *_for_log(changed, forced),
+                sheet,
+                logged,
+                now(),
+            )
+        )
+    if writes:
+        execute(*writes)
+    return RowCounts(len(scores.new), len(scores.changed), scores.unchanged)
 
-    def values(score: Score) -> Values:
-        return score_values(score.score, sheet, downloaded=downloaded, forced=score.student_id in forced)
 
-    moment = now()
-    no_more_absent = {score.student_id for score in scores.new} & (absent or {}).keys()
-    if created:
-        _insert(assessment.id, created, sheet, moment, no_more_absent)
-    if updated:
-        _update(updated, sheet, moment)
-    old = (score_values(entry.score, entry.sheet) for _, entry in scores.changed)
-    audit_changes(
-        ENTITY,
-        [
-            *(Change(entry_id, None, values(score)) for entry_id, score in created.items()),
-            *(
-                Change(entry_id, before, values(score))
-                for (entry_id, score), before in zip(updated.items(), old, strict=True)
-            ),
-        ],
-    )
+def _creation(
+    assessment_id: UUID, scores: Sequence[Score], sheet: str, logged: str, forced: Collection[str]
+) -> BoundQuery:
+    """Make the statement that enters scores, and takes away the absences that these students have."""
+    absent = [score for score in scores if score.absent is not None]
     audit_changes(
         ABSENCE,
         (
-            Change(assessment.id, absence_values(student_id, status), None)
-            for student_id, status in (absent or {}).items()
-            if student_id in no_more_absent
+            Change(assessment_id, absence_values(score.student_id, str(score.absent)), None)
+            for score in absent
         ),
     )
-    return RowCounts(len(created), len(updated), scores.unchanged)
+    return _create(
+        assessment_id,
+        array_text(new_ids(len(scores))),
+        array_text(score.student_id for score in scores),
+        array_text(score.batch_id for score in scores),
+        array_text(score.score for score in scores),
+        *_for_log(scores, forced),
+        sheet,
+        logged,
+        now(),
+        array_text(score.student_id for score in absent) if absent else None,
+    )
+
+
+def _for_log(scores: Sequence[Score], forced: Collection[str]) -> tuple[str, str]:
+    """Give the ids of entries of the audit log, and which of the scores are there by force."""
+    return array_text(new_ids(len(scores))), array_text(score.student_id in forced for score in scores)
 
 
 def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
@@ -265,31 +285,79 @@ def _check_score(score: Decimal, total_points: Decimal) -> None:
         raise Invalid.field("score", f"is more than the assessment's {total_points} points")
 
 
-def _insert(
+@statement
+def _create(
     assessment_id: UUID,
-    created: Mapping[UUID, Score],
+    ids: str,
+    students: str,
+    batches: str,
+    scores: str,
+    log_ids: str,
+    forced: str,
     sheet: str,
+    logged: str,
     moment: datetime,
-    no_more_absent: Collection[str],
-) -> None:
-    rows = unnest_rows(
-        id=(Uuid(), list(created)),
-        student_id=(Uuid(as_uuid=False), [score.student_id for score in created.values()]),
-        batch_id=(Uuid(as_uuid=False), [score.batch_id for score in created.values()]),
-        score=(POINTS, [score.score for score in created.values()]),
-    )
-    common = {"assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment}
-    with_them = [absences_of(assessment_id, no_more_absent)] if no_more_absent else []
-    insert_rows(GradebookEntry, rows, with_them, **common)
+    no_more_absent: str | None = None,
+) -> Any:
+    """Insert entries of an assessment, and write them to the audit log; texts are arrays (`array_text`)."""
+    given = _given(
+        id=(ids, _ID), student_id=(students, _ID), batch_id=(batches, _ID), score=(scores, POINTS),
+        log_id=(log_ids, _ID), forced=(forced, Boolean()),
+    )  # fmt: skip
+    own = ("id", "student_id", "batch_id", "score")
+    common: dict[str, Any] = {
+        "assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment
+    }  # fmt: skip
+    rows = select(*(given.c[name] for name in own), *common.values())
+    entries = insert(GradebookEntry).from_select([*own, *common], rows, include_defaults=False)
+    log = audit_written(
+        ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
+        new=_logged_now(given, logged),
+    )  # fmt: skip
+    with_them = () if no_more_absent is None else (absences_of(assessment_id, no_more_absent),)
+    return log.add_cte(entries.cte("entered"), *with_them)
 
 
-def _update(updated: Mapping[UUID, Score], sheet: str, moment: datetime) -> None:
-    rows = unnest_rows(
-        id=(Uuid(), list(updated)), score=(POINTS, [score.score for score in updated.values()])
-    )
-    db.session.execute(
+@statement
+def _change(
+    ids: str, scores: str, log_ids: str, forced: str, sheet: str, logged: str, moment: datetime
+) -> Any:
+    """Change the scores of entries, and write what they were and are to the audit log; as `_create`."""
+    given = _given(
+        id=(ids, _ID), score=(scores, POINTS), log_id=(log_ids, _ID), forced=(forced, Boolean())
+    )  # fmt: skip
+    changed = (
         update(GradebookEntry)
-        .where(GradebookEntry.id == rows.c.id)
-        .values(score=rows.c.score, sheet=sheet, updated_at=moment)
-        .execution_options(synchronize_session=False)
+        .where(GradebookEntry.id == given.c.id)
+        .values(score=given.c.score, sheet=sheet, updated_at=moment)
     )
+    # As it was: a statement does not see what it writes.
+    before = aliased(GradebookEntry, name="before")
+    log = audit_written(
+        ENTITY,
+        UPDATE,
+        given.join(before, before.id == given.c.id),
+        id=given.c.log_id,
+        moment=moment,
+        entity_id=given.c.id,
+        old=logged_score(before.score, before.sheet),
+        new=_logged_now(given, logged),
+    )
+    return log.add_cte(changed.cte("changed"))
+
+
+_ID = Uuid(as_uuid=False)
+
+
+def _given(**columns: tuple[Any, TypeEngine[Any]]) -> CTE:
+    """Make rows of columns, each an array that was sent as a text, and its type."""
+    arrays = [cast(text, ARRAY(kind)) for text, kind in columns.values()]
+    names = [column(name, kind) for name, (_, kind) in columns.items()]
+    rows = func.unnest(*arrays).table_valued(*names).render_derived()
+    return select(rows).cte("given")
+
+
+def _logged_now(given: CTE, logged: Any) -> Any:
+    """What the log says of scores that are entered: `logged`, a text of JSON, with the score of each."""
+    said = cast(logged, JSONB).concat(func.jsonb_build_object("score", func.trim_scale(given.c.score)))
+    return case((given.c.forced, said.concat(literal_column("""'{"forced": true}'::jsonb"""))), else_=said)

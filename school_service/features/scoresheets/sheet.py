@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from sqlalchemy import Text, and_, cast, exists, false, func, literal_column, select
+from sqlalchemy import Text, and_, cast, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
-from school_service.core.database import current_school, db
+from school_service.core.database import current_school
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
-from school_service.core.statements import execute
+from school_service.core.statements import execute, row_lock
 from school_service.features.absences.models import ABSENT, EXCUSED, STATUSES, Absence
 from school_service.features.absences.service import AbsenceChange, storing
 from school_service.features.assessments.models import NOT_DELETED, Assessment
-from school_service.features.assessments.service import find_assessment, lock_assessment
+from school_service.features.assessments.service import refuse_submitted
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
@@ -66,8 +66,23 @@ ASSESSMENT = "Assessment"
 _STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
 """What a cell may say of an absence, in whichever case."""
 
-_MatchedRows = list[tuple[Any, Row]]
-"""Each row with who takes the subject, as `_takers` selects them."""
+
+class _Taker(NamedTuple):
+    """Whoever takes the subject, with the batch that they are in, their absence, and the entry with their score."""
+
+    admission_number: str
+    first_name: str
+    middle_name: str | None
+    last_name: str
+    id: str
+    batch_id: str
+    absence: str | None
+    note: str | None
+    entry_id: str | None
+    stored: str | None
+
+
+_MatchedRows = list[tuple[_Taker, Row]]
 
 
 def download(*, assessment_id: UUID, absences: bool = False) -> tuple[str, bytes]:
@@ -106,69 +121,70 @@ def upload(
     row, RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and
     Conflict where the results are submitted.
     """
-    return _ScoreUpload(_get(assessment_id), file_name, dry_run, force).run(file)
+    found = fetch_row(_total_points(assessment_id))
+    if found is None:
+        raise not_found(Assessment)
+    return _ScoreUpload(assessment_id, found["total_points"], file_name, dry_run, force).run(file)
 
 
 @dataclass
 class _ScoreUpload(SheetUpload[_MatchedRows]):
     """The upload of an assessment's scores."""
 
-    assessment: Assessment
+    assessment_id: UUID
+    total_points: Decimal
     file_name: str
     dry_run: bool
     force: bool
     download: Download | None = field(init=False)
     letters: Mapping[str, str] = field(init=False)
+    takers: dict[str, _Taker] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook) or {}
-        check_details(details, ASSESSMENT, self.assessment.id)
+        check_details(details, ASSESSMENT, self.assessment_id)
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.assessment.total_points, absences=True))
+        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True))
 
     def lock(self) -> None:
-        # Read again: it may have been changed or deleted since.
-        self.assessment = lock_assessment(self.assessment.id)
+        # The class is read after the lock, in one message with it: what was committed meanwhile is seen.
+        found = execute(_lock(self.assessment_id), _class_list(self.assessment_id))
+        if found is None:
+            raise not_found(Assessment)
+        refuse_submitted(found["submission_id"])
+        self.total_points = found["total_points"]
+        self.takers = {row[0]: _Taker(*row) for row in orjson.loads(found["takers"])}
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        listed = db.session.execute(_takers(self.assessment, scored=ABSENCE in content.letters))
-        takers = {taker.admission_number: taker for taker in listed}
         matched = match_students(
             content,
-            takers,
+            self.takers,
             not_in_class="is a student who does not take the subject",
-            validate=partial(_row_errors, total_points=self.assessment.total_points),
+            validate=partial(_row_errors, total_points=self.total_points),
             own_names=self.download is not None,
         )
         self.letters = content.letters
         _refuse_scored(matched, self.letters)
         if self.dry_run:
-            self.answer["not_in_sheet"] = not_in_sheet(takers.values(), matched)
+            self.answer["not_in_sheet"] = not_in_sheet(self.takers.values(), matched)
         return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
-        scores = [
-            Score(taker.id, taker.batch_id, row.values[SCORE])
-            for taker, row in matched
-            if SCORE in row.values
-        ]
-        compared = compare_scores(assessment=self.assessment, scores=scores)
+        compared = compare_scores([_score(taker, row) for taker, row in matched if SCORE in row.values])
         forced = self._refuse_changed(matched, compared)
         absences = [change for taker, row in matched if (change := _absence(taker, row))]
         if self.dry_run:
             self.answer["changes"] = _changes(matched, compared)
             counts = RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
         else:
-            moment = self.download.moment if self.download else None
             counts = store_sheet(
-                assessment=self.assessment,
+                assessment_id=self.assessment_id,
                 scores=compared,
                 sheet=self.file_name,
-                downloaded=moment,
+                downloaded=self.download.moment if self.download else None,
                 forced=forced,
-                absent={taker.id: taker.absence for taker, _ in matched if taker.absence},
             )
             self._store_absences([change for change in absences if change.status != change.before])
         return _with_absences_counted(counts, absences)
@@ -176,25 +192,26 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
     def _store_absences(self, changed: list[AbsenceChange]) -> None:
         if changed:
             source = {"source": "sheet", "file_name": self.file_name}
-            execute(storing(self.assessment.id, changed, **source))
+            execute(storing(self.assessment_id, changed, **source))
 
     def _refuse_changed(self, matched: _MatchedRows, compared: ComparedScores) -> frozenset[str]:
         """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
         if self.download is None:
             return frozenset()
-        stored = {score.student_id: entry for score, entry in compared.changed}
-        missing = {score.student_id for score in compared.new} if self.download.stored else ()
+        changed = {score.student_id: score for score in compared.changed}
+        if self.download.stored:
+            changed |= {score.student_id: score for score in compared.new}
         replaced = []
         for taker, row in matched:
-            entry = stored.get(taker.id)
-            if entry is None and taker.id not in missing:
+            score = changed.get(taker.id)
+            if score is None:
                 continue
             then, entry_id = _stored_then(self.download, taker.admission_number)
-            if then == (entry.score if entry else None):
+            if then == score.stored:
                 continue
-            record_id, stored_now = (UUID(entry.id), _plain(entry.score)) if entry else (entry_id, None)
-            new = _plain(row.values[SCORE])
-            replaced.append(Replaced(row.number, SCORE, shown(taker), record_id, stored_now, new))
+            record_id = entry_id if score.entry_id is None else UUID(score.entry_id)
+            stored = None if score.stored is None else _plain(score.stored)
+            replaced.append(Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score)))
         rows = refuse_changed(
             replaced,
             entity=ENTITY,
@@ -219,23 +236,29 @@ def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | N
         raise Invalid(CHANGED_DETAILS) from None
 
 
+def _score(taker: _Taker, row: Row) -> Score:
+    """Read the score of a row, beside the one that is stored."""
+    stored = None if taker.stored is None else Decimal(taker.stored)
+    return Score(taker.id, taker.batch_id, row.values[SCORE], taker.entry_id, stored, taker.absence)
+
+
 def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
     """List what an upload would change, by row."""
-    stored = {score.student_id: entry.score for score, entry in compared.changed}
-    new = {score.student_id for score in compared.new}
+    scores = {score.student_id: score for score in (*compared.new, *compared.changed)}
     changes = []
     for taker, row in matched:
-        if taker.id in stored or taker.id in new:
-            changes.append(change_of(row, taker, SCORE, stored.get(taker.id), row.values[SCORE]))
-        if taker.id in new and taker.absence:
-            changes.append(change_of(row, taker, ABSENCE, taker.absence, None))
+        score = scores.get(taker.id)
+        if score is not None:
+            changes.append(change_of(row, taker, SCORE, score.stored, score.score))
+            if taker.absence:
+                changes.append(change_of(row, taker, ABSENCE, taker.absence, None))
         absence = _absence(taker, row)
         if absence and absence.status != absence.before:
             changes.append(change_of(row, taker, ABSENCE, absence.before, absence.status))
     return changes
 
 
-def _absence(taker: Any, row: Row) -> AbsenceChange | None:
+def _absence(taker: _Taker, row: Row) -> AbsenceChange | None:
     """Read the absence of a row, beside the one that is stored; None where the cell is blank, which changes nothing."""
     if ABSENCE not in row.values:
         return None
@@ -253,11 +276,13 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
     )
 
 
-def _get(assessment_id: UUID) -> Assessment:
-    found = find_assessment(assessment_id)
-    if found is None:
-        raise not_found(Assessment)
-    return found
+@read_model
+def _total_points(assessment_id: UUID) -> Query:
+    """Select the total points of an assessment, unless it is deleted."""
+    return select(Assessment.total_points).where(Assessment.id == assessment_id, NOT_DELETED)
+
+
+_lock = row_lock(Assessment)
 
 
 @read_model
@@ -350,44 +375,55 @@ def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _takers(assessment: Assessment, *, scored: bool) -> Query:
-    """Whoever takes the subject, with the batch that they are in, and their absence; ids as texts, as a Score has them.
+@read_model
+def _class_list(assessment_id: UUID) -> Query:
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, as JSON.
 
-    `scored`: tells whether they have a score, too.
+    There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
-    of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id)
-    has_score = exists().where(
-        GradebookEntry.assessment_id == assessment.id, GradebookEntry.student_id == Student.id
+    taker = func.json_build_array(
+        Student.admission_number,
+        User.first_name,
+        Student.middle_name,
+        User.last_name,
+        Student.id,
+        Enrollment.batch_id,
+        Absence.status,
+        Absence.note,
+        GradebookEntry.id,
+        cast(GradebookEntry.score, Text),
     )
-    return (
-        select(
-            Student.admission_number,
-            User.first_name,
-            Student.middle_name,
-            User.last_name,
-            cast(Student.id, Text).label("id"),
-            cast(Enrollment.batch_id, Text).label("batch_id"),
-            Absence.status.label("absence"),
-            Absence.note,
-            (has_score if scored else false()).label("has_score"),
-        )
+    takers = (
+        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
-        .outerjoin(Absence, of_student)
+        .outerjoin(Absence, and_(Absence.assessment_id == Assessment.id, Absence.student_id == Student.id))
+        .outerjoin(
+            GradebookEntry,
+            and_(GradebookEntry.assessment_id == Assessment.id, GradebookEntry.student_id == Student.id),
+        )
         .where(
-            SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id,
-            Enrollment.cohort_id == assessment.cohort_id,
+            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+            Enrollment.cohort_id == Assessment.cohort_id,
             CURRENT,
         )
+        .correlate(Assessment)
+        .scalar_subquery()
+    )
+    return select(Assessment.total_points, Assessment.submission_id, takers.label("takers")).where(
+        Assessment.id == assessment_id, NOT_DELETED
     )
 
 
-def _row_errors(row: Row, total_points: Decimal) -> Iterator[RowError]:
-    yield from _score_errors(row, total_points)
-    if ABSENCE not in row.values:
-        return
+def _row_errors(row: Row, total_points: Decimal) -> Iterable[RowError]:
+    if ABSENCE in row.values:
+        return [*_score_errors(row, total_points), *_absence_errors(row)]
+    return _score_errors(row, total_points)
+
+
+def _absence_errors(row: Row) -> Iterator[RowError]:
     written = row.values[ABSENCE]
     if _written(row) not in _STATUSES:
         remedy = f"write {' or '.join(STATUSES)}, or leave the cell blank"
@@ -404,7 +440,7 @@ def _written(row: Row) -> str:
 
 def _refuse_scored(matched: _MatchedRows, letters: Mapping[str, str]) -> None:
     """Refuse an absence for a student who has a score that the sheet does not show. Raises InvalidRows."""
-    scored = [(taker, row) for taker, row in matched if ABSENCE in row.values and taker.has_score]
+    scored = [(taker, row) for taker, row in matched if ABSENCE in row.values and taker.entry_id]
     remedy = "remove the score first, or leave the cell blank"
     raise_row_errors(
         (
@@ -423,16 +459,16 @@ def _refuse_scored(matched: _MatchedRows, letters: Mapping[str, str]) -> None:
     )
 
 
-def _score_errors(row: Row, total_points: Decimal) -> Iterator[RowError]:
+def _score_errors(row: Row, total_points: Decimal) -> tuple[RowError, ...]:
     score = row.values.get(SCORE)
     fault = None if score is None else score_fault(score, total_points)
     if score is None or fault is None:
-        return
+        return ()
     if fault is ScoreFault.OUT_OF_RANGE:
         problem, remedy = "is no score", f"write a number from 0 to {_plain(total_points)}"
     else:
         problem, remedy = "has more than two decimal places", "round it to two"
-    yield RowError(row.number, SCORE, INVALID, problem, _plain(score), remedy)
+    return (RowError(row.number, SCORE, INVALID, problem, _plain(score), remedy),)
 
 
 def _plain(points: Decimal) -> str:

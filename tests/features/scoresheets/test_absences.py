@@ -217,7 +217,7 @@ def test_a_dry_run_tells_it_and_stores_nothing(exam):
     assert counts(send(exam, *rows)) == (3, 2, 1, 0, 0)
 
 
-def test_absences_cost_one_message_more_and_none_where_a_score_takes_them_away(exam, messages):
+def test_absences_cost_as_many_messages_as_scores_and_none_where_a_score_takes_them_away(exam, messages):
     def cost(*rows):
         with messages() as sent:
             assert send(exam, *rows).status_code == 200
@@ -227,9 +227,9 @@ def test_absences_cost_one_message_more_and_none_where_a_score_takes_them_away(e
     absent = cost(("A/2", None, "ABS"), ("A/3", None, "ABS"))
     taken = cost(("A/2", 2, None), ("A/3", 3, None))
 
-    assert (scores, taken) == (7, 7)
+    assert (scores, taken) == (5, 5)
     # The entries are not written, the absences are.
-    assert absent == 7
+    assert absent == 5
 
 
 def test_the_sheet_of_the_other_schools_assessment_is_404(exam, other_api, make_other):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.program
 # What the database does for one school, seen from outside.
 WAITING = text(
     "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    " AND query LIKE 'UPDATE gradebook_entries%'"
+    " AND query LIKE 'WITH given AS %'"
 )
 GONE = text("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = :pid")
 

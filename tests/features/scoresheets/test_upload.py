@@ -355,8 +355,8 @@ def test_it_costs_a_fixed_number_of_statements(make, messages, size):
             counts(exam.upload(content))
         costs.append(len(sent))
 
-    # Begin, three to find and lock, one to compare, those to create and to update; the log and the end.
-    assert costs == [7, 8, 7, 6]
+    # Begin, the total points, the lock with what is compared, what is written with its log, the end.
+    assert costs == [5, 5, 5, 4]
 
 
 def test_uploads_at_once_end_as_one_after_the_other(committing):

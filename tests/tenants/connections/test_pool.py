@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from uuid import uuid4
 
@@ -14,9 +15,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from school_service.app import create_app
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
+from tenants.connections import pool
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
+from tests.cli.program import wait_for
 from tests.client import ApiClient
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tagged_school
@@ -323,6 +326,84 @@ def test_a_stranger_goes_to_the_connection_that_knows_the_fewest_schools(
 
     assert served_by(sessions, stranger) == knows_one
     assert len(knows_two - {knows_one}) == 1
+
+
+class FullPool:
+    """Two connections of which each has been in two schools, half of those that it may: A and C, B and D.
+
+    B's works for B, or for another school, while A's is idle.
+    """
+
+    def __init__(self, make_engine, options, schools, monkeypatch, *, patience, limit=4):
+        monkeypatch.setattr(pool, "PATIENCE", patience)
+        self.engine = make_engine(pool_size=2, schools_per_connection=limit, pool_timeout=0.05)
+        self.sessions = bound_sessions(self.engine, options)
+        self.schools = schools
+        self.known = [served_by(self.sessions, one) for one in schools]
+        assert self.known[:2] == self.known[2:]
+        assert len(set(self.known)) == 2
+
+    def working_for(self, number):
+        return working(self.sessions, SchoolBinding(self.schools[number].id))
+
+    def serve(self, number):
+        return served_by(self.sessions, self.schools[number])
+
+
+@pytest.fixture(scope="module")
+def four(tenancy):
+    """Four schools, of this module alone."""
+    return [tagged_school(tenancy, rows=0) for _ in range(4)]
+
+
+def test_a_request_waits_for_the_connection_that_knows_its_school(make_engine, options, four, monkeypatch):
+    full = FullPool(make_engine, options, four, monkeypatch, patience=60)
+
+    with ThreadPoolExecutor() as threads, full.working_for(1) as session:
+        busy = backend(session)
+        waiting = threads.submit(full.serve, 3)
+        wait_for(lambda: full.engine.pool._waiters, "the request that waits")
+        # The idle one goes on working for the schools that it knows.
+        assert full.serve(0) == full.known[0] != busy
+        assert not waiting.done()
+        session.rollback()
+        session.close()
+        assert waiting.result() == busy
+
+
+def test_it_does_not_wait_for_long(make_engine, options, four, monkeypatch):
+    full = FullPool(make_engine, options, four, monkeypatch, patience=0.001)
+
+    with full.working_for(1):
+        assert full.serve(3) == full.known[0]
+
+    assert full.engine.pool._waiters == []
+    assert full.serve(3) in full.known
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "limit"),
+    [(1, 1, 4), (1, 3, 6)],
+    ids=["whose school has several requests at once", "while there is room for another school"],
+)
+def test_a_request_does_not_wait(make_engine, options, four, monkeypatch, held, wanted, limit):
+    full = FullPool(make_engine, options, four, monkeypatch, patience=60, limit=limit)
+
+    with full.working_for(held):
+        assert full.serve(wanted) == full.known[0]
+
+
+def test_where_nobody_knows_the_school_nobody_waits(make_engine, options, four, schools, monkeypatch):
+    full = FullPool(make_engine, options, four, monkeypatch, patience=60)
+
+    with full.working_for(1):
+        assert served_by(full.sessions, schools[0]) == full.known[0]
+
+
+def test_a_pool_made_anew_has_the_same_limit(make_engine):
+    made = make_engine(schools_per_connection=7).pool
+
+    assert made.recreate()._schools_per_connection == made._schools_per_connection == 7
 
 
 def test_where_postgresql_takes_no_more_connections_those_that_there_are_do(

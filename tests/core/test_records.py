@@ -1,0 +1,28 @@
+"""What records are sent to PostgreSQL with."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import RFC_4122, UUID, uuid4
+
+from school_service.core.records import array_text, new_ids
+
+
+def test_many_ids_are_random_uuids_and_all_differ():
+    made = new_ids(2000)
+
+    ids = [UUID(one) for one in made]
+    assert len(set(ids)) == 2000
+    assert {(one.version, one.variant) for one in ids} == {(4, RFC_4122)}
+    # Each digit that is not fixed takes every value: 2,000 draws miss one as good as never.
+    assert {len({one[at] for one in made}) for at in range(32) if at not in {12, 16}} == {16}
+    assert {one[16] for one in made} == set("89ab")
+    assert new_ids(0) == []
+
+
+def test_an_array_is_written_as_postgresql_reads_it():
+    one = uuid4()
+
+    assert array_text([one, str(one)]) == f"{{{one},{one}}}"
+    assert array_text([Decimal("12.50"), True]) == "{12.50,True}"
+    assert array_text(()) == "{}"
