@@ -64,9 +64,9 @@ _MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
 class _MarkingCompiler(PGCompiler):
     """Writes SQL in which the tables are marked that a statement reads."""
 
-    def visit_table(self, table: Any, asfrom: bool = False, iscrud: bool = False, **options: Any) -> str:
-        text: str = super().visit_table(table, asfrom=asfrom, iscrud=iscrud, **options)
-        if not asfrom or iscrud or not isinstance(table, Table):
+    def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
+        text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
+        if not options.get("asfrom") or options.get("iscrud") or not isinstance(table, Table):
             return text
         alias = options.get("enclosing_alias")
         mark = _BARE if alias is None or alias.element is not table else _ALIASED
