@@ -39,8 +39,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql.base import PGCompiler
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
-from sqlalchemy.sql.dml import Delete, Update
-from sqlalchemy.sql.visitors import iterate
 
 from school_service.core.database import current_school, db, request_context, shard_names
 from tenants.connections.engines import execute_batch
@@ -62,7 +60,9 @@ _MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
 
 
 class _MarkingCompiler(PGCompiler):
-    """Writes SQL in which the tables are marked that a statement reads."""
+    """Writes SQL in which the tables are marked that a statement reads; `changes_rows` where it is, or has, another."""
+
+    changes_rows = False
 
     def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
         text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
@@ -71,6 +71,16 @@ class _MarkingCompiler(PGCompiler):
         alias = options.get("enclosing_alias")
         mark = _BARE if alias is None or alias.element is not table else _ALIASED
         return f"{mark}{text}{mark}"
+
+    def visit_update(self, *arguments: Any, **options: Any) -> str:
+        self.changes_rows = True
+        text: str = super().visit_update(*arguments, **options)
+        return text
+
+    def visit_delete(self, *arguments: Any, **options: Any) -> str:
+        self.changes_rows = True
+        text: str = super().visit_delete(*arguments, **options)  # type: ignore[no-untyped-call]
+        return text
 
 
 class _Dialect(PGDialect_psycopg2):
@@ -111,8 +121,7 @@ class CompiledStatement:
         marked = str(compiled)
         self._text = _MARKED.sub(r"\2", marked)
         # Text, mark, table, text, mark, …, text. Citus does not let what changes rows read shards.
-        changes = any(isinstance(part, (Update, Delete)) for part in iterate(executable))
-        self._parts = [] if changes else _MARKED.split(marked)
+        self._parts = [] if compiled.changes_rows else _MARKED.split(marked)
         self._tables = frozenset(self._parts[2::3])
         if "__[POSTCOMPILE" in self._text:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
