@@ -5,12 +5,12 @@
 The address is of a superuser, and of an empty database: of the coordinator of a cluster on this machine, whose nodes
 have joined it (docs/scaling.md). Run it as root, or as the user of PostgreSQL: it kills a worker, stops another and
 starts them again. Makes the schools with `tenants create`, starts `school-service serve`, and lets the clients ask for
-classrooms and make some, in all schools in turn, without a pause. Meanwhile: nothing; three schools are moved, and back
-again; all are migrated (a column, its CHECK, an index, a table with a foreign key); a worker is killed, and comes back;
-a worker is stopped (SIGSTOP), and goes on. Prints for each how many requests there were, what was answered that is no
-200, and the slowest, by the node of their school; and at the end whether every classroom is there that was answered
-with 200. Exits with 1 where a request failed that had nothing to do with a node that was away. The database stays as
-it is made: drop it afterwards.
+classrooms and make some, without a pause, each in the schools of one node in turn. Meanwhile: nothing; three schools
+are moved, and back again; all are migrated (a column, its CHECK, an index, a table with a foreign key); a worker is
+killed, and comes back; a worker is stopped (SIGSTOP), and goes on. Prints for each how many requests there were, what
+was answered that is no 200, and the slowest, by the node of their school; and at the end whether every classroom is
+there that was answered with 200. Exits with 1 where a request failed that had nothing to do with a node that was away.
+The database stays as it is made: drop it afterwards.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Seen:
 
 
 class Load:
-    """Clients that ask for classrooms and make some, in all schools in turn."""
+    """Clients that ask for classrooms and make some, each in the schools of one node in turn."""
 
     def __init__(self, callers: Sequence[Caller]) -> None:
         self._callers = callers
@@ -122,10 +122,14 @@ class Load:
         """Let so many clients work for the length of the block; `nodes` has the node of each school."""
         seen: dict[str, Seen] = defaultdict(Seen)
         over = threading.Event()
+        of_nodes: dict[str, list[Caller]] = defaultdict(list)
+        for caller in self._callers:
+            of_nodes[str(nodes[caller.school])].append(caller)
 
         def work(number: int) -> None:
+            callers = sorted(of_nodes.items())[number % len(of_nodes)][1]
             while not over.is_set():
-                caller = self._callers[number % len(self._callers)]
+                caller = callers[number % len(callers)]
                 begun = time.perf_counter()
                 status = self._send(caller, write=number % 4 == 0)
                 taken = time.perf_counter() - begun
