@@ -60,9 +60,12 @@ _MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
 
 
 class _MarkingCompiler(PGCompiler):
-    """Writes SQL in which the tables are marked that a statement reads; `changes_rows` where it is, or has, another."""
+    """Writes SQL in which the tables are marked that a statement reads.
 
-    changes_rows = False
+    `needs_tables`: it, or a part of it, changes or locks rows.
+    """
+
+    needs_tables = False
 
     def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
         text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
@@ -72,13 +75,18 @@ class _MarkingCompiler(PGCompiler):
         mark = _BARE if alias is None or alias.element is not table else _ALIASED
         return f"{mark}{text}{mark}"
 
+    def for_update_clause(self, *arguments: Any, **options: Any) -> str:
+        self.needs_tables = True
+        text: str = super().for_update_clause(*arguments, **options)  # type: ignore[no-untyped-call]
+        return text
+
     def visit_update(self, *arguments: Any, **options: Any) -> str:
-        self.changes_rows = True
+        self.needs_tables = True
         text: str = super().visit_update(*arguments, **options)
         return text
 
     def visit_delete(self, *arguments: Any, **options: Any) -> str:
-        self.changes_rows = True
+        self.needs_tables = True
         text: str = super().visit_delete(*arguments, **options)  # type: ignore[no-untyped-call]
         return text
 
@@ -120,8 +128,9 @@ class CompiledStatement:
         compiled: Any = executable.compile(dialect=_dialect)
         marked = str(compiled)
         self._text = _MARKED.sub(r"\2", marked)
-        # Text, mark, table, text, mark, …, text. Citus does not let what changes rows read shards.
-        self._parts = [] if compiled.changes_rows else _MARKED.split(marked)
+        # Text, mark, table, text, mark, …, text. Citus does not let what changes rows read shards; and who waits for
+        # whom, it knows of the tables.
+        self._parts = [] if compiled.needs_tables else _MARKED.split(marked)
         self._tables = frozenset(self._parts[2::3])
         if "__[POSTCOMPILE" in self._text:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")

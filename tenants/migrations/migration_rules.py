@@ -71,7 +71,16 @@ _CONSTRAINT_WORDS = {"PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "EXC
 _SERIAL = {"SERIAL", "BIGSERIAL", "SMALLSERIAL", "SERIAL2", "SERIAL4", "SERIAL8"}
 _MOMENTS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP"}
 _VOLATILE = {
-    *("clock_timestamp", "timeofday", "random", "random_normal", "nextval", "currval", "setval", "set_config"),
+    *(
+        "clock_timestamp",
+        "timeofday",
+        "random",
+        "random_normal",
+        "nextval",
+        "currval",
+        "setval",
+        "set_config",
+    ),
     *("gen_random_uuid", "uuidv4", "uuidv7"),
     *("uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4"),
 }

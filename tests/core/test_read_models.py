@@ -101,8 +101,8 @@ REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
         (select(OTHER.name), "SELECT other.name FROM classrooms_7 AS other"),
         (
             select(ROOM.id).join(OTHER, OTHER.id == ROOM.id).with_for_update(of=ROOM, read=True),
-            "SELECT classrooms.id FROM classrooms_7 AS classrooms "
-            "JOIN classrooms_7 AS other ON other.id = classrooms.id FOR SHARE OF classrooms",
+            "SELECT classrooms.id FROM classrooms "
+            "JOIN classrooms AS other ON other.id = classrooms.id FOR SHARE OF classrooms",
         ),
         (
             select(select(Subject.id).where(Subject.name == ROOM.name).lateral("l").c.id).select_from(ROOM),
@@ -133,7 +133,7 @@ REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
         ),
     ],
 )
-def test_on_a_node_what_reads_reads_the_shards_and_what_changes_rows_the_tables(
+def test_on_a_node_what_reads_reads_the_shards_and_what_changes_or_locks_rows_the_tables(
     statement, on_a_node, monkeypatch
 ):
     compiled = CompiledStatement(statement)

@@ -148,19 +148,28 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     return student_id
 
 
-def taking_away(assessment_id: Any, student_id: Any) -> tuple[CTE, CTE]:
+def taking_away(*, assessment_id: UUID, student_id: UUID) -> tuple[BoundQuery, ...]:
     """Take the absence of a student away, if there is one, and write that to the audit log.
 
-    Two expressions for the statement that enters the score instead to contain.
+    The assessment must be locked: so the absence is the same to both. Returns the statements, for the message that
+    enters the score instead.
     """
-    gone = (
-        delete(Absence)
-        .where(Absence.assessment_id == assessment_id, Absence.student_id == student_id)
-        .returning(Absence.assessment_id, Absence.student_id, Absence.status)
-        .cte("absence_gone")
-    )
-    old = func.jsonb_build_object("student", gone.c.student_id, "status", gone.c.status)
-    return gone, audit_deleted(ENTITY, gone, entity_id=gone.c.assessment_id, old=old).cte("absence_logged")
+    return _log_absence(assessment_id, student_id), _delete(assessment_id, student_id)
+
+
+@statement
+def _log_absence(assessment_id: UUID, student_id: UUID) -> Any:
+    old = func.jsonb_build_object("student", Absence.student_id, "status", Absence.status)
+    return audit_deleted(ENTITY, *_of(assessment_id, student_id), entity_id=Absence.assessment_id, old=old)
+
+
+@statement
+def _delete(assessment_id: UUID, student_id: UUID) -> Any:
+    return delete(Absence).where(*_of(assessment_id, student_id))
+
+
+def _of(assessment_id: Any, student_id: Any) -> tuple[Any, Any]:
+    return Absence.assessment_id == assessment_id, Absence.student_id == student_id
 
 
 def absences_of(assessment_id: UUID, student_ids: Collection[str]) -> CTE:

@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     ARRAY,
-    CTE,
     DateTime,
     Insert,
     Text,
@@ -156,11 +155,11 @@ def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[s
     return _INSERT, {**_author(context), "entries": json_text(entries)}
 
 
-def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Insert:
-    """Make the INSERT that writes the row that a statement deletes to the audit log, for that statement to contain.
+def audit_deleted(entity: str, *conditions: Any, entity_id: Any, old: Any) -> Insert:
+    """Make the INSERT that writes a row to the audit log which the next statement of the message deletes.
 
-    For what nobody knows before whether it is there: the row is `deleted`, one at most, and `entity_id` and `old` are
-    made of its columns. All else is read when the statement runs.
+    For what nobody knows before whether it is there: the conditions find the row, one at most, and `entity_id` and
+    `old` are made of its columns. All else is read when the statement runs.
     """
     names = ("actor", "actor_name", "request_id", "address")
     author = [bindparam(f"audit_{name}", callable_=_author_member(name), type_=Text()) for name in names]
@@ -174,7 +173,7 @@ def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Ins
     )
     return insert(AuditEntry).from_select(
         ["id", "at", "action", "entity", "entity_id", "old", *names],
-        select(*values, *author).select_from(deleted),
+        select(*values, *author).where(*conditions),
         include_defaults=False,
     )
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Text, Uuid, cast, insert, null, select, update
+from sqlalchemy import Text, Uuid, cast, select, update
 
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
@@ -28,7 +28,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import in_one_message, new_row, statement
+from school_service.core.statements import in_one_message, new_row
 from school_service.features.absences.service import ENTITY as ABSENCE
 from school_service.features.absences.service import absence_values, absences_of, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
@@ -79,7 +79,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
     Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
-    taken away by the statement that inserts it. Raises Invalid for an unknown id, a score beyond the total points, a
+    taken away in that message, too. Raises Invalid for an unknown id, a score beyond the total points, a
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results are submitted.
     """
@@ -105,26 +105,8 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     audit_change(ENTITY, entry.id, new=score_values(score))
     if not found["may_be_absent"]:
         return in_one_message(entry, read=reads.entry(entry.id))
-    entering = _entering_instead(entry.id, assessment, student, batch, score, now())
-    return in_one_message(entering, read=reads.entry(entry.id))
-
-
-@statement
-def _entering_instead(
-    id: UUID, assessment_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal, moment: datetime
-) -> Any:
-    """Insert an entry, and take away the absence that the student may have, as it is at this moment."""
-    entry = {
-        "id": id,
-        "assessment_id": assessment_id,
-        "student_id": student_id,
-        "batch_id": batch_id,
-        "score": score,
-        "sheet": null(),
-        "created_at": moment,
-        "updated_at": moment,
-    }
-    return insert(GradebookEntry).values(entry).add_cte(*taking_away(assessment_id, student_id))
+    instead_of = taking_away(assessment_id=assessment, student_id=student)
+    return in_one_message(*instead_of, entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
