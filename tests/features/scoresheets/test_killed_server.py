@@ -70,7 +70,8 @@ def environment(settings):
 @contextmanager
 def watching_schools(tenancy):
     """Lend a superuser's connection to the server that has the schools."""
-    engine = create_engine(registry_url(at_schools(tenancy.admin_url)), poolclass=NullPool)
+    url = registry_url(at_schools(tenancy.admin_url))
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         yield connection
 
