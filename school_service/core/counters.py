@@ -46,10 +46,10 @@ def number_taken(name: str, *conditions: Any) -> CTE:
     return taking.returning(Counter.value).cte("taken")
 
 
-def numbers_taken(name: str, count: Any) -> CTE:
-    """Take the next `count` numbers of a counter within a statement: its column `value` is the last of them."""
-    taken: CTE = _taking(name, count).returning(Counter.value).cte("taken")
-    return taken
+@statement
+def numbers_taken(name: str, count: int) -> Any:
+    """Take the next `count` numbers of a counter, whose value is the last of them then: for `execute`."""
+    return _taking(name, count)
 
 
 @statement

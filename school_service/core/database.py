@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
-from flask import current_app, g
+from flask import current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
 from sqlalchemy import MetaData
@@ -127,6 +127,22 @@ def node_engines() -> NodeEngines | None:
     """The engines on the nodes of Citus, of the current application; None where it does not place the schools."""
     found: NodeEngines | None = current_app.extensions["nodes"]
     return found
+
+
+def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
+    """Name what a school's tables are on its node, where Citus places the schools; by default the transaction's school.
+
+    None where their own names are to be used: on PostgreSQL alone, and outside of transactions of the application.
+    """
+    nodes: NodeEngines | None = current_app.extensions.get("nodes") if has_app_context() else None
+    if nodes is None:
+        return None
+    if school_id is None:
+        context: RequestContext | None = g.get("request_context")
+        if context is None:
+            return None
+        school_id = context.school_id
+    return nodes.shard_names(school_id, tables)
 
 
 def bind_key(placement: Placement, school_id: UUID) -> str | None:

@@ -9,6 +9,7 @@ the values, and the statements made of it are compiled once.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -29,15 +30,17 @@ from sqlalchemy import (
     Numeric,
     Select,
     String,
+    Table,
     Text,
     Uuid,
     bindparam,
     cast,
 )
+from sqlalchemy.dialects.postgresql.base import PGCompiler
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_school, db, request_context
+from school_service.core.database import current_school, db, request_context, shard_names
 from tenants.connections.engines import execute_batch
 from tenants.registry.schools import School
 
@@ -51,8 +54,49 @@ _TYPES: dict[Any, Any] = {
     float: Numeric,
     list[UUID]: partial(ARRAY, Uuid),
 }
+# Around the name of a table that is read, in the text of a statement that is being compiled; and of one with an alias.
+_BARE, _ALIASED = "\x01", "\x02"
+_MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
+
+
+class _MarkingCompiler(PGCompiler):
+    """Writes SQL in which the tables are marked that a statement reads.
+
+    `needs_tables`: it, or a part of it, changes or locks rows.
+    """
+
+    needs_tables = False
+
+    def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
+        text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
+        if not options.get("asfrom") or options.get("iscrud") or not isinstance(table, Table):
+            return text
+        alias = options.get("enclosing_alias")
+        mark = _BARE if alias is None or alias.element is not table else _ALIASED
+        return f"{mark}{text}{mark}"
+
+    def for_update_clause(self, *arguments: Any, **options: Any) -> str:
+        self.needs_tables = True
+        text: str = super().for_update_clause(*arguments, **options)  # type: ignore[no-untyped-call]
+        return text
+
+    def visit_update(self, *arguments: Any, **options: Any) -> str:
+        self.needs_tables = True
+        text: str = super().visit_update(*arguments, **options)
+        return text
+
+    def visit_delete(self, *arguments: Any, **options: Any) -> str:
+        self.needs_tables = True
+        text: str = super().visit_delete(*arguments, **options)  # type: ignore[no-untyped-call]
+        return text
+
+
+class _Dialect(PGDialect_psycopg2):
+    statement_compiler = _MarkingCompiler
+
+
 # Positional parameters: a read model is sent together with statements that have parameters of their own.
-_dialect = PGDialect_psycopg2(paramstyle="format")
+_dialect: Any = _Dialect(paramstyle="format")  # type: ignore[no-untyped-call]
 
 Query = Select[*tuple[Any, ...]]
 Filters = ParamSpec("Filters")
@@ -82,8 +126,13 @@ class CompiledStatement:
 
     def __init__(self, executable: ClauseElement) -> None:
         compiled: Any = executable.compile(dialect=_dialect)
-        self.sql = str(compiled)
-        if "__[POSTCOMPILE" in self.sql:
+        marked = str(compiled)
+        self._text = _MARKED.sub(r"\2", marked)
+        # Text, mark, table, text, mark, …, text. Citus does not let what changes rows read shards; and who waits for
+        # whom, it knows of the tables.
+        self._parts = [] if compiled.needs_tables else _MARKED.split(marked)
+        self._tables = frozenset(self._parts[2::3])
+        if "__[POSTCOMPILE" in self._text:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
         self._names: list[str] = compiled.positiontup
         self._constants: dict[str, Any] = {}
@@ -97,6 +146,23 @@ class CompiledStatement:
                 self._required.append(name)
             else:
                 self._constants[name] = processor(bind.value) if processor else bind.value
+
+    @property
+    def sql(self) -> str:
+        """The text, as the driver takes it; in a transaction on a node of Citus, it reads the shards that are there.
+
+        Citus has a statement of its tables planned, writes it anew for their shards, and has that planned, too.
+        One that reads the shards is planned once, as on PostgreSQL alone. Citus 14.0 also writes an INSERT … SELECT
+        anew, where a function in it is not immutable (jsonb_build_object), with a condition that is no SQL.
+        """
+        names = shard_names(self._tables) if self._tables else None
+        if names is None:
+            return self._text
+        parts = self._parts.copy()
+        for place in range(1, len(parts), 3):
+            mark, table = parts[place : place + 2]
+            parts[place], parts[place + 1] = names[table], f" AS {table}" if mark == _BARE else ""
+        return "".join(parts)
 
     def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Gather the value of every parameter, in their order; `values` are those of the read model's filters."""

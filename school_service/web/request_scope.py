@@ -28,6 +28,7 @@ from school_service.core.database import (
     engine_of,
     forget_engine,
     request_context,
+    shard_names,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
@@ -67,9 +68,9 @@ class AppState:
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text), `name`,
     `session_number` and `must_change_password`, or no row where the user does not exist any more; its one parameter is
-    the user's id. `own_student` is a condition of it: whether a student, by id, is the user, by id. `audit_insertion`
-    writes the statement that adds entries to the audit log, and its parameters. `binding_options` hold for every
-    transaction.
+    the user's id. `own_student` is a condition of it: whether a student, by id, is the user, by id; with the name of
+    their table as `{students}`. `audit_insertion` writes the statement that adds entries to the audit log, and its
+    parameters. `binding_options` hold for every transaction.
     """
 
     settings: Settings
@@ -227,6 +228,8 @@ def run_in_request_scope(
         raise
     except DBAPIError as error:
         if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
+            # A table may have been made anew: the next request asks for its shard.
+            forget_engine(school_id)
             _recheck_school(school_id)
         if is_unreachable(error):
             # The next request asks where the school is now.
@@ -238,7 +241,9 @@ def _with_own_student(
     binding: SchoolBinding, student_id: UUID, user_id: UUID, state: AppState
 ) -> SchoolBinding:
     """Let the user's state say whether they are a student: `own_student`."""
-    statement = f"SELECT caller.*, {state.own_student} AS own_student FROM ({binding.state}) AS caller"  # noqa: S608
+    names = shard_names(("students",), binding.school_id) or {"students": "students"}
+    own = state.own_student.format_map(names)
+    statement = f"SELECT caller.*, {own} AS own_student FROM ({binding.state}) AS caller"  # noqa: S608
     return replace(
         binding,
         state=statement,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from sqlalchemy.engine import Engine
@@ -49,6 +49,21 @@ class NodeEngines:
         """Tell the number by which the school's node knows it; None for one that Citus does not have."""
         location = self._locate(school_id)
         return None if location is None else location.first_shard
+
+    def shard_names(self, school_id: UUID, tables: Collection[str]) -> dict[str, str] | None:
+        """Name the shards of a school's tables; None for a school or a table that Citus does not have.
+
+        Which they are changes with a migration alone: where one is not known, the coordinator is asked again.
+        """
+        for _ in range(2):
+            location = self._locate(school_id)
+            if location is None:
+                return None
+            found = location.shards.names(tables)
+            if found is not None:
+                return found
+            self.forget(school_id)
+        return None
 
     def known_node(self, school_id: UUID) -> Node | None:
         """Name the node of a school without asking anybody; None where it is not known."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -20,10 +22,11 @@ from tenants.tenancy import Tenancy
 # All tables of a school are on one node.
 _NODE_OF_SCHOOL = text(
     """
-    SELECT n.nodename, n.nodeport, min(s.shardid) AS first_shard
+    SELECT n.nodename, n.nodeport, array_agg(c.relname::text ORDER BY c.relname) AS tables,
+        array_agg(s.shardid ORDER BY c.relname) AS shards
     FROM pg_dist_schema d JOIN pg_dist_partition p USING (colocationid)
     JOIN pg_dist_shard s USING (logicalrelid) JOIN pg_dist_placement l USING (shardid)
-    JOIN pg_dist_node n USING (groupid)
+    JOIN pg_dist_node n USING (groupid) JOIN pg_class c ON c.oid = p.logicalrelid
     WHERE d.schemaid = to_regnamespace(:schema) AND n.noderole = 'primary'
     GROUP BY n.nodename, n.nodeport
     """
@@ -76,12 +79,47 @@ class Node:
         return url.set(host=self.host, port=self.port).difference_update_query(["host", "port"])
 
 
+class Shards:
+    """The shards of a school's tables: one for each, of its name and a number, the same on whatever node it is.
+
+    A process remembers them of thousands of schools: the numbers alone, by the tables' order, which schools share.
+    """
+
+    __slots__ = ("_numbers", "_order")
+
+    def __init__(self, tables: Sequence[str], numbers: Sequence[int]) -> None:
+        self._order = _order_of(tuple(tables))
+        self._numbers = array("q", numbers)
+
+    @property
+    def first(self) -> int:
+        """The lowest number."""
+        return min(self._numbers)
+
+    def names(self, tables: Collection[str]) -> dict[str, str] | None:
+        """Name the shards of tables, by the tables' names; None where one of them is not known."""
+        try:
+            return {table: f"{table}_{self._numbers[self._order[table]]}" for table in tables}
+        except KeyError:
+            return None
+
+
+@lru_cache(100)
+def _order_of(tables: tuple[str, ...]) -> dict[str, int]:
+    return {table: place for place, table in enumerate(tables)}
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a school is: its node, and the lowest number of its shards, by which the node tells that it has them."""
+    """Where a school is: its node, and its shards, by the first of which the node tells that it has them."""
 
     node: Node
-    first_shard: int
+    shards: Shards
+
+    @property
+    def first_shard(self) -> int:
+        """The lowest number of a shard."""
+        return self.shards.first
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +160,7 @@ def check_distributed(connection: Connection) -> None:
 def locate_school(connection: Connection, school_id: UUID) -> Location | None:
     """Ask which node has a school; None where Citus has none of this id."""
     row = connection.execute(_NODE_OF_SCHOOL, {"schema": schema_name(school_id)}).one_or_none()
-    return None if row is None else Location(_node(row), row.first_shard)
+    return None if row is None else Location(_node(row), Shards(row.tables, row.shards))
 
 
 def nodes_of_schools(connection: Connection) -> dict[str, Node]:

@@ -58,6 +58,7 @@ _WHY = {
     "column-check": "add the column, then its constraint: two statements",
     "not-null": "a column that is added NOT NULL needs a default, for the rows that are there",
     "volatile": "UPDATE, DELETE, upserts and RETURNING call no function whose value changes or depends on settings",
+    "stable": "INSERT … SELECT calls no function that depends on settings or on the moment: sharding can't take it",
     "default": "PostgreSQL computes no defaults: ids and times are bound by the program",
     "concurrently": "an index can't be made CONCURRENTLY within a transaction",
     "insert-values": "rows are inserted from rows that are there: a school being created has none, and is seeded",
@@ -70,10 +71,22 @@ _CONSTRAINT_WORDS = {"PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "EXC
 _SERIAL = {"SERIAL", "BIGSERIAL", "SMALLSERIAL", "SERIAL2", "SERIAL4", "SERIAL8"}
 _MOMENTS = {"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP"}
 _VOLATILE = {
-    *("now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "age"),
-    *("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "currval", "setval"),
-    *("uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4", "current_setting", "set_config"),
-    # Stable: they depend on settings, such as the time zone.
+    *(
+        "clock_timestamp",
+        "timeofday",
+        "random",
+        "random_normal",
+        "nextval",
+        "currval",
+        "setval",
+        "set_config",
+    ),
+    *("gen_random_uuid", "uuidv4", "uuidv7"),
+    *("uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4"),
+}
+# The same within a statement: they depend on settings, such as the time zone, or on the moment.
+_STABLE = {
+    *("now", "statement_timestamp", "transaction_timestamp", "age", "current_setting"),
     *("to_char", "to_timestamp", "to_date", "to_json", "to_jsonb", "row_to_json", "json_build_object"),
     *("jsonb_build_object", "json_build_array", "jsonb_build_array", "concat", "concat_ws", "format"),
     *("date_trunc", "make_timestamptz"),
@@ -288,8 +301,12 @@ def _broken_by_change(tokens: Tokens, tables: set[str]) -> Iterator[str]:
         yield "insert-values"
     if _names_a_schema(tokens, tables):
         yield "schema"
-    if re.search(r"(?<!FOR )(?<!KEY )\bUPDATE\b|\bDELETE\b|\bRETURNING\b", words) and _is_volatile(tokens):
-        yield "volatile"
+    if re.search(r"(?<!FOR )(?<!KEY )\bUPDATE\b|\bDELETE\b|\bRETURNING\b", words):
+        if _is_mutable(tokens, _VOLATILE | _STABLE):
+            yield "volatile"
+    elif "INSERT" in flat and _is_mutable(tokens, _STABLE) and not _calls(tokens, _VOLATILE):
+        # With one that is volatile, sharding inserts what it has selected, by two statements.
+        yield "stable"
 
 
 def _names_a_schema(tokens: Tokens, tables: set[str]) -> bool:
@@ -309,12 +326,21 @@ def _names_a_schema(tokens: Tokens, tables: set[str]) -> bool:
     )
 
 
-def _is_volatile(tokens: Tokens) -> bool:
+def _calls(tokens: Tokens, functions: set[str]) -> bool:
+    return any(
+        token.kind == "word" and token.name in functions and following == Token("symbol", "(")
+        for token, following in pairwise(tokens)
+    )
+
+
+def _is_mutable(tokens: Tokens, functions: set[str]) -> bool:
+    """Tell whether a statement calls one of these functions, asks for the moment, or casts by the time zone."""
+    if _calls(tokens, functions):
+        return True
     for position, token in enumerate(tokens):
         if token.kind != "word":
             continue
-        is_called = tokens[position + 1 : position + 2] == (Token("symbol", "("),)
-        if token.text in _MOMENTS or (token.name in _VOLATILE and is_called):
+        if token.text in _MOMENTS:
             return True
         before = tokens[max(position - 2, 0) : position]
         is_cast = len(before) == 2 and before[1].text in {"::", "AS"} and token.text in _TIMES

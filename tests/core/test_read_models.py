@@ -5,10 +5,13 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, literal, select
+from sqlalchemy import delete, exists, func, insert, literal, select, update
+from sqlalchemy.orm import aliased
 
-from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core import read_models
+from school_service.core.read_models import BoundQuery, CompiledStatement, Query, read_model
 from school_service.features.classrooms.models import Classroom
+from school_service.features.subjects.models import Subject
 
 
 def one_way(query: Query) -> Query:
@@ -85,3 +88,60 @@ def test_a_list_of_values_is_refused_before_it_is_sent():
 def test_a_filter_that_it_has_not_is_refused(model, arguments, named):
     with pytest.raises(TypeError, match="takes the filters classroom_id, name"):
         model(*arguments, **named)
+
+
+ROOM, OTHER = Classroom, aliased(Classroom, name="other")
+REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
+
+
+@pytest.mark.parametrize(
+    ("statement", "on_a_node"),
+    [
+        (select(ROOM.name), "SELECT classrooms.name FROM classrooms_7 AS classrooms"),
+        (select(OTHER.name), "SELECT other.name FROM classrooms_7 AS other"),
+        (
+            select(ROOM.id).join(OTHER, OTHER.id == ROOM.id).with_for_update(of=ROOM, read=True),
+            "SELECT classrooms.id FROM classrooms "
+            "JOIN classrooms AS other ON other.id = classrooms.id FOR SHARE OF classrooms",
+        ),
+        (
+            select(select(Subject.id).where(Subject.name == ROOM.name).lateral("l").c.id).select_from(ROOM),
+            "SELECT l.id FROM classrooms_7 AS classrooms, "
+            "LATERAL (SELECT subjects.id AS id FROM subjects_8 AS subjects "
+            "WHERE subjects.name = classrooms.name) AS l",
+        ),
+        (
+            insert(Subject).from_select(
+                ["name"], select(ROOM.name).where(~exists(select(Subject.id))), include_defaults=False
+            ),
+            "INSERT INTO subjects (name) SELECT classrooms.name FROM classrooms_7 AS classrooms "
+            "WHERE NOT (EXISTS (SELECT subjects.id FROM subjects_8 AS subjects))",
+        ),
+        (
+            select(select(ROOM.name).cte("rooms").c.name),
+            "WITH rooms AS (SELECT classrooms.name AS name FROM classrooms_7 AS classrooms) "
+            "SELECT rooms.name FROM rooms",
+        ),
+        (
+            update(Subject).values(name="x").where(Subject.name.in_(select(ROOM.name))),
+            "UPDATE subjects SET name=%s WHERE subjects.name IN (SELECT classrooms.name FROM classrooms)",
+        ),
+        (
+            insert(Subject).from_select(["name"], select(REMOVED.c.name), include_defaults=False),
+            "WITH removed AS (DELETE FROM classrooms RETURNING classrooms.name) "
+            "INSERT INTO subjects (name) SELECT removed.name FROM removed",
+        ),
+    ],
+)
+def test_on_a_node_what_reads_reads_the_shards_and_what_changes_or_locks_rows_the_tables(
+    statement, on_a_node, monkeypatch
+):
+    compiled = CompiledStatement(statement)
+    plain = " ".join(compiled.sql.split())
+    numbers = {"classrooms": 7, "subjects": 8}
+    monkeypatch.setattr(
+        read_models, "shard_names", lambda tables: {table: f"{table}_{numbers[table]}" for table in tables}
+    )
+
+    assert " ".join(compiled.sql.split()) == on_a_node
+    assert plain == on_a_node.replace("_7 AS classrooms", "").replace("_8 AS subjects", "").replace("_7", "")

@@ -14,9 +14,11 @@ from sqlalchemy import make_url
 
 from school_service.app import create_app
 from school_service.auth.tokens import issue_client_token
-from tenants.distribution.nodes import Location, Node
+from school_service.core.database import Model
+from tenants.distribution.nodes import Location, Node, Shards
 from tenants.distribution.registry import CLIENT_GRANT
 from tenants.registry.clients import create_client, revoke_client
+from tenants.registry.schools import schema_name
 from tests.client import ApiClient
 from tests.conftest import dispose, make_place
 from tests.postgres import on_postgresql_alone
@@ -36,6 +38,14 @@ $$
 """
 
 
+TABLES = sorted(Model.metadata.tables)
+
+
+def shards_of(number):
+    """Give each table of a school its shard of this number: here, a view of it."""
+    return Shards(TABLES, [number] * len(TABLES))
+
+
 @dataclass
 class Cluster:
     """Where the tests' school is in truth, where the coordinator says it is, and how often that was asked."""
@@ -52,7 +62,7 @@ class Cluster:
     def move(self, place, shard, *, said=None):
         """Let a node, and no other, have the school; the coordinator may say another."""
         execute(self.url, "DELETE FROM registry.shards; INSERT INTO registry.shards VALUES (%s)", (shard,))
-        self.said[place.id] = Location(self.nodes[said or shard], said or shard)
+        self.said[place.id] = Location(self.nodes[said or shard], shards_of(said or shard))
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +93,29 @@ def placed(settings, tenancy, functions):
 @pytest.fixture(scope="module")
 def place(app, tenancy):
     """A school of these tests alone, since what is written to a node is committed."""
-    return make_place(app, tenancy, "Barewa College, Zaria")
+    place = make_place(app, tenancy, "Barewa College, Zaria")
+    make_shards(tenancy, place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def second(app, tenancy):
+    """Another school of these tests."""
+    place = make_place(app, tenancy, "Government College, Ughelli")
+    make_shards(tenancy, place)
+    return place
+
+
+def make_shards(tenancy, place):
+    """Make the shards of a school, as nodes have them: a table's on the first and on the second are the same rows."""
+    schema = schema_name(place.id)
+    views = [
+        f'CREATE VIEW "{schema}".{table}_{number} AS SELECT * FROM "{schema}".{table};'
+        f'GRANT SELECT ON "{schema}".{table}_{number} TO "{schema}"'
+        for table in TABLES
+        for number in (1, 2)
+    ]
+    execute(tenancy.admin_url, ";".join(views))
 
 
 @pytest.fixture
@@ -162,13 +194,13 @@ def test_while_nobody_knows_where_a_school_is_it_is_503(cluster, there, place, m
 
 
 def test_a_node_that_is_away_costs_its_schools_alone_and_is_asked_for_again(
-    cluster, placed, there, document, place, other_place
+    cluster, placed, there, document, place, second
 ):
-    cluster.said[other_place.id] = Location(cluster.nodes[1], 1)
+    cluster.said[second.id] = Location(cluster.nodes[1], shards_of(1))
     nodes = placed.extensions["nodes"]
-    other = ApiClient(placed, document, other_place.admin_token, other_place.id)
+    other = ApiClient(placed, document, second.admin_token, second.id)
     other.ok(other.get("/classrooms"))
-    cluster.said[place.id] = Location(Node("127.0.0.1", 1), 1)
+    cluster.said[place.id] = Location(Node("127.0.0.1", 1), shards_of(1))
     nodes.forget(place.id)
 
     away = there.get("/classrooms")
@@ -214,23 +246,74 @@ def test_the_pools_of_nodes_are_named_by_node_and_login(cluster, placed, there):
 
 
 def test_a_clients_grant_is_read_beside_the_switch_of_the_role(
-    cluster, placed, tenancy, there, place, other_place
+    cluster, placed, tenancy, there, place, second
 ):
     client = f"robot {uuid4()}"
     with tenancy.admin.begin() as connection:
         create_client(connection, client_id=client, school_ids=[place.id], permissions=["read:classrooms"])
     key = placed.extensions["school-service"].verifier.key
     with placed.app_context():
-        token = issue_client_token(key, client, [place.id, other_place.id])["access_token"]
+        token = issue_client_token(key, client, [place.id, second.id])["access_token"]
     robot = there.using(token=token)
 
     robot.ok(robot.get("/classrooms"))
     assert robot.post("/classrooms", {"name": uuid4().hex, "level": "x"}).status_code == 403
     cluster.move(place, 2)
     robot.ok(robot.get("/classrooms"))
-    cluster.said[other_place.id] = Location(cluster.nodes[2], 2)
-    elsewhere = robot.using(school=other_place.id)
+    cluster.said[second.id] = Location(cluster.nodes[2], shards_of(2))
+    elsewhere = robot.using(school=second.id)
     assert elsewhere.get("/classrooms").status_code == 403
     with tenancy.admin.begin() as connection:
         revoke_client(connection, client)
     assert robot.get("/classrooms").status_code == 401
+
+
+def know(cluster, placed, place, *, number=1, but=()):
+    """Let the application know the shards of this number, but of some tables."""
+    tables = [table for table in TABLES if table not in but]
+    execute(cluster.url, "INSERT INTO registry.shards VALUES (%s)", (number,))
+    cluster.said[place.id] = Location(cluster.nodes[1], Shards(tables, [number] * len(tables)))
+    placed.extensions["nodes"].forget(place.id)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_shards_are_read_and_where_they_were_made_anew_the_next_request_finds_them(
+    cluster, placed, there, place, own
+):
+    path, found = (f"/students/{uuid4()}/results?term=FIRST", 404) if own else ("/classrooms", 200)
+    know(cluster, placed, place, number=3)
+
+    assert there.get(path).status_code == 500
+
+    cluster.move(place, 1)
+    assert there.get(path).status_code == found
+
+
+def test_what_is_written_is_answered_of_the_shards(cluster, placed, there, place):
+    name = uuid4().hex
+
+    room = there.ok(there.post("/classrooms", {"name": name, "level": "x"}))
+
+    assert room in there.ok(there.get("/classrooms"))
+    know(cluster, placed, place, number=3)
+    assert there.post("/classrooms", {"name": f"{name} again", "level": "x"}).status_code == 500
+    cluster.move(place, 1)
+    assert f"{name} again" not in {room["name"] for room in there.ok(there.get("/classrooms"))}
+
+
+def test_a_table_that_came_since_is_asked_for_once(cluster, placed, there, place):
+    know(cluster, placed, place, but=["users"])
+    there.ok(there.get("/classrooms"))
+    cluster.move(place, 1)
+    asked = cluster.asked
+
+    for _ in range(2):
+        there.ok(there.get("/users"))
+
+    assert cluster.asked == asked + 1
+
+
+def test_a_table_that_citus_does_not_have_is_read_by_its_name(cluster, placed, place, there):
+    know(cluster, placed, place, but=["users"])
+
+    assert there.ok(there.get("/users"))["total"] == 1

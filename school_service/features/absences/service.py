@@ -17,7 +17,6 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    CTE,
     String,
     Uuid,
     and_,
@@ -148,29 +147,38 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     return student_id
 
 
-def taking_away(assessment_id: Any, student_id: Any) -> tuple[CTE, CTE]:
+def taking_away(*, assessment_id: UUID, student_id: UUID) -> tuple[BoundQuery, ...]:
     """Take the absence of a student away, if there is one, and write that to the audit log.
 
-    Two expressions for the statement that enters the score instead to contain.
+    The assessment must be locked: so the absence is the same to both. Returns the statements, for the message that
+    enters the score instead.
     """
-    gone = (
-        delete(Absence)
-        .where(Absence.assessment_id == assessment_id, Absence.student_id == student_id)
-        .returning(Absence.assessment_id, Absence.student_id, Absence.status)
-        .cte("absence_gone")
-    )
-    old = func.jsonb_build_object("student", gone.c.student_id, "status", gone.c.status)
-    return gone, audit_deleted(ENTITY, gone, entity_id=gone.c.assessment_id, old=old).cte("absence_logged")
+    return _log_absence(assessment_id, student_id), _delete(assessment_id, student_id)
 
 
-def absences_of(assessment_id: Any, student_ids: Any) -> CTE:
-    """Take the absences of students away, in the statement that enters their scores; the caller writes the log.
+@statement
+def _log_absence(assessment_id: UUID, student_id: UUID) -> Any:
+    old = func.jsonb_build_object("student", Absence.student_id, "status", Absence.status)
+    return audit_deleted(ENTITY, *_of(assessment_id, student_id), entity_id=Absence.assessment_id, old=old)
 
-    The ids are expressions of that statement: those of the students are a text, as `array_text` writes an array.
+
+@statement
+def _delete(assessment_id: UUID, student_id: UUID) -> Any:
+    return delete(Absence).where(*_of(assessment_id, student_id))
+
+
+def _of(assessment_id: Any, student_id: Any) -> tuple[Any, Any]:
+    return Absence.assessment_id == assessment_id, Absence.student_id == student_id
+
+
+@statement
+def delete_absences(assessment_id: UUID, student_ids: str) -> Any:
+    """Take the absences of students away whose scores are entered in the same message; the caller writes the log.
+
+    The ids of the students are a text, as `array_text` writes an array.
     """
     students = any_(cast(student_ids, ARRAY(Uuid(as_uuid=False))))
-    of_students = and_(Absence.assessment_id == assessment_id, Absence.student_id == students)
-    return delete(Absence).where(of_students).returning(Absence.student_id).cte("absences_gone")
+    return delete(Absence).where(Absence.assessment_id == assessment_id, Absence.student_id == students)
 
 
 def absence_values(student_id: Any, status: str, **source: Any) -> Values:

@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     ARRAY,
-    CTE,
     BindParameter,
     DateTime,
     FromClause,
@@ -169,7 +168,7 @@ def logged_score(score: Any, sheet: Any) -> Any:
 def audit_written(
     entity: str, action: str, rows: FromClause, *, id: Any, moment: Any, entity_id: Any, old: Any, new: Any
 ) -> Insert:
-    """Make the INSERT that writes each of `rows` to the audit log, where the same statement writes the records, too.
+    """Make the INSERT that writes each of `rows` to the audit log, for the message that writes the records, too.
 
     For many rows at once: what the log says of them is made by PostgreSQL. All but `action` and who acted are columns
     of the rows, or of the statement.
@@ -183,11 +182,11 @@ def audit_written(
     )
 
 
-def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Insert:
-    """Make the INSERT that writes the row that a statement deletes to the audit log, for that statement to contain.
+def audit_deleted(entity: str, *conditions: Any, entity_id: Any, old: Any) -> Insert:
+    """Make the INSERT that writes a row to the audit log which the next statement of the message deletes.
 
-    For what nobody knows before whether it is there: the row is `deleted`, one at most, and `entity_id` and `old` are
-    made of its columns. All else is read when the statement runs.
+    For what nobody knows before whether it is there: the conditions find the row, one at most, and `entity_id` and
+    `old` are made of its columns. All else is read when the statement runs.
     """
     values: Any = (
         bindparam("audit_id", callable_=uuid4, type_=Uuid()),
@@ -199,7 +198,7 @@ def audit_deleted(entity: str, deleted: CTE, *, entity_id: Any, old: Any) -> Ins
     )
     return insert(AuditEntry).from_select(
         ["id", "at", "action", "entity", "entity_id", "old", *_AUTHOR],
-        select(*values, *_author_binds()).select_from(deleted),
+        select(*values, *_author_binds()).where(*conditions),
         include_defaults=False,
     )
 

@@ -30,7 +30,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import aliased
 from sqlalchemy.types import TypeEngine
 
 from school_service.core.columns import POINTS, score_fault
@@ -47,7 +46,7 @@ from school_service.core.records import (
 )
 from school_service.core.statements import execute, in_one_message, new_row, statement
 from school_service.features.absences.service import ENTITY as ABSENCE
-from school_service.features.absences.service import absence_values, absences_of, taking_away
+from school_service.features.absences.service import absence_values, delete_absences, taking_away
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.assessments.service import find_assessment, refuse_submitted
 from school_service.features.audit.models import CREATE, UPDATE
@@ -109,7 +108,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
     Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
-    taken away by the statement that inserts it. Raises Invalid for an unknown id, a score beyond the total points, a
+    taken away in that message, too. Raises Invalid for an unknown id, a score beyond the total points, a
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results are submitted.
     """
@@ -135,26 +134,8 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     audit_change(ENTITY, entry.id, new=score_values(score))
     if not found["may_be_absent"]:
         return in_one_message(entry, read=reads.entry(entry.id))
-    entering = _entering_instead(entry.id, assessment, student, batch, score, now())
-    return in_one_message(entering, read=reads.entry(entry.id))
-
-
-@statement
-def _entering_instead(
-    id: UUID, assessment_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal, moment: datetime
-) -> Any:
-    """Insert an entry, and take away the absence that the student may have, as it is at this moment."""
-    entry = {
-        "id": id,
-        "assessment_id": assessment_id,
-        "student_id": student_id,
-        "batch_id": batch_id,
-        "score": score,
-        "sheet": null(),
-        "created_at": moment,
-        "updated_at": moment,
-    }
-    return insert(GradebookEntry).values(entry).add_cte(*taking_away(assessment_id, student_id))
+    instead_of = taking_away(assessment_id=assessment, student_id=student)
+    return in_one_message(*instead_of, entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
@@ -213,50 +194,50 @@ def store_sheet(
     score takes an absence away.
     """
     logged = json_text(score_values(None, sheet, downloaded=downloaded))
-    writes = []
+    moment = now()
+    writes: list[BoundQuery] = []
     if scores.new:
-        writes.append(_creation(assessment_id, scores.new, sheet, logged, forced))
+        writes += _creation(assessment_id, scores.new, sheet, logged, forced, moment)
     if scores.changed:
-        changed = scores.changed
-        writes.append(
-            _change(
-                array_text(score.entry_id for score in changed),
-                array_text(score.score for score in changed),
-                *_for_log(changed, forced),
-                sheet,
-                logged,
-                now(),
-            )
-        )
+        ids = array_text(score.entry_id for score in scores.changed)
+        values = array_text(score.score for score in scores.changed)
+        # The log first: it says what the entries were.
+        writes += [
+            _log_change(ids, values, *_for_log(scores.changed, forced), logged, moment),
+            _change(ids, values, sheet, moment),
+        ]
     if writes:
         execute(*writes)
     return RowCounts(len(scores.new), len(scores.changed), scores.unchanged)
 
 
 def _creation(
-    assessment_id: UUID, scores: Sequence[Score], sheet: str, logged: str, forced: Collection[str]
-) -> BoundQuery:
-    """Make the statement that enters scores, and takes away the absences that these students have."""
-    absent = [score for score in scores if score.absent is not None]
-    audit_changes(
-        ABSENCE,
-        (
-            Change(assessment_id, absence_values(score.student_id, str(score.absent)), None)
-            for score in absent
-        ),
-    )
-    return _create(
-        assessment_id,
-        array_text(new_ids(len(scores))),
-        array_text(score.student_id for score in scores),
-        array_text(score.batch_id for score in scores),
-        array_text(score.score for score in scores),
-        *_for_log(scores, forced),
-        sheet,
-        logged,
-        now(),
-        array_text(score.student_id for score in absent) if absent else None,
-    )
+    assessment_id: UUID,
+    scores: Sequence[Score],
+    sheet: str,
+    logged: str,
+    forced: Collection[str],
+    moment: datetime,
+) -> list[BoundQuery]:
+    """Make the statements that enter scores, and take away the absences that these students have."""
+    ids, values = array_text(new_ids(len(scores))), array_text(score.score for score in scores)
+    students = array_text(score.student_id for score in scores)
+    batches = array_text(score.batch_id for score in scores)
+    writes = [
+        _create(assessment_id, ids, students, batches, values, sheet, moment),
+        _log_creation(ids, values, *_for_log(scores, forced), logged, moment),
+    ]
+    absent = {score.student_id: score.absent for score in scores if score.absent is not None}
+    if absent:
+        audit_changes(
+            ABSENCE,
+            (
+                Change(assessment_id, absence_values(student_id, status), None)
+                for student_id, status in absent.items()
+            ),
+        )
+        writes.append(delete_absences(assessment_id, array_text(absent)))
+    return writes
 
 
 def _for_log(scores: Sequence[Score], forced: Collection[str]) -> tuple[str, str]:
@@ -285,65 +266,58 @@ def _check_score(score: Decimal, total_points: Decimal) -> None:
         raise Invalid.field("score", f"is more than the assessment's {total_points} points")
 
 
+# One statement for each table: on Citus one that writes to two needs connections that a school's role can't have.
+
+
 @statement
 def _create(
-    assessment_id: UUID,
-    ids: str,
-    students: str,
-    batches: str,
-    scores: str,
-    log_ids: str,
-    forced: str,
-    sheet: str,
-    logged: str,
-    moment: datetime,
-    no_more_absent: str | None = None,
+    assessment_id: UUID, ids: str, students: str, batches: str, scores: str, sheet: str, moment: datetime
 ) -> Any:
-    """Insert entries of an assessment, and write them to the audit log; texts are arrays (`array_text`)."""
-    given = _given(
-        id=(ids, _ID), student_id=(students, _ID), batch_id=(batches, _ID), score=(scores, POINTS),
-        log_id=(log_ids, _ID), forced=(forced, Boolean()),
-    )  # fmt: skip
+    """Insert entries of an assessment; texts are arrays (`array_text`)."""
+    given = _given(id=(ids, _ID), student_id=(students, _ID), batch_id=(batches, _ID), score=(scores, POINTS))
     own = ("id", "student_id", "batch_id", "score")
     common: dict[str, Any] = {
         "assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment
     }  # fmt: skip
     rows = select(*(given.c[name] for name in own), *common.values())
-    entries = insert(GradebookEntry).from_select([*own, *common], rows, include_defaults=False)
-    log = audit_written(
-        ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
-        new=_logged_now(given, logged),
-    )  # fmt: skip
-    with_them = () if no_more_absent is None else (absences_of(assessment_id, no_more_absent),)
-    return log.add_cte(entries.cte("entered"), *with_them)
+    return insert(GradebookEntry).from_select([*own, *common], rows, include_defaults=False)
 
 
 @statement
-def _change(
-    ids: str, scores: str, log_ids: str, forced: str, sheet: str, logged: str, moment: datetime
-) -> Any:
-    """Change the scores of entries, and write what they were and are to the audit log; as `_create`."""
-    given = _given(
-        id=(ids, _ID), score=(scores, POINTS), log_id=(log_ids, _ID), forced=(forced, Boolean())
+def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
+    """Write entries to the audit log that are inserted in this message; as `_create`."""
+    given = _given(id=(ids, _ID), score=(scores, POINTS), log_id=(log_ids, _ID), forced=(forced, Boolean()))
+    return audit_written(
+        ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
+        new=_logged_now(given, logged),
     )  # fmt: skip
-    changed = (
+
+
+@statement
+def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
+    """Change the scores of entries; as `_create`."""
+    given = _given(id=(ids, _ID), score=(scores, POINTS))
+    return (
         update(GradebookEntry)
         .where(GradebookEntry.id == given.c.id)
         .values(score=given.c.score, sheet=sheet, updated_at=moment)
     )
-    # As it was: a statement does not see what it writes.
-    before = aliased(GradebookEntry, name="before")
-    log = audit_written(
+
+
+@statement
+def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
+    """Write to the audit log what entries are, before they are changed in this message; as `_create`."""
+    given = _given(id=(ids, _ID), score=(scores, POINTS), log_id=(log_ids, _ID), forced=(forced, Boolean()))
+    return audit_written(
         ENTITY,
         UPDATE,
-        given.join(before, before.id == given.c.id),
+        given.join(GradebookEntry, GradebookEntry.id == given.c.id),
         id=given.c.log_id,
         moment=moment,
         entity_id=given.c.id,
-        old=logged_score(before.score, before.sheet),
+        old=logged_score(GradebookEntry.score, GradebookEntry.sheet),
         new=_logged_now(given, logged),
     )
-    return log.add_cte(changed.cte("changed"))
 
 
 _ID = Uuid(as_uuid=False)

@@ -20,13 +20,12 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal,
     select,
     update,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.counters import GRADUATES, number_taken, numbers_given_back, numbers_taken
+from school_service.core.counters import GRADUATES, Counter, number_taken, numbers_given_back, numbers_taken
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import unknown_reference
@@ -82,6 +81,7 @@ def graduate_all(
         *ahead,
         *leaving(enrollments=enrollments),
         _end_status(students),
+        numbers_taken(GRADUATES, len(students)),
         _insert_all([uuid4() for _ in students], students, len(students), now()),
     )
     graduates = orjson.loads(made["graduates"]) if made else []
@@ -120,8 +120,11 @@ def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: dateti
 
 @statement
 def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: datetime) -> Any:
-    """Insert graduates with the next numbers, in this order; answers them as JSON, `graduates`."""
-    numbers = numbers_taken(GRADUATES, count)
+    """Insert graduates with the numbers that were taken last, in this order; answers them as JSON, `graduates`.
+
+    The numbers are taken by a statement of its own: one that changes rows and inserts others, too, Citus does on
+    connections of the node to itself, which a school's role can't have.
+    """
     rows = (
         func.unnest(cast(ids, ARRAY(Uuid)), cast(student_ids, ARRAY(Uuid)))
         .table_valued(column("id", Uuid), column("student_id", Uuid), with_ordinality="place")
@@ -129,14 +132,16 @@ def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: da
     )
     values = {
         "id": rows.c.id,
-        "number": numbers.c.value - count + cast(rows.c.place, Integer),
+        "number": Counter.value - count + cast(rows.c.place, Integer),
         "student_id": rows.c.student_id,
         "graduation_class": reads.last_class(rows.c.student_id),
         "created_at": moment,
     }
     made = (
         insert(Graduate)
-        .from_select(list(values), select(*values.values()).select_from(rows.join(numbers, literal(True))))
+        .from_select(
+            list(values), select(*values.values()).select_from(rows.join(Counter, Counter.name == GRADUATES))
+        )
         .returning(Graduate.id, Graduate.number, Graduate.student_id, Graduate.graduation_class)
         .cte("made")
     )

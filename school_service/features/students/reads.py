@@ -17,8 +17,8 @@ from school_service.features.users.models import User
 BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
 """The order in which students are listed."""
 
-OWN_STUDENT = "EXISTS (SELECT FROM students AS own WHERE own.id = %s AND own.user_id = %s)"
-"""Whether a student is a user, by the ids of both, for the statement that reads a user's state."""
+OWN_STUDENT = "EXISTS (SELECT FROM {students} AS own WHERE own.id = %s AND own.user_id = %s)"
+"""Whether a student is a user, by the ids of both, for the statement that reads a user's state; of the table's name."""
 
 _guardian = case(
     (

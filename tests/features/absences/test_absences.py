@@ -10,6 +10,7 @@ import pytest
 
 from tenants.registry.schools import schema_name
 from tests.factories import UNKNOWN_ID
+from tests.features.scoresheets.test_killed_server import watching_schools
 from tests.threads import run_concurrently
 
 
@@ -340,7 +341,7 @@ def test_a_score_that_waited_for_an_absence_takes_it_away(committing, tenancy):
 
     with (
         tenancy.admin.connect() as locking,
-        tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as watching,
+        watching_schools(tenancy) as watching,
         ThreadPoolExecutor(2) as threads,
     ):
         locked = f'SELECT id FROM "{schema_name(committing.api.school)}".assessments WHERE id = %s FOR UPDATE'

@@ -12,6 +12,7 @@ from school_service.core.database import db
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
+from tests.postgres import on_postgresql_alone
 from tests.threads import run_concurrently
 
 
@@ -238,6 +239,7 @@ def test_a_page_costs_one_round_trip_however_long_it_is(api, write, messages):
         ("WHERE actor = 'somebody'", "ix_audit_entries_actor_at_id"),
     ],
 )
+@on_postgresql_alone
 def test_each_filter_has_an_index_that_gives_the_order(api, write, condition, index):
     first = made()
     write("gradebook", first, *(made() for _ in range(4999)))

@@ -19,6 +19,7 @@ from school_service.features.letterheads import service
 from school_service.features.letterheads.picture_format import PictureFormat, read_format
 from school_service.printing.printers import NotPrinted
 from tenants.registry.schools import schema_name
+from tests.postgres import on_postgresql_alone
 from tests.printing.pictures import png
 from tests.threads import run_concurrently
 
@@ -363,6 +364,7 @@ def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, erro
     assert api.ok(api.get(PATH)) == NOTHING
 
 
+@on_postgresql_alone
 def test_it_is_printed_while_no_connection_is_taken(committing, monkeypatch):
     taken = []
     monkeypatch.setattr(service, "print_paper", lambda _task: taken.append(db.engine.pool.checkedout()))

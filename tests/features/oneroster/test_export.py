@@ -498,8 +498,8 @@ SELECT md5('u' || n)::uuid, 'many' || n, 'many' || n, 'Adaeze', 'Okafor', 'FEMAL
 INSERT INTO students (id, number, user_id, admission_number, status, created_at)
 SELECT md5('s' || n)::uuid, 1000000 + n, md5('u' || n)::uuid, 'MANY/' || n, 'ACTIVE', now() FROM numbers n;
 INSERT INTO enrollments (id, student_id, batch_id, cohort_id, session_id, started_at)
-SELECT md5('e' || n)::uuid, md5('s' || n)::uuid, c.id, c.id, c.session_id, now() FROM numbers n, cohorts c
-WHERE c.id = '{cohort}';
+SELECT md5('e' || n::text)::uuid, md5('s' || n::text)::uuid, c.id, c.id, c.session_id, timestamptz '2026-01-01'
+FROM numbers n, cohorts c WHERE c.id = '{cohort}';
 INSERT INTO subject_enrollments (cohort_subject_id, student_id, created_at)
 SELECT '{subject}', md5('s' || n)::uuid, now() FROM numbers n;
 INSERT INTO gradebook_entries (id, assessment_id, student_id, batch_id, score, created_at, updated_at)

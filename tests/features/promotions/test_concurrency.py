@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from tests.cli.program import serving, wait_for
 from tests.features.promotions.ends import End
-from tests.features.scoresheets.test_killed_server import GONE, environment, seen
+from tests.features.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
 from tests.threads import run_concurrently
 
 WAITING = text(
@@ -159,7 +159,7 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
     with (
         serving(cwd=tmp_path, settings=environment(settings)) as service,
         ThreadPoolExecutor() as threads,
-        tenancy.admin.connect() as watching,
+        watching_schools(tenancy) as watching,
     ):
         with tenancy.admin.begin() as locking:
             locking.execute(text(f"SELECT FROM {rows} FOR UPDATE"))

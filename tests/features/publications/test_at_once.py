@@ -14,7 +14,7 @@ from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.cli.program import serving, wait_for
 from tests.features.publications.arms import Arms
-from tests.features.scoresheets.test_killed_server import GONE, environment, seen
+from tests.features.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
 from tests.threads import run_concurrently
 
 WAITING = text(
@@ -142,7 +142,7 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_leaves_nothing_of_it
     with (
         serving(cwd=tmp_path, settings=environment(settings)) as service,
         ThreadPoolExecutor() as threads,
-        tenancy.admin.connect() as watching,
+        watching_schools(tenancy) as watching,
     ):
         with tenancy.admin.begin() as locking:
             # The versions before are superseded and the new ones made, when the first card has to wait.

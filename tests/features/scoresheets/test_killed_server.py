@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 import urllib3
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
+from tenants.connections.engines import registry_url
 from tests.cli.program import serving, wait_for
 from tests.features.scoresheets.sheets import counts, scores, sheet_of, upload
+from tests.postgres import addresses, at_schools
 
 pytestmark = pytest.mark.program
 
@@ -33,7 +37,7 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
     with (
         serving(cwd=tmp_path, settings=environment(settings)) as service,
         ThreadPoolExecutor() as threads,
-        tenancy.admin.connect() as watching,
+        watching_schools(tenancy) as watching,
     ):
         with tenancy.admin.begin() as locking:
             # New scores are written before the one that changes, where the upload now has to wait.
@@ -58,10 +62,18 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
 
 def environment(settings):
     return {
-        "DATABASE_URL": settings.database_url.render_as_string(hide_password=False),
-        "ADMIN_DATABASE_URL": settings.admin_database_url.render_as_string(hide_password=False),
+        **addresses(settings.admin_database_url, settings.database_url),
         "SIGNING_KEY": settings.signing_key,
     }
+
+
+@contextmanager
+def watching_schools(tenancy):
+    """Lend a superuser's connection to the server that has the schools."""
+    url = registry_url(at_schools(tenancy.admin_url))
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
 
 
 def send(service, assessment, content, api):

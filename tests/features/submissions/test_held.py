@@ -9,6 +9,7 @@ import pytest
 
 from tenants.registry.schools import schema_name
 from tests.features.scoresheets.sheets import sheet_of
+from tests.features.scoresheets.test_killed_server import watching_schools
 from tests.features.submissions.classes import Class, message
 from tests.threads import run_concurrently
 
@@ -151,12 +152,13 @@ def test_a_score_that_waits_for_a_submission_is_refused_after_it(committing, ten
     hold = f"""
         INSERT INTO "{schema}".submissions (id, cohort_subject_id, cohort_id, session_id, term_id, submitted_at,
             submitted_by, submitted_by_name)
-        SELECT id, cohort_subject_id, cohort_id, session_id, term_id, now(), 'x', 'x' FROM "{schema}".assessments;
+        SELECT id, cohort_subject_id, cohort_id, session_id, term_id, timestamptz '2026-01-01', 'x', 'x'
+        FROM "{schema}".assessments;
         UPDATE "{schema}".assessments SET submission_id = id
     """
     with (
         tenancy.admin.connect() as submitting,
-        tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as watching,
+        watching_schools(tenancy) as watching,
         ThreadPoolExecutor(1) as thread,
     ):
         submitting.exec_driver_sql(hold)

@@ -24,7 +24,7 @@ from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.conftest import Way
 from tests.pgbouncer import is_bouncer, reconnect
-from tests.postgres import at_schools, on_citus
+from tests.postgres import at_schools, on_citus, with_one_server
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
@@ -32,7 +32,7 @@ from tests.tenants.installations import binding_options, bound_sessions, execute
 WAYS = [
     pytest.param(None, id="one login"),
     pytest.param(Way(logins=2), id="two logins"),
-    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer"),
+    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer", marks=with_one_server),
 ]
 
 TAGS = "SELECT name FROM classrooms WHERE level = 'tag' ORDER BY name"

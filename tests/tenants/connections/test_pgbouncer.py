@@ -16,12 +16,13 @@ from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.client import ApiClient
 from tests.conftest import Way
+from tests.postgres import with_one_server
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import bound_sessions, execute, working
 from tests.threads import run_concurrently
 
 # Each login has one connection of the server's.
-WAYS = [pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer")]
+WAYS = [pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer", marks=with_one_server)]
 
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")

@@ -22,6 +22,7 @@ from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import SchoolDialect
 from tenants.registry.clients import create_client
 from tests.conftest import Way
+from tests.postgres import with_one_server
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import routed_sessions, working
 
@@ -35,7 +36,7 @@ PATIENCE = 20  # times that a request is sent until it gets a connection
 WAYS = [
     pytest.param(None, id="one login"),
     pytest.param(Way(logins=2), id="two logins"),
-    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer"),
+    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer", marks=with_one_server),
 ]
 
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
