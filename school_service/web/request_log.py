@@ -56,7 +56,7 @@ class JsonFormatter(logging.Formatter):
         }
         if has_request_context():
             line["request_id"] = request_id()
-        line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+        line.update({key: value for key, value in vars(record).items() if key not in _STANDARD})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         try:
