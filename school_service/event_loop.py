@@ -66,9 +66,22 @@ class EventLoop(dict[int, Any]):
 
     def _look_at(self, number: int) -> None:
         connection = self.get(number)
-        if connection is not None:
+        if connection is None:
+            return
+        wanted = _wanted(connection)
+        if wanted:
             self._set_aside.discard(number)
-            self._register(number, _wanted(connection))
+            self._register(number, wanted)
+        elif number not in self._registered:
+            # One that is registered stays so: whoever answers its request would have to tell us otherwise.
+            self._put_aside(number, connection)
+
+    def _put_aside(self, number: int, connection: Any) -> None:
+        self._register(number, 0)
+        self._set_aside.add(number)
+        # Its thread may have ended just before that, and have told nobody.
+        if _wanted(connection):
+            self._changed.append(number)
 
     def _handle(self, number: int, events: int) -> None:
         connection = self.get(number)
@@ -76,11 +89,7 @@ class EventLoop(dict[int, Any]):
             return
         wanted = _wanted(connection)
         if not wanted:
-            self._register(number, 0)
-            self._set_aside.add(number)
-            # Its thread may have ended just before that, and have told nobody.
-            if _wanted(connection):
-                self._changed.append(number)
+            self._put_aside(number, connection)
             return
         wasyncore.readwrite(connection, events & (wanted | ~_TRANSFER))
         if number in self:

@@ -10,7 +10,7 @@ import pytest
 import waitress
 from waitress import wasyncore
 
-from school_service import server
+from school_service import event_loop, server
 from school_service.config import Settings
 from school_service.event_loop import EventLoop
 
@@ -118,6 +118,30 @@ def test_an_answer_on_a_connection_that_goes_on_wakes_nobody(service):
             assert service.loop.woken == 0
             service.settle()
             assert service.loop.events == events
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_connection_goes_on_where_all_are_looked_at_while_its_request_is_answered(
+    service, monkeypatch, early
+):
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        if early:
+            client.sendall(REQUEST % 2)
+            service.settle()
+        service.loop._next_look = 0.0
+        service.loop.run_once(0)
+        monkeypatch.setattr(event_loop, "LOOK_INTERVAL", 1000)
+        service.loop._next_look += 1000
+        service.answer()
+        assert read(client) == b"answer"
+
+        if not early:
+            client.sendall(REQUEST % 2)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
 
 
 def test_requests_that_come_early_are_answered_in_their_order(service):
