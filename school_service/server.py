@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from flask import Flask
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
+from waitress.buffers import OverflowableBuffer
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.task import ErrorTask, WSGITask
@@ -34,6 +35,7 @@ from school_service.auth.tokens import own_issuer
 from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.dispatcher import Dispatcher, NodeShares
+from school_service.event_loop import EventLoop
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
@@ -60,6 +62,7 @@ CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, wh
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
+MOST_JOINED = 64 * 1024  # bytes of a body that is sent together with its header fields
 MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
 SHED_RETRY_AFTER = 2  # seconds
 
@@ -182,11 +185,41 @@ class RefusalTask(ErrorTask):
 class RequestTask(WSGITask):
     """A request for the application, which learns for how long it has waited."""
 
+    wrote_header: bool
+
+    def write(self, data: bytes) -> None:
+        """Send a part of the answer; header fields go out together with a body that is whole."""
+        whole = self.complete and not self.wrote_header and self.content_length == len(data)
+        if not whole or not 0 < len(data) <= MOST_JOINED or not self.has_body:
+            super().write(data)
+            return
+        self.channel.write_soon(self.build_response_header() + data)
+        self.wrote_header = True
+        self.content_bytes_written = len(data)
+
     def get_environment(self) -> dict[str, Any]:
         """Make the environment of the request."""
         environ: dict[str, Any] = super().get_environment()
         environ[WAITED] = self.channel.waited
         return environ
+
+
+class _ServerOf:
+    """The server as one channel knows it: what the channel says wakes the loop only where there is something to do."""
+
+    def __init__(self, server: Any, channel: Channel, loop: EventLoop) -> None:
+        self.adj, self.application, self.add_task = server.adj, server.application, server.add_task
+        self.server_name, self.effective_port = server.server_name, server.effective_port
+        self.active_channels = server.active_channels
+        self._wake, self._channel, self._loop = server.pull_trigger, channel, loop
+
+    def pull_trigger(self) -> None:
+        """Let the loop look at the channel, where it has to send or to close, or is not listened to."""
+        channel = self._channel
+        number: int | None = channel._fileno
+        if number is not None and (channel.writable() or self._loop.is_set_aside(number)):
+            self._loop.look_again(number)
+            self._wake()
 
 
 class Channel(HTTPChannel):
@@ -195,15 +228,19 @@ class Channel(HTTPChannel):
     parser_class = BoundedParser
     error_task_class = RefusalTask
     task_class = RequestTask
+    current_outbuf_count: int
 
-    def __init__(self, admission: Admission, *arguments: Any, **options: Any) -> None:
+    def __init__(
+        self, admission: Admission, server: Any, *arguments: Any, map: EventLoop, **options: Any
+    ) -> None:
         self._admission = admission
         self.cors_fields: Mapping[str, str] = {}
         self.idle_since = self.queued_at = time.monotonic()
         self.waited = 0.0
         self._lingering_since: float | None = None
         self.close_when_flushed = False
-        super().__init__(*arguments, **options)
+        super().__init__(server, *arguments, map=map, **options)
+        self.server = _ServerOf(server, self, map)
 
     def group(self) -> Hashable:
         """Name the school of the first request, as far as its token is known; else where it comes from."""
@@ -260,6 +297,25 @@ class Channel(HTTPChannel):
                 **({"cause": cause} if cause else {}),
             }
         )
+
+    def write_soon(self, data: Any) -> int:
+        """Send what the connection takes at once, where nothing waits to be sent; the rest is sent by the loop."""
+        sent = 0
+        if isinstance(data, bytes) and not self.total_outbufs_len:
+            with self.outbuf_lock:
+                if self.connected and not self.total_outbufs_len:
+                    if self.current_outbuf_count:
+                        # What an answer before this one was stored in, in a file where it was large.
+                        self.outbufs.pop().close()
+                        self.outbufs.append(OverflowableBuffer(self.adj.outbuf_overflow))
+                        self.current_outbuf_count = 0
+                    # A connection that is lost is dealt with below.
+                    with suppress(OSError):
+                        sent = self.send(data, do_close=False)
+                    self.last_activity = time.time()
+        if sent < len(data):
+            super().write_soon(data[sent:] if sent else data)
+        return len(data)
 
     def is_idle(self) -> bool:
         """Tell whether nothing is to be done for the client: it sends its next request, or nothing at all."""
@@ -345,7 +401,9 @@ class Admission:
             if not idle:
                 connection.close()
                 return
-            min(idle, key=lambda channel: channel.idle_since).will_close = True
+            oldest = min(idle, key=lambda channel: channel.idle_since)
+            oldest.will_close = True
+            options["map"].look_again(oldest._fileno)
         Channel(self, server, connection, address, *rest, **options)
 
 
@@ -492,7 +550,7 @@ def serve(
     gc.freeze()
     # So a short request waits less for its turn beside one that computes; the default is 5 ms.
     sys.setswitchinterval(SWITCH_INTERVAL)
-    channels: dict[int, Any] = {}
+    loop = EventLoop()
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
@@ -502,7 +560,7 @@ def serve(
     )
     server: Any = waitress.create_server(
         app,
-        map=channels,
+        map=loop,
         sockets=[listener],
         _dispatcher=dispatcher,
         max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
@@ -512,7 +570,6 @@ def serve(
         cleanup_interval=1,
         # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
         outbuf_high_watermark=MOST_UNSENT,
-        asyncore_use_poll=True,
         # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
         clear_untrusted_proxy_headers=not settings.trusted_proxies,
         expose_tracebacks=False,
@@ -537,9 +594,9 @@ def serve(
         _log.info("serving", extra={"address": base_address(listener), "threads": threads})
         while not stopping.is_set():
             # Deadlines are looked at once a second.
-            _run_loop_once(channels, 1)
+            loop.run_once(1)
         _log.info("stopping")
-        _drain(server, channels)
+        _drain(server, loop)
 
 
 def _node_shares(app: Flask, threads: int) -> NodeShares | None:
@@ -602,24 +659,20 @@ def _end_late(server: Any) -> None:
             channel.will_close = True
 
 
-def _run_loop_once(channels: dict[int, Any], seconds: float) -> None:
-    wasyncore.loop(timeout=seconds, use_poll=True, map=channels, count=1)
-
-
-def _drain(server: Any, channels: dict[int, Any]) -> None:
+def _drain(server: Any, loop: EventLoop) -> None:
     """Stop listening, let the requests end that have come (even in part), close what is idle."""
     # Those who have connected already are not turned away.
     while select.select([server.socket], [], [], 0)[0]:
         server.handle_accept()
     # Not server.close(): threads still wake the loop by the server's trigger.
     wasyncore.dispatcher.close(server)
-    _run_loop_once(channels, 0)
+    loop.run_once(0)
     deadline = time.monotonic() + SHUTDOWN_TIMEOUT
     while server.active_channels and time.monotonic() < deadline:
         for channel in list(server.active_channels.values()):
             _finish_channel(channel)
         if server.active_channels:
-            _run_loop_once(channels, 0.5)
+            loop.run_once(0.5)
     if server.active_channels:
         _log.warning("requests were cut off", extra={"requests": len(server.active_channels)})
 

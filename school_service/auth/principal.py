@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,9 @@ from school_service.core.errors import Forbidden, Invalid, NotAuthenticated
 from tenants.connections.binding import SchoolBinding
 
 MAX_CLIENT_ID_LENGTH = 255  # characters (OpenID Connect Core, section 2, `sub`)
+
+SCHOOLS_REMEMBERED = 10_000  # of which the header need not be read anew
+ACCESSES_REMEMBERED = 1_000  # the same of what views ask; there are some dozens
 
 CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -60,9 +64,7 @@ class VerifiedToken:
                     "The header X-SCHOOL-ID is missing, and the token does not name exactly one school."
                 )
             return next(iter(self.schools))
-        if not CANONICAL_UUID.fullmatch(header):
-            raise InvalidSchoolHeader("The header X-SCHOOL-ID must be a uuid.")
-        school_id = UUID(header)
+        school_id = _named_school(header)
         if self.schools is not None and school_id not in self.schools:
             raise Forbidden("The token does not cover this school.")
         return school_id
@@ -89,19 +91,8 @@ class VerifiedToken:
         `require_own_password` (not asked for `with_given_password`) and `require` (not asked of the student that the
         state says the user is, for `own_student`).
         """
-        parts: list[str] = []
-        parameters: list[Any] = []
-        if self.own:
-            parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")
-            parameters.append(self.session_number)
-            if not with_given_password:
-                parts.append("NOT caller.must_change_password")
-        needed = [str(permission) for permission in permissions]
-        if needed:
-            has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
-            parts.append(f"(caller.own_student OR {has_all})" if own_student else has_all)
-            parameters += needed
-        return " AND ".join(parts) or "true", tuple(parameters)
+        sql, needed = _condition(self.own, tuple(permissions), with_given_password, own_student)
+        return sql, (self.session_number, *needed) if self.own else needed
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that `begin_in_school` returned.
@@ -128,6 +119,31 @@ class VerifiedToken:
         if state is None:
             return Principal(self, frozenset(), all_permissions=False)
         return Principal(self, frozenset(state["permissions"]), all_permissions=state["all_permissions"])
+
+
+@lru_cache(SCHOOLS_REMEMBERED)
+def _named_school(header: str) -> UUID:
+    """Read X-SCHOOL-ID; raises InvalidSchoolHeader."""
+    if not CANONICAL_UUID.fullmatch(header):
+        raise InvalidSchoolHeader("The header X-SCHOOL-ID must be a uuid.")
+    return UUID(header)
+
+
+@lru_cache(ACCESSES_REMEMBERED)
+def _condition(
+    own: bool, permissions: tuple[str, ...], with_given_password: bool, own_student: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Write the condition of `VerifiedToken.condition`, and the permissions as its parameters."""
+    parts: list[str] = []
+    if own:
+        parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")
+        if not with_given_password:
+            parts.append("NOT caller.must_change_password")
+    needed = tuple(str(permission) for permission in permissions)
+    if needed:
+        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
+        parts.append(f"(caller.own_student OR {has_all})" if own_student else has_all)
+    return " AND ".join(parts) or "true", needed
 
 
 @dataclass(frozen=True, slots=True)

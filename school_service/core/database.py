@@ -109,10 +109,11 @@ class RoutedSession(SchoolSession, flask_session.Session):
 
 def engine_of(school_id: UUID) -> Engine:
     """Find the engine of the login that serves a school, in the current application."""
-    nodes = node_engines()
+    extensions = current_app.extensions
+    nodes: NodeEngines | None = extensions["nodes"]
     if nodes is not None:
         return nodes.engine_of(school_id)
-    placement: Placement = current_app.extensions["placement"]
+    placement: Placement = extensions["placement"]
     return db.engines[bind_key(placement, school_id)]
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 
 from school_service.core.errors import Busy
 
@@ -30,14 +29,9 @@ class Shares:
         self._running: dict[Hashable, int] = {}
         self._waiting: dict[Hashable, deque[threading.Event]] = {}
 
-    @contextmanager
-    def of(self, key: Hashable) -> Iterator[float]:
-        """Run within the key's share; yields the seconds that it was waited for. Raises Busy."""
-        waited = self._enter(key)
-        try:
-            yield waited
-        finally:
-            self._leave(key)
+    def of(self, key: Hashable) -> _Share:
+        """Run a block within the key's share; entering it gives the seconds that it was waited for, or raises Busy."""
+        return _Share(self, key)
 
     def count_waiting(self) -> int:
         """Count who waits, of all keys."""
@@ -84,3 +78,18 @@ class Shares:
         waiting.remove(turn)
         if not waiting:
             del self._waiting[key]
+
+
+class _Share:
+    """One turn within a share, as a context manager: a generator would cost each request several times as much."""
+
+    __slots__ = ("_key", "_shares")
+
+    def __init__(self, shares: Shares, key: Hashable) -> None:
+        self._shares, self._key = shares, key
+
+    def __enter__(self) -> float:
+        return self._shares._enter(self._key)
+
+    def __exit__(self, *_error: object) -> None:
+        self._shares._leave(self._key)

@@ -64,6 +64,7 @@ STATEMENT_TIMEOUT = 15  # seconds that PostgreSQL may work on a statement of a r
 LOCK_TIMEOUT = 5  # seconds that a statement of a request may wait for a lock
 
 SCHOOLS_REMEMBERED = 10_000  # of which a process need not write the batch anew
+STATEMENTS_REMEMBERED = 2_000  # the same of statements that read; there are some hundreds
 
 # One row, client or no client: the role is switched while the row is made, so it must be made. A client that is refused
 # is no error to PostgreSQL, which would log it with the whole batch.
@@ -107,6 +108,19 @@ class SchoolBinding:
     reading: Reading | None = None
     snapshot: bool = False
 
+    def to_read(self, reading: Reading) -> SchoolBinding:
+        """Make the binding of one statement that reads, in place of a transaction to come."""
+        return SchoolBinding(
+            self.school_id,
+            self.read_only,
+            self.client,
+            self.granted,
+            self.state,
+            self.state_parameters,
+            reading,
+            self.snapshot,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -122,7 +136,7 @@ class Reading:
     condition_parameters: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # what is made of them is remembered by which they are
 class BindingOptions:
     """What holds for every binding of this process.
 
@@ -200,9 +214,15 @@ def _last_statement(binding: SchoolBinding) -> tuple[str | None, tuple[Any, ...]
         return binding.state, binding.state_parameters
     if binding.state is None:
         return reading.query, reading.parameters
-    # A query whose condition has nothing to do with its rows is not run at all where that is false.
-    statement = _STATE_AND_QUERY.format(state=binding.state, query=reading.query, condition=reading.condition)
+    statement = _state_and_query(binding.state, reading.query, reading.condition)
     return statement, (*binding.state_parameters, *reading.parameters, *reading.condition_parameters)
+
+
+@lru_cache(STATEMENTS_REMEMBERED)
+def _state_and_query(state: str, query: str, condition: str) -> str:
+    """Write the statement that reads both: the query where the condition is true of the state."""
+    # A query whose condition has nothing to do with its rows is not run at all where that is false.
+    return _STATE_AND_QUERY.format(state=state, query=query, condition=condition)
 
 
 def admitted(state: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from tenants.connections.binding import STATEMENT_TIMEOUT, BindingOptions, SchoolBinding, binding_batch
 from tenants.connections.deadline import deadline_arguments
-from tenants.connections.pool import SCHOOLS_PER_CONNECTION, SchoolPool, retire_after
+from tenants.connections.pool import SCHOOLS_PER_CONNECTION, BareConnection, SchoolPool, retire_after
 from tenants.exceptions import NoSchool
 
 CONNECT_TIMEOUT = 5  # seconds
@@ -31,6 +31,8 @@ REGISTRY_DEADLINE = 5  # seconds for a statement of the registry's: all of them 
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3}
 # Creating a school takes PostgreSQL 10 ms longer for each 100 that the connection has created before.
 SCHOOLS_PER_ADMIN_CONNECTION = 50
+
+Pooled = PoolProxiedConnection | BareConnection
 
 NO_SCHOOL = "No school is chosen: nothing can be read or written."
 
@@ -274,12 +276,10 @@ def execute_batch(
         return _first_row(cursor)
 
 
-def fetch_row_apart(
-    engine: Engine, connection: PoolProxiedConnection, batch: str, parameters: Any
-) -> dict[str, Any] | None:
+def fetch_row_apart(engine: Engine, connection: Pooled, batch: str, parameters: Any) -> dict[str, Any] | None:
     """Execute a statement batch that is a transaction of its own, as `execute_batch`, on a connection of the pool."""
     with _driver_of(connection).cursor() as cursor:
-        _execute_on(cursor, batch, parameters, lambda: Connection(engine, connection))
+        _execute_on(cursor, batch, parameters, lambda: Connection(engine, _proxied(connection)))
         return _first_row(cursor)
 
 
@@ -317,7 +317,7 @@ def fetch_texts(connection: Connection, statement: str, parameters: Any) -> Text
 
 
 def fetch_texts_apart(
-    engine: Engine, connection: PoolProxiedConnection, batch: str, parameters: Any, *, with_state: bool
+    engine: Engine, connection: Pooled, batch: str, parameters: Any, *, with_state: bool
 ) -> Texts:
     """Execute a statement batch that is a transaction of its own, as `fetch_texts`, on a connection of the pool.
 
@@ -325,7 +325,7 @@ def fetch_texts_apart(
     """
     with _driver_of(connection).cursor() as cursor:
         register_type(BYTES, cursor)
-        _execute_on(cursor, batch, parameters, lambda: Connection(engine, connection))
+        _execute_on(cursor, batch, parameters, lambda: Connection(engine, _proxied(connection)))
         return _texts(cursor, with_state=with_state)
 
 
@@ -346,16 +346,21 @@ def copy_rows(
             connection._handle_dbapi_exception(error, query, parameters, cursor, None)
 
 
-def pooled_connection(engine: Engine) -> PoolProxiedConnection:
-    """Take a connection from the pool of an engine, without SQLAlchemy's object around it; its errors are raised."""
+def pooled_connection(engine: Engine) -> Pooled:
+    """Take a connection from the pool of an engine, with as little around it as may be; its errors are raised."""
+    pool = engine.pool
     try:
-        return engine.raw_connection()
+        return pool.take() if isinstance(pool, SchoolPool) else engine.raw_connection()
     except psycopg2.Error as error:
         Connection._handle_dbapi_exception_noconnection(error, engine.dialect, engine)
         raise
 
 
-def _driver_of(connection: Connection | PoolProxiedConnection) -> Any:
+def _proxied(connection: Pooled) -> PoolProxiedConnection:
+    return connection.proxied() if isinstance(connection, BareConnection) else connection
+
+
+def _driver_of(connection: Connection | Pooled) -> Any:
     pooled = connection.connection if isinstance(connection, Connection) else connection
     return pooled.dbapi_connection
 

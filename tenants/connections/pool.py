@@ -10,16 +10,20 @@ is closed when it is returned, never within a transaction.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 from uuid import UUID
 
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import Connection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
+from sqlalchemy.pool.base import _NOOP_WEAKREF_CALLBACK, _ConnectionFairy
 from sqlalchemy.util.queue import Queue
 
 from tenants.connections.deadline import NoAnswer
@@ -31,17 +35,22 @@ PATIENCE = 0.03  # seconds that a request waits for a connection that has been i
 _connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
 
 
-@contextmanager
-def connecting_to(school_id: UUID) -> Iterator[None]:
-    """Say which school a connection taken from a pool within the block is for."""
-    token = _connecting_to.set(school_id)
-    try:
-        yield
-    finally:
-        _connecting_to.reset(token)
+class connecting_to:  # noqa: N801 - reads as the function that it stands for
+    """Says which school a connection taken from a pool within the block is for."""
+
+    __slots__ = ("_school_id", "_token")
+
+    def __init__(self, school_id: UUID) -> None:
+        self._school_id = school_id
+
+    def __enter__(self) -> None:
+        self._token = _connecting_to.set(self._school_id)
+
+    def __exit__(self, *_error: object) -> None:
+        _connecting_to.reset(self._token)
 
 
-def mark_school(connection: Connection | PoolProxiedConnection, school_id: UUID) -> None:
+def mark_school(connection: Connection | PoolProxiedConnection | BareConnection, school_id: UUID) -> None:
     """Note that a connection is in a school."""
     connection.info.setdefault("schools", set()).add(school_id)
 
@@ -68,7 +77,10 @@ class _IdleConnections(Queue[ConnectionPoolEntry]):
     def knows(self, school_id: UUID) -> bool:
         """Tell whether an idle connection has been in a school."""
         with self.mutex:
-            return any(school_id in _schools(entry) for entry in self.queue)
+            for entry in self.queue:
+                if school_id in _schools(entry):
+                    return True
+        return False
 
     def has_room(self, schools: int) -> bool:
         """Tell whether an idle connection has been in fewer schools than these."""
@@ -77,15 +89,50 @@ class _IdleConnections(Queue[ConnectionPoolEntry]):
 
     def _get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()
-
-        def distance(position: int) -> tuple[bool, int]:
-            known = _schools(self.queue[position])
-            return school_id not in known, len(known)
-
-        best = min(range(len(self.queue)), key=distance)
+        best, least = 0, (True, sys.maxsize)
+        for position, entry in enumerate(self.queue):
+            known = _schools(entry)
+            distance = (school_id not in known, len(known))
+            if distance < least:
+                best, least = position, distance
         entry = self.queue[best]
         del self.queue[best]
         return entry
+
+
+class BareConnection:
+    """A connection taken from a SchoolPool without SQLAlchemy's object around it, which would cost as much as a read.
+
+    Whoever takes it gives it back with `close`. SQLAlchemy's object is made where something went wrong: it knows how to
+    deal with a lost connection, and how to end what is under way.
+    """
+
+    __slots__ = ("_entry", "_pool", "_proxied", "dbapi_connection", "info")
+
+    def __init__(self, pool: SchoolPool, entry: Any, driver: Any) -> None:
+        self._pool, self._entry = pool, entry
+        self._proxied: Any = None
+        self.dbapi_connection = driver
+        self.info: dict[Any, Any] = entry.info
+
+    def proxied(self) -> PoolProxiedConnection:
+        """Make SQLAlchemy's object around it, once, as the pool makes it for others."""
+        if self._proxied is None:
+            fairy = _ConnectionFairy(self._pool, self.dbapi_connection, self._entry, None)
+            fairy._counter = 1
+            self._entry.fairy_ref = weakref.ref(fairy, _NOOP_WEAKREF_CALLBACK)
+            self._proxied = fairy
+        return self._proxied  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Give the connection back to its pool; what is under way on it is rolled back."""
+        if (
+            self._proxied is None
+            and self.dbapi_connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+        ):
+            self._entry.checkin(_fairy_was_created=False)
+        else:
+            self.proxied().close()
 
 
 class Waits:
@@ -149,6 +196,16 @@ class SchoolPool(QueuePool):
         made = cast(SchoolPool, super().recreate())
         made._schools_per_connection = self._schools_per_connection
         return made
+
+    def take(self) -> BareConnection:
+        """Take a connection, as `connect` does, without SQLAlchemy's object around it."""
+        entry: Any = self._do_get()
+        try:
+            driver = entry.get_connection()
+        except BaseException as error:
+            entry._checkin_failed(error, _fairy_was_created=False)
+            raise
+        return BareConnection(self, entry, driver)
 
     def _do_get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()

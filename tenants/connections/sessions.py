@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -13,12 +11,12 @@ from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
-from sqlalchemy.pool import PoolProxiedConnection
 
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, admitted, registry_refusal
 from tenants.connections.deadline import NoAnswer
 from tenants.connections.engines import (
     NO_SCHOOL,
+    Pooled,
     Texts,
     execute_batch,
     fetch_row_apart,
@@ -77,7 +75,7 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
             return
         dialect: Any = connection.dialect
         batch, parameters = dialect.binding_batch(binding, options())
-        with _refusals():
+        with _refusals:
             session.caller_state = admitted(execute_batch(connection, batch, parameters, binds=True))
         mark_school(connection, binding.school_id)
         session.after_binding(session.caller_state)
@@ -133,7 +131,7 @@ def state_in_school(engine: Engine, binding: SchoolBinding, options: BindingOpti
     It is a transaction of its own on a connection from the pool, without a session. A connection that died while it lay
     there is replaced once. Raises what `begin_in_school` raises but SchoolChosen.
     """
-    return admitted(_apart(engine, replace(binding, reading=Reading()), options, fetch_row_apart))
+    return admitted(_apart(engine, binding.to_read(Reading()), options, fetch_row_apart))
 
 
 def read_in_school(
@@ -141,14 +139,14 @@ def read_in_school(
 ) -> Texts:
     """Read texts in a school, and the user's state where the binding has one, as `state_in_school` does."""
     fetch = partial(fetch_texts_apart, with_state=binding.state is not None)
-    return _apart(engine, replace(binding, reading=reading), options, fetch)
+    return _apart(engine, binding.to_read(reading), options, fetch)
 
 
 def _apart(
     engine: Engine,
     binding: SchoolBinding,
     options: BindingOptions,
-    fetch: Callable[[Engine, PoolProxiedConnection, str, Any], Found],
+    fetch: Callable[[Engine, Pooled, str, Any], Found],
 ) -> Found:
     """Send a binding with its `reading`, as a transaction of its own."""
     try:
@@ -163,14 +161,14 @@ def _once(
     engine: Engine,
     binding: SchoolBinding,
     options: BindingOptions,
-    fetch: Callable[[Engine, PoolProxiedConnection, str, Any], Found],
+    fetch: Callable[[Engine, Pooled, str, Any], Found],
 ) -> Found:
     dialect: Any = engine.dialect
     with connecting_to(binding.school_id):
         connection = pooled_connection(engine)
     try:
         batch, parameters = dialect.binding_batch(binding, options)
-        with _refusals():
+        with _refusals:
             found = fetch(engine, connection, batch, parameters)
         mark_school(connection, binding.school_id)
         return found
@@ -178,16 +176,20 @@ def _once(
         connection.close()
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Raise what the registry refuses a binding with as the error that it is."""
-    try:
-        yield
-    except DBAPIError as error:
-        refused = registry_refusal(error)
-        if refused is None:
-            raise
-        raise refused from None
+class _Refusals:
+    """Raises what the registry refuses a binding with, within a block, as the error that it is."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, DBAPIError):
+            refused = registry_refusal(error)
+            if refused is not None:
+                raise refused from None
+
+
+_refusals = _Refusals()
 
 
 def _begin(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:

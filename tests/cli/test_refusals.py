@@ -11,6 +11,7 @@ from waitress import wasyncore
 
 from school_service import server
 from school_service.config import Settings
+from school_service.event_loop import EventLoop
 
 SETTINGS = {"DATABASE_URL": "postgresql://school@localhost/school"}
 OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
@@ -46,10 +47,10 @@ def answer():
     """Send a request to a service of these origins, whose queue is full; give the status and the header fields."""
 
     def send(request, *origins, proxies=""):
-        channels, queue = {}, FullQueue()
+        loop, queue = EventLoop(), FullQueue()
         listener = server.listen("127.0.0.1", 0)
         serving = waitress.create_server(
-            application, map=channels, sockets=[listener], _dispatcher=queue,
+            application, map=loop, sockets=[listener], _dispatcher=queue,
             max_request_header_size=server.HEADER_LIMIT, ident=None,
         )  # fmt: skip
         settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins), "TRUSTED_PROXIES": proxies})
@@ -59,10 +60,10 @@ def answer():
             deadline = time.monotonic() + 30
             while not queue.tasks:
                 assert time.monotonic() < deadline
-                wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
+                loop.run_once(1)
             queue.tasks.pop().service()
             received = client.recv(2**16)
-        wasyncore.close_all(channels)
+        wasyncore.close_all(loop)
         return read_head(received)
 
     return send

@@ -7,6 +7,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 import pytest
+from psycopg2 import OperationalError
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
@@ -17,6 +18,7 @@ from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from tenants.connections import pool
 from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import fetch_row_apart, serving_engine
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.cli.program import wait_for
@@ -481,3 +483,73 @@ def test_a_view_runs_once_even_where_the_connection_dies_under_it(settings, tena
     with app.app_context():
         for engine in db.engines.values():
             engine.dispose()
+
+
+class TestTaking:
+    """Taking a connection without SQLAlchemy's object around it."""
+
+    @pytest.fixture
+    def engine(self, tenancy):
+        engine = serving_engine(tenancy.serving_url, pool_size=1)
+        yield engine
+        engine.dispose()
+
+    def test_what_is_given_back_is_taken_again(self, engine):
+        for _ in range(3):
+            connection = engine.pool.take()
+            assert engine.pool.checkedout() == 1
+            connection.close()
+            assert engine.pool.checkedout() == 0
+        assert engine.pool.checkedin() == 1
+
+    def test_what_is_under_way_is_rolled_back(self, engine, tenancy):
+        connection = engine.pool.take()
+        with connection.dbapi_connection.cursor() as cursor:
+            cursor.execute("BEGIN; SET LOCAL search_path TO elsewhere")
+        connection.close()
+
+        assert engine.pool.checkedin() == 1
+        assert as_it_was_made(engine, tenancy)
+
+    def test_an_error_leaves_the_connection_to_the_next(self, engine, tenancy):
+        connection = engine.pool.take()
+        backend = connection.dbapi_connection.get_backend_pid()
+        with pytest.raises(DBAPIError):
+            fetch_row_apart(engine, connection, "SELECT 1 / 0", ())
+        connection.close()
+
+        assert engine.pool.checkedin() == 1
+        again = engine.pool.take()
+        assert again.dbapi_connection.get_backend_pid() == backend
+        again.close()
+        assert as_it_was_made(engine, tenancy)
+
+    def test_a_lost_connection_is_replaced_and_so_are_all_as_old(self, engine, tenancy):
+        connection = engine.pool.take()
+        assert kill(tenancy)
+        with pytest.raises(DBAPIError) as caught:
+            fetch_row_apart(engine, connection, "SELECT 1 AS one", ())
+        connection.close()
+
+        assert caught.value.connection_invalidated
+        again = engine.pool.take()
+        assert fetch_row_apart(engine, again, "SELECT 1 AS one", ()) == {"one": 1}
+        again.close()
+        assert engine.pool.checkedout() == 0
+
+    def test_where_none_can_be_made_the_place_in_the_pool_stays(self, engine, monkeypatch):
+        engine.pool.take().close()
+        entry = engine.pool._pool.queue[0]
+        entry.invalidate()
+
+        def refuse(*_arguments):
+            raise OperationalError("no more connections")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(engine.pool, "_invoke_creator", refuse)
+            with pytest.raises(OperationalError):
+                engine.pool.take()
+
+        assert engine.pool.checkedout() == 0
+        engine.pool.take().close()
+        assert engine.pool.checkedin() == 1

@@ -1,0 +1,116 @@
+"""The loop that waits for waitress' connections, and looks only at those where something has changed.
+
+waitress' own loop asks every connection, before each wait, whether it would read or write, and a thread that has
+answered a request wakes it to ask them all again. Here a connection stays registered for reading while its request is
+answered, since nothing comes then but from a client that sends its next request early, or leaves. Where something does
+come, the connection is not looked at until its thread has ended and says so.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from typing import Any
+
+from waitress import wasyncore
+
+LOOK_INTERVAL = 0.5  # seconds after which every connection is looked at: deadlines change what one waits for
+
+_READ = select.POLLIN | select.POLLPRI
+_TRANSFER = _READ | select.POLLOUT
+
+
+class EventLoop(dict[int, Any]):
+    """Connections by the number of their socket, as waitress' `map`, and the loop that waits for them.
+
+    All of it belongs to one thread, but for `look_again` and `is_set_aside`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._poll = select.poll()
+        self._registered: dict[int, int] = {}
+        self._changed: deque[int] = deque()
+        self._set_aside: set[int] = set()
+        self._next_look = 0.0
+
+    def __setitem__(self, number: int, connection: Any) -> None:
+        super().__setitem__(number, connection)
+        # Not now: its object is still being made.
+        self._changed.append(number)
+
+    def __delitem__(self, number: int) -> None:
+        super().__delitem__(number)
+        self._register(number, 0)
+        self._set_aside.discard(number)
+
+    def look_again(self, number: int) -> None:
+        """Let the loop look at a connection before it waits again; it may have to be woken. From any thread."""
+        self._changed.append(number)
+
+    def is_set_aside(self, number: int) -> bool:
+        """Tell whether nothing of a connection is noticed until somebody calls `look_again`. From any thread."""
+        return number in self._set_aside
+
+    def run_once(self, seconds: float) -> None:
+        """Wait at most so many seconds for something to happen, and let the connections concerned deal with it."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + LOOK_INTERVAL
+            self._changed.extend(self)
+        while self._changed:
+            self._look_at(self._changed.popleft())
+        for number, events in self._poll.poll(int(seconds * 1000)):
+            self._handle(number, events)
+
+    def _look_at(self, number: int) -> None:
+        connection = self.get(number)
+        if connection is None:
+            return
+        wanted = _wanted(connection)
+        if wanted:
+            self._set_aside.discard(number)
+            self._register(number, wanted)
+        elif number not in self._registered:
+            # One that is registered stays so: whoever answers its request would have to tell us otherwise.
+            self._put_aside(number, connection)
+
+    def _put_aside(self, number: int, connection: Any) -> None:
+        self._register(number, 0)
+        self._set_aside.add(number)
+        # Its thread may have ended just before that, and have told nobody.
+        if _wanted(connection):
+            self._changed.append(number)
+
+    def _handle(self, number: int, events: int) -> None:
+        connection = self.get(number)
+        if connection is None:
+            return
+        wanted = _wanted(connection)
+        if not wanted:
+            self._put_aside(number, connection)
+            return
+        wasyncore.readwrite(connection, events & (wanted | ~_TRANSFER))
+        if number in self:
+            wanted = _wanted(connection)
+            # Where nothing is wanted its request is being answered, and most often something is before more comes.
+            if wanted:
+                self._register(number, wanted)
+
+    def _register(self, number: int, wanted: int) -> None:
+        if wanted == self._registered.get(number, 0):
+            return
+        if wanted:
+            self._poll.register(number, wanted)
+            self._registered[number] = wanted
+        else:
+            self._poll.unregister(number)
+            del self._registered[number]
+
+
+def _wanted(connection: Any) -> int:
+    wanted = _READ if connection.readable() else 0
+    if connection.writable() and not connection.accepting:
+        wanted |= select.POLLOUT
+    return wanted

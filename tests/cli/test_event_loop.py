@@ -1,0 +1,266 @@
+"""The loop that waits for connections: it sees all that happens, and is not woken for nothing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import closing
+
+import pytest
+import waitress
+from waitress import wasyncore
+
+from school_service import event_loop, server
+from school_service.config import Settings
+from school_service.event_loop import EventLoop
+
+SETTINGS = {"DATABASE_URL": "postgresql://school@localhost/school"}
+REQUEST = b"GET /%d HTTP/1.1\r\nHost: school\r\n\r\n"
+LARGE = 20_000_000  # bytes: more than the kernel takes for a client that reads nothing
+
+
+class Queue:
+    """A dispatcher whose tasks the test works on."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def add_task(self, task):
+        self.tasks.append(task)
+
+
+class CountingLoop(EventLoop):
+    """A loop that counts how often something happened, and how often it was woken."""
+
+    def __init__(self):
+        super().__init__()
+        self.events = self.woken = 0
+
+    def _handle(self, number, events):
+        self.events += 1
+        super()._handle(number, events)
+
+
+class Service:
+    """A service in this process whose requests are answered when the test says so."""
+
+    def __init__(self):
+        self.loop, self.queue = CountingLoop(), Queue()
+        listener = server.listen("127.0.0.1", 0)
+        self.address = listener.getsockname()
+        self.body = b"answer"
+        self.serving = waitress.create_server(
+            self.application, map=self.loop, sockets=[listener], _dispatcher=self.queue, ident=None,
+            outbuf_high_watermark=server.MOST_UNSENT,
+        )  # fmt: skip
+        wake = self.serving.pull_trigger
+
+        def counted():
+            self.loop.woken += 1
+            wake()
+
+        self.serving.pull_trigger = counted
+        self.serving.channel_class = server.Admission(lambda *_: None, Settings.load(SETTINGS))
+
+    def application(self, environ, start_response):
+        start_response("200 OK", [("Content-Length", str(len(self.body)))])
+        return [self.body]
+
+    def connect(self):
+        """Connect a client."""
+        return closing(socket.create_connection(self.address, timeout=30))
+
+    def settle(self):
+        """Let the loop run until nothing happens any more."""
+        while True:
+            before = self.loop.events
+            self.loop.run_once(0.05)
+            if self.loop.events == before:
+                return
+
+    def answer(self):
+        """Work on the next request, as one of the dispatcher's threads does."""
+        task = self.queue.tasks.pop(0)
+        thread = threading.Thread(target=task.service)
+        thread.start()
+        thread.join()
+
+
+@pytest.fixture
+def service():
+    service = Service()
+    yield service
+    for channel in list(service.serving.active_channels.values()):
+        channel.handle_close()
+    wasyncore.close_all(service.loop)
+
+
+def read(client):
+    """Read one answer."""
+    received = client.recv(2**16)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    assert head.startswith(b"HTTP/1.1 200 ")
+    while len(body) < length:
+        body += client.recv(2**16)
+    return body
+
+
+def test_an_answer_on_a_connection_that_goes_on_wakes_nobody(service):
+    with service.connect() as client:
+        for number in range(3):
+            client.sendall(REQUEST % number)
+            service.settle()
+            events = service.loop.events
+            service.answer()
+
+            assert read(client) == b"answer"
+            assert service.loop.woken == 0
+            service.settle()
+            assert service.loop.events == events
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_connection_goes_on_where_all_are_looked_at_while_its_request_is_answered(
+    service, monkeypatch, early
+):
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        if early:
+            client.sendall(REQUEST % 2)
+            service.settle()
+        service.loop._next_look = 0.0
+        service.loop.run_once(0)
+        monkeypatch.setattr(event_loop, "LOOK_INTERVAL", 1000)
+        service.loop._next_look += 1000
+        service.answer()
+        assert read(client) == b"answer"
+
+        if not early:
+            client.sendall(REQUEST % 2)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
+
+
+def test_requests_that_come_early_are_answered_in_their_order(service):
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        client.sendall(REQUEST % 2 + REQUEST % 3)
+        service.settle()
+
+        assert len(service.queue.tasks) == 1
+        for number in (1, 2, 3):
+            service.body = b"%d" % number
+            service.answer()
+            service.settle()
+            assert read(client) == b"%d" % number
+
+
+def test_a_client_that_has_ended_its_side_gets_its_answer_and_costs_nothing_meanwhile(service):
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        client.shutdown(socket.SHUT_WR)
+        service.settle()
+        events = service.loop.events
+        service.settle()
+        assert service.loop.events == events  # it is not asked again and again
+
+        service.answer()
+        assert read(client) == b"answer"
+        service.settle()
+        assert client.recv(1) == b""
+        assert not service.serving.active_channels
+
+
+def test_a_client_that_has_gone_is_noticed_when_its_request_ends(service):
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+    service.settle()
+    events = service.loop.events
+    service.settle()
+    assert service.loop.events == events
+    assert len(service.serving.active_channels) == 1
+
+    service.answer()
+    service.settle()
+
+    assert not service.serving.active_channels
+
+
+def test_a_connection_is_closed_with_the_answer_that_says_so(service):
+    with service.connect() as client:
+        client.sendall((REQUEST % 1).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        service.settle()
+        service.answer()
+        assert service.loop.woken == 1
+        assert read(client) == b"answer"
+        service.settle()
+        assert client.recv(1) == b""
+    service.settle()
+
+    assert not service.serving.active_channels
+
+
+def test_what_the_client_does_not_take_at_once_is_sent_by_the_loop(service):
+    service.body = bytes(range(250)) * (LARGE // 250)
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        assert service.loop.woken
+        received = bytearray()
+        while len(received) < LARGE:
+            service.loop.run_once(0)
+            received += client.recv(2**20)
+
+        assert received.endswith(b"\r\n\r\n" + service.body)
+        # The connection goes on.
+        service.body = b"next"
+        service.settle()
+        client.sendall(REQUEST % 2)
+        service.settle()
+        (stored,) = service.queue.tasks[0].outbufs
+        assert stored.overflowed  # into a file
+        service.answer()
+        assert read(client) == b"next"
+        assert stored.buf.file.closed
+
+
+def test_head_and_body_are_one_message(service):
+    sent = []
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        channel = service.queue.tasks[0]
+        send = channel.send
+
+        def recorded(data, do_close=True):
+            sent.append(bytes(data))
+            return send(data, do_close)
+
+        channel.send = recorded
+        service.answer()
+
+        assert read(client) == b"answer"
+        assert len(sent) == 1
+
+
+def test_a_connection_lost_while_its_answer_is_sent_ends(service):
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        channel = service.queue.tasks[0]
+
+        def lost(data, do_close=True):
+            raise OSError(5, "Input/output error")
+
+        channel.send = lost
+        service.answer()
+        service.settle()
+
+        assert client.recv(1) == b""
+        assert not service.serving.active_channels
