@@ -6,7 +6,7 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, case, cast, column, delete, func, literal, or_, select, update
+from sqlalchemy import ARRAY, Text, Uuid, case, cast, column, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
@@ -147,16 +147,19 @@ def _erase_signatory(user: User) -> None:
             f"{act}_by_name": case((by_them, name), else_=getattr(model, f"{act}_by_name"))
             for act, by_them in done.items()
         }
-        if model is Publication:
-            done["submitted"], values["rules"] = _without_submitter(name, actor)
         db.session.execute(
             update(model).where(or_(*done.values())).values(values),
             execution_options={"synchronize_session": False},
         )
+    _erase_submitter(name, actor)
 
 
-def _without_submitter(name: str, actor: str) -> tuple[Any, Any]:
-    """Whether a publication says that somebody submitted a subject, and its rules with the pseudonym in place of it."""
+def _erase_submitter(name: str, actor: str) -> None:
+    """Write the pseudonym for the name of who submitted subjects where publications say it.
+
+    The new rules are read and then written: on Citus no UPDATE has such functions. They pass as the text that
+    PostgreSQL makes of them, so that all else in them stays to the letter.
+    """
     each = (
         func.jsonb_each(Publication.rules["subjects"])
         .table_valued(column("key", Text), column("value", JSONB))
@@ -166,9 +169,23 @@ def _without_submitter(name: str, actor: str) -> tuple[Any, Any]:
     pseudonym = func.jsonb_build_object("submitted_by_name", cast(name, Text))
     erased = case((by_them, each.c.value.op("||")(pseudonym)), else_=each.c.value)
     subjects = select(func.jsonb_object_agg(each.c.key, erased)).correlate(Publication).scalar_subquery()
-    says = select(each.c.key).where(by_them).correlate(Publication).exists()
     rules = Publication.rules.op("||")(func.jsonb_build_object("subjects", subjects))
-    return says, case((says, rules), else_=Publication.rules)
+    found = db.session.execute(
+        select(Publication.id, cast(rules, Text))
+        .where(select(each.c.key).where(by_them).correlate(Publication).exists())
+        .with_for_update()
+    ).all()
+    if found:
+        ids, texts = zip(*found, strict=True)
+        given = (
+            func.unnest(cast(ids, ARRAY(Uuid)), cast(texts, ARRAY(Text)))
+            .table_valued(column("id", Uuid), column("rules", Text))
+            .render_derived(name="given")
+        )
+        db.session.execute(
+            update(Publication).where(Publication.id == given.c.id).values(rules=cast(given.c.rules, JSONB)),
+            execution_options={"synchronize_session": False},
+        )
 
 
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
