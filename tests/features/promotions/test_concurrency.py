@@ -100,7 +100,7 @@ def test_a_score_that_comes_while_a_promotion_is_undone_is_refused(end, tenancy)
     score = {"assessment": paper["id"], "student": student, "batch": end.above["id"], "score": 1}
     assessments = f"school_{end.api.school.hex}.assessments"
 
-    with ThreadPoolExecutor() as threads, tenancy.admin.connect() as watching:
+    with ThreadPoolExecutor() as threads, watching_schools(tenancy) as watching:
         with tenancy.admin.begin() as locking:
             locking.execute(text(f"SELECT FROM {assessments} FOR UPDATE"))
             undoing = threads.submit(end.api.using().delete, f"/promotions/{promotion['id']}")
