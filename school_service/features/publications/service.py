@@ -36,7 +36,7 @@ from school_service.features.publications.models import (
     ReportCard,
 )
 from school_service.features.result_settings.models import ResultSettings
-from school_service.features.results.service import check_broadsheet, find_term
+from school_service.features.results.service import check_broadsheet, check_term
 from tenants.clock import now
 
 ENTITY = "publication"
@@ -58,7 +58,7 @@ def check_publication_filter(
     if cohort is not None:
         get_referenced(Cohort, cohort, "cohort")
     if term is not None:
-        find_term(term)
+        check_term(term)
     if session is not None:
         find_session(session, "session")
 

@@ -16,7 +16,7 @@ from school_service.core.records import get
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.report_cards import reads
 from school_service.features.report_cards.models import MAX_CARDS, ZIP
-from school_service.features.results.service import check_broadsheet, check_term_result, find_term
+from school_service.features.results.service import check_broadsheet, check_term, check_term_result
 from school_service.features.students.models import Student
 from school_service.features.transcripts.service import check_transcript
 from school_service.printing.printers import print_paper
@@ -44,7 +44,7 @@ def print_card(
         if draft:
             check_term_result(id=student_id, term=term, live=True)
         get(Student, student_id)
-        find_term(term)
+        check_term(term)
         raise NotFound("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
     audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import marshmallow as ma
@@ -327,9 +328,10 @@ class BroadsheetFilterSchema(_LiveSchema):
         },
     )
 
-    @ma.validates_schema(skip_on_field_errors=False)
-    def _one_of_both(self, filters: dict[str, Any], **_options: Any) -> None:
-        if ("term" in filters) == ("session" in filters):
+    @ma.validates_schema(skip_on_field_errors=False, pass_original=True)
+    def _one_of_both(self, filters: dict[str, Any], sent: Mapping[str, Any], **_options: Any) -> None:
+        # What was sent: one that is not valid was given, too.
+        if ("term" in sent) == ("session" in sent):
             raise ma.ValidationError("Give a term or a session.", "term")
         if filters.get("live") and "session" in filters:
             raise ma.ValidationError("A session's broadsheet is made of publications.", "live")

@@ -11,9 +11,9 @@ from school_service.core.database import db, is_current_user
 from school_service.core.errors import Forbidden, Invalid, NotFound
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.cohort_subjects.models import CohortSubject
-from school_service.features.cohorts.models import Batch, Cohort
+from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.reads import session_by_id_or_name
-from school_service.features.sessions.models import AcademicSession, Term
+from school_service.features.sessions.models import TERMS, AcademicSession, Term
 from school_service.features.students.models import Student
 
 
@@ -26,15 +26,19 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
 
 
 def check_term_result(*, id: UUID, term: str, live: bool = False) -> None:
-    """Say why a student has no term result. Raises NotFound, Invalid for an unknown term, Forbidden for live figures
-    of one's own.
+    """Say why a student has no term result. Raises NotFound, Invalid for an unknown term, and for one that the
+    student's session does not have, Forbidden for live figures of one's own.
     """
     student = get(Student, id)
     is_own = is_current_user(student.user_id)
     if is_own and live:
         raise Forbidden("Students see what is published of them alone.")
-    find_term(term)
-    raise NotFound("Nothing is published." if is_own else "The student is in no class of that session.")
+    check_term(term)
+    if is_own:
+        raise NotFound("Nothing is published.")
+    if term in TERMS:
+        _check_latest_session(student.id, term)
+    raise NotFound("The student is in no class of that session.")
 
 
 def check_broadsheet(
@@ -48,13 +52,24 @@ def check_broadsheet(
         _check_session(session, found.cohort_id)
 
 
-def find_term(term: str) -> UUID:
-    """Find a term by its id, or one of a name, whatever the session. Raises Invalid."""
-    is_term = or_(_is_id(Term.id, term), Term.term == term)
-    found: UUID | None = db.session.scalar(select(Term.id).where(is_term).limit(1))
-    if found is None:
+def check_term(term: str) -> None:
+    """Tell whether a term can be meant, whatever the session: FIRST, SECOND and THIRD always can. Raises Invalid."""
+    if term not in TERMS and db.session.scalar(select(Term.id).where(_is_id(Term.id, term))) is None:
         raise unknown_reference(Term, "term")
-    return found
+
+
+def _check_latest_session(student_id: UUID, term: str) -> None:
+    """Tell whether the session that a student is in has a term of this name. Raises Invalid."""
+    latest = (
+        select(Enrollment.session_id)
+        .where(Enrollment.student_id == student_id, CURRENT)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+    )
+    session_id = db.session.scalar(latest)
+    has_term = select(Term.id).where(Term.session_id == session_id, Term.term == term)
+    if session_id is not None and db.session.scalar(has_term) is None:
+        raise unknown_reference(Term, "term")
 
 
 def _check_term(term: str, cohort_id: UUID, whose: str) -> None:

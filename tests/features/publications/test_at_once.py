@@ -15,11 +15,12 @@ from tenants.connections.binding import SchoolBinding
 from tests.cli.program import serving, wait_for
 from tests.features.publications.arms import Arms
 from tests.features.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
+from tests.features.submissions.classes import Class
 from tests.threads import run_concurrently
 
 WAITING = text(
     "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    " AND query LIKE 'UPDATE publications%'"
+    " AND query LIKE :beginning"
 )
 
 
@@ -128,15 +129,18 @@ def test_reopening_and_publishing_follow_one_another(committing):
 
 
 @pytest.mark.program
-def test_point_6_a_server_that_is_killed_while_it_publishes_leaves_nothing_of_it(
+def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_nothing_of_it(
     committing, tenancy, settings, tmp_path
 ):
-    arms = Arms(committing, 1, 1)
+    arms, class_ = Arms(committing, 1, 1), Class(committing, 2, marked=1)
     api = committing.api
     first, second = arms.published()
     for one in (first, second):
         api.ok(arms.reopen(one))
+    to_submit = {"term": "FIRST", "blanks": "ABSENT"}
+    to_publish = {"term": "FIRST", "batches": [arms.first, arms.second]}
     before, frozen = arms.listed(cohort=arms.cohort["id"]), cards(api)
+    open_, log = api.ok(class_.listed()), api.ok(api.get("/audit"))["total"]
     schema = f"school_{api.school.hex}"
 
     with (
@@ -145,37 +149,47 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_leaves_nothing_of_it
         watching_schools(tenancy) as watching,
     ):
         with tenancy.admin.begin() as locking:
-            # The versions before are superseded and the new ones made, when the first card has to wait.
-            locking.execute(text(f"LOCK TABLE {schema}.report_cards IN SHARE MODE"))
-            answer = threads.submit(publish, service, arms)
+            # The versions before are superseded and the new ones made, when the first card has to wait; a submission
+            # is made, when the absences that blanks become do.
+            locking.execute(text(f"LOCK TABLE {schema}.report_cards, {schema}.absences IN SHARE MODE"))
+            publishing = threads.submit(post, service, api, "/publications", to_publish)
+            submitting = threads.submit(
+                post, service, api, f"/cohort-subjects/{class_.subject}/submission", to_submit
+            )
 
-            def blocked():
+            def blocked(answer, beginning):
                 assert not answer.done(), answer.result()
-                return seen(watching, WAITING)
+                return seen(watching, WAITING, beginning=f"{beginning}%")
 
-            pid = wait_for(blocked, "the publication at its cards")
+            pids = [
+                wait_for(lambda: blocked(publishing, "UPDATE publications"), "the publication at its cards"),
+                wait_for(
+                    lambda: blocked(submitting, "INSERT INTO submissions"), "the submission at its blanks"
+                ),
+            ]
             service.process.kill()
             service.process.wait()
-        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
-        assert answer.result() is None
+        for pid in pids:
+            wait_for(lambda pid=pid: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        assert [publishing.result(), submitting.result()] == [None, None]
 
     assert (arms.listed(cohort=arms.cohort["id"]), cards(api)) == (before, frozen)
+    assert (api.ok(class_.listed()), api.ok(api.get("/audit"))["total"]) == (open_, log)
+    assert api.ok(api.get(f"/assessments/{class_.assessment['id']}/absences")) == []
     published = api.ok(arms.publish())
     assert [(one["version"], one["state"]) for one in published] == [(2, "PUBLISHED")] * 2
     assert len(cards(api)) == 4
+    assert api.ok(class_.submit(**to_submit))["state"] == "SUBMITTED"
 
 
-def publish(service, arms):
-    """Publish both arms; answers what was answered, None where nothing was."""
+def post(service, api, path, body):
+    """POST; answers what was answered, None where nothing was."""
     try:
         return urllib3.request(
             "POST",
-            f"{service.base_url}/publications",
-            headers={
-                "Authorization": f"Bearer {arms.api.token}",
-                "X-SCHOOL-ID": str(arms.api.school),
-            },
-            json={"term": "FIRST", "batches": [arms.first, arms.second]},
+            f"{service.base_url}{path}",
+            headers={"Authorization": f"Bearer {api.token}", "X-SCHOOL-ID": str(api.school)},
+            json=body,
             retries=False,
             timeout=60,
         ).data

@@ -425,6 +425,13 @@ def test_a_filter_that_names_nothing_is_refused(api, arms):
         assert (answer.status_code, list(answer.get_json()["errors"]["query"])) == (422, [name])
 
 
+def test_a_term_that_no_session_has_yet_is_an_empty_page(api, arms):
+    arms.published(arms.first)
+
+    assert [len(arms.listed(term=term)) for term in ("FIRST", "THIRD")] == [1, 0]
+    assert api.get("/publications", query_string={"term": "FOURTH"}).status_code == 422
+
+
 # What it holds
 
 

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from school_service.core.database import db
+from school_service.features.publications.models import ReportCard
 from school_service.features.result_settings.models import DEFAULTS, ResultSettings
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -404,8 +405,10 @@ def test_students_read_their_own_published_results_and_no_others(api, make, arms
     arms.submit()
     student, classmate = arms.students[arms.first]
     own = as_student(make, student)
-    answer = of_student(own, student)
-    assert (answer.status_code, message(answer)) == (404, "Nothing is published.")
+    # Of a term that the school does not have yet, too.
+    for term in ("FIRST", "THIRD"):
+        answer = own.get(f"/students/{student}/results", query_string={"term": term})
+        assert (answer.status_code, message(answer)) == (404, "Nothing is published.")
 
     api.ok(arms.publish(arms.first))
 
@@ -460,6 +463,39 @@ def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make,
     for subject, all_of_it in zip(shown["subjects"], staff["subjects"], strict=True):
         assert subject == {**all_of_it, "scores": all_of_it["scores"][:1]}
         assert (subject["score"], subject["percent"]) == (140, 70)
+
+
+def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arms):
+    arms.mark(first=90, step=20)
+    first, *others = (student for student, _ in arms.everyone)
+    comments = {31: "Work harder.", 70: "Ó dára púpọ̀.", 50.5: "Fair."}
+    listed = [{"lower_threshold": one, "comment": comment} for one, comment in comments.items()]
+    api.ok(api.patch("/result-settings", {"principal_comments": listed}))
+    written = [{"student": first, "principal_comment": "Written by hand."}]
+    api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": written}))
+
+    (publication, _) = arms.published()
+
+    # 90, of whom something is written, 70, 50 and 30, which is below all of them.
+    of_70, of_50, of_30 = others
+    filled = {first: "Written by hand.", of_70: "Ó dára púpọ̀.", of_50: "Work harder.", of_30: None}
+    assert principals(api) == filled
+    # It is on the card alone, and stays as it was published until the next version.
+    api.ok(api.patch("/result-settings", {"principal_comments": []}))
+    stored = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
+    assert {one["student"]["id"]: one["principal_comment"] for one in stored}[of_70] is None
+    assert principals(api) == filled
+    api.ok(arms.reopen(publication))
+    (again,) = api.ok(arms.publish(arms.first))
+    assert (principals(api)[of_70], again["changed"]) == (None, 1)
+
+
+def principals(api):
+    """The principal's comment on the newest card of each student."""
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
+        newest = ReportCard.card["version"].as_integer()
+        rows = db.session.execute(db.select(ReportCard.student_id, ReportCard.card).order_by(newest)).all()
+    return {str(student): card["comments"]["principal"] for student, card in rows}
 
 
 @pytest.mark.parametrize("positions", ["BOTH", "BATCH", "COHORT", "NONE"])

@@ -216,6 +216,10 @@ class TestRefused:
         self.refused(small, path, 422, "term", term="FIRST", session=small.session["id"])
         self.refused(small, path, 422, "live", live="true", session=small.session["id"])
         self.refused(small, path, 422, "live", live="perhaps", term="FIRST")
+        # One that is not valid is given, and no other is asked for.
+        self.refused(small, path, 422, "session", session="x" * 121)
+        answer = small.api.get(path, query_string={"batch": small.batches["A"], "term": "x" * 121})
+        assert answer.get_json()["errors"]["query"] == {"term": ["Length must be between 1 and 120."]}
 
     def test_of_the_other_school(self, small, make_other, path):
         cohort = make_other.cohort()

@@ -250,6 +250,9 @@ def test_what_a_reading_of_a_student_refuses(small, make):
     refused(small, path, 422, "term")
     refused(small, path, 422, "term", term=UNKNOWN_ID)
     refused(small, path, 422, "term", term="SUMMER")
+    # One that the student's session does not have, and another does.
+    make.term(term="THIRD")
+    refused(small, path, 422, "term", term="THIRD")
     # A term of a session in which the student is in no class; a student who is in none at all.
     refused(small, path, 404, term=make.term()["id"])
     refused(small, f"/students/{make.student()['id']}/results", 404, term="FIRST")

@@ -80,6 +80,18 @@ def test_a_sheet_has_the_column_on_demand_with_a_list_to_choose_from(exam):
     assert [cell.protection.locked for cell in sheet[2]] == [True, True, True, False, False]
 
 
+def test_a_sheet_has_the_absences_of_its_own_assessment(exam):
+    """Another assessment's are neither shown in it, nor in the way of those that are."""
+    enter(exam, A2="EXCUSED")
+    other = exam.make.assessment(exam.subject, exam.term)
+    away = {exam.students["A/1"]: "ABSENT", exam.students["A/2"]: "ABSENT"}
+    exam.api.ok(exam.make.absences(other, away))
+
+    sheet = opened(downloaded(exam, "?absences=true"))["Scores"]
+    shown = {row[0]: row[4] for row in sheet.iter_rows(min_row=2, values_only=True)}
+    assert shown == {"A/1": None, "A/2": "EXCUSED", "A/3": None}
+
+
 def test_without_it_the_workbook_is_the_same_as_ever(exam):
     def parts(query=""):
         found = parts_of(downloaded(exam, query).data)

@@ -75,6 +75,8 @@ class Writes:
         return self.api.post("/assessments", body)
 
 
+SUBMITTING = {"term": "FIRST", "blanks": "ABSENT"}
+
 ACTS = (
     "post_score",
     "patch_score",
@@ -172,46 +174,88 @@ def test_a_score_that_waits_for_a_submission_is_refused_after_it(committing, ten
     assert (answer.status_code, message(answer)) == (409, writes.class_.held)
 
 
-def test_point_6_of_twenty_who_race_a_submission_each_score_is_in_it_or_refused(committing):
-    """The submission makes a blank of each score that did not come before it, on record, an absence."""
-    class_ = Class(committing, 24, marked=8)
-    api, students = committing.api, class_.students
+def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_refused(committing):
+    """The submission makes of each blank that it finds an absence, so what came before it and what did not differ."""
+    class_ = Class(committing, 18, marked=6)
+    api, students, paper = committing.api, class_.students, class_.assessment
+    papers = [committing.assessment(class_.taught.subject, class_.term) for _ in range(2)]
+    api.ok(committing.absences(paper, dict.fromkeys(students[8:10], "EXCUSED")))
     found = api.ok(api.get("/gradebooks", query_string={"batch": class_.cohort["id"]}))["data"]
-    entries = {entry["student"]: entry["id"] for entry in found}
+    entries = {entry["student"]: f"/gradebooks/{entry['id']}" for entry in found}
+    numbers = [api.ok(api.get(f"/students/{student}"))["admission_number"] for student in students]
+    away = f"/assessments/{paper['id']}/absences"
 
-    def work(number):
-        one = api.using()
-        student = students[number]
-        if number < 4:
-            return one.patch(f"/gradebooks/{entries[student]}", {"score": 1})
-        if number < 8:
-            return one.delete(f"/gradebooks/{entries[student]}")
-        if number == 8:
-            body = {"term": "FIRST", "blanks": "ABSENT"}
-            return one.post(f"/cohort-subjects/{class_.subject}/submission", body)
-        body = {"assessment": class_.assessment["id"], "score": 2, "student": student}
+    def upload(one, student):
+        sheet = sheet_of((numbers[student], "A", "B", 7))
+        form = {"scoresheet": (BytesIO(sheet), "scores.xlsx")}
+        return one.post(f"/assessments/{paper['id']}/scoresheet", data=form)
+
+    def add(one, _student):
+        new = object.__new__(Writes)
+        new.class_, new.api = class_, one
+        return new.post_assessment()
+
+    def enter(one, student):
+        body = {"assessment": paper["id"], "score": 2, "student": students[student]}
         return one.post("/gradebooks", {**body, "batch": class_.cohort["id"]})
 
-    answers = run_concurrently(20, work)
+    def excuse(one, student):
+        return one.put(away, {"absences": [{"student": students[student], "status": "EXCUSED"}]})
 
-    assert answers[8].status_code == 200
+    acts = [
+        *[(lambda one, student: one.patch(entries[students[student]], {"score": 1}), n) for n in (0, 1)],
+        *[(lambda one, student: one.delete(entries[students[student]]), n) for n in (2, 3)],
+        *[(upload, n) for n in (4, 5)],
+        *[(excuse, n) for n in (6, 7)],
+        *[(lambda one, student: one.delete(f"{away}/{students[student]}"), n) for n in (8, 9)],
+        (lambda one, _: one.post(f"/cohort-subjects/{class_.subject}/submission", SUBMITTING), None),
+        *[(enter, n) for n in (10, 11, 12, 13, 14)],
+        *[(add, None) for _ in range(2)],
+        *[(lambda one, number: one.delete(f"/assessments/{papers[number]['id']}"), n) for n in (0, 1)],
+    ]
+
+    def work(number):
+        act, about = acts[number]
+        one = api.using()
+        # The first of each two comes at once, the other looks at the class before: some are early and some are late.
+        for _ in range(3 if number != 10 and number % 2 else 0):
+            one.get("/submissions", query_string={"batch": class_.cohort["id"], "term": "FIRST"})
+        return act(one, about)
+
+    answers = run_concurrently(len(acts), work)
+
+    assert len(acts) == 20
+    assert answers[10].status_code == 200
     assert {answer.status_code for answer in answers} <= {200, 409}
-    refused = [answer for answer in answers if answer.status_code == 409]
-    assert {message(answer) for answer in refused} <= {class_.held}
-    logged = api.ok(api.get("/audit", query_string={"entity": "absence", "pageSize": 100}))["data"]
-    absent = {entry["new"]["student"] for entry in logged}
+    assert {message(answer) for answer in answers if answer.status_code == 409} <= {class_.held}
+    done = [answer.status_code == 200 for answer in answers]
+    found = api.ok(api.get("/gradebooks", query_string={"assessment": paper["id"]}))["data"]
+    has = {entry["student"]: entry["score"] for entry in found}
+    absences = {one["student"]["id"]: one["status"] for one in api.ok(api.get(away))}
+    assert not has.keys() & absences.keys()
+    has |= absences
+    for number in range(10):
+        before, after = [
+            (12.5, 1),
+            (12.5, "ABSENT"),
+            (12.5, 7),
+            ("ABSENT", "EXCUSED"),
+            ("EXCUSED", "ABSENT"),
+        ][number // 2]
+        assert has[students[number]] == (after if done[number] else before)
+    for number in range(10, 15):
+        assert has[students[number]] == (2 if done[number + 1] else "ABSENT")
+    assert [has[student] for student in students[15:]] == ["ABSENT"] * 3
     shown = api.ok(api.get(f"/cohort-subjects/{class_.subject}/results?term=FIRST"))
-    scores = {one["student"]["id"]: one["scores"][0]["score"] for one in shown}
-    for number, answer in enumerate(answers):
-        was_done, student = answer.status_code == 200, students[number]
-        if number < 4:
-            assert scores[student] == (1 if was_done else 12.5)
-        elif number < 8:
-            assert (student in absent, scores[student]) == (was_done, None if was_done else 12.5)
-        elif number > 8:
-            assert (student in absent, scores[student]) == (not was_done, 2 if was_done else None)
-    # Who did nothing, and the place of the submission itself.
-    assert {students[8], *students[20:]} <= absent
+    counted = {frozenset(score["assessment"] for score in one["scores"]) for one in shown}
+    # Papers that were added before do not count; those that were taken away are none of it.
+    left = {paper["id"], *(one["id"] for one, gone in zip(papers, done[18:], strict=True) if not gone)}
+    assert counted == {frozenset(left)}
+    (listed,) = api.ok(class_.listed())
+    assert (listed["state"], listed["assessments"], listed["blanks"]) == ("SUBMITTED", len(left), 0)
+    query = {"cohort": class_.cohort["id"], "subject": class_.subject, "term": class_.term["id"]}
+    every = api.ok(api.get("/assessments", query_string=query))
+    assert every["total"] == len(left) + sum(done[16:18])
 
 
 def test_an_assessment_is_added_before_a_submission_or_refused(committing):
