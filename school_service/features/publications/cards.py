@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
+    ARRAY,
     CTE,
     ColumnElement,
     DateTime,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    or_,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
@@ -62,6 +64,7 @@ _OF_PAPER = (
     "percent_places",
     "verification",
 )
+_LONG = ("subjects", "cumulative")
 _TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
 
 
@@ -113,7 +116,7 @@ def cards(batch_id: Any, term: Any, *, version: Any = None, published_at: Any = 
 def compared_cards(batch_id: Any, term: Any, version: Any, published_at: Any) -> Query:
     """Select the cards of a version to be: as `cards`, and whether each has `changed` since the version before.
 
-    In the first version none has.
+    In the first version none has, and none is looked for: PostgreSQL drops what joins the version before.
     """
     # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
     found = (
@@ -121,29 +124,40 @@ def compared_cards(batch_id: Any, term: Any, version: Any, published_at: Any) ->
         .cte("cards")
         .prefix_with("MATERIALIZED")
     )
-    of_version = func.jsonb_build_object(
-        "version", cast(version, Integer), "published_at", cast(published_at, DateTime(timezone=True))
-    )
     before = (
-        select(ReportCard.student_id, ReportCard.card)
+        # With nothing added to it a document is as it was, but read and decompressed once for all that is compared.
+        select(ReportCard.student_id, ReportCard.card.op("||")(_constant({})).label("card"))
         .join(Publication, Publication.id == ReportCard.publication_id)
         .join(Term, Term.id == Publication.term_id)
         .where(
+            version > 1,
             Publication.batch_id == batch_id,
             cast(Term.id, Text) == term,
             Publication.version == version - 1,
         )
-        .subquery("before")
+        .cte("before")
+        .prefix_with("MATERIALIZED")
     )
-    same_but_for_version = before.c.card.op("||")(of_version)
-    changed = and_(version > 1, found.c.card.is_distinct_from(same_but_for_version))
     return select(
         found.c.student_id,
         found.c.average,
         found.c.position,
-        changed.label("changed"),
+        and_(version > 1, _differ(found.c.card, before.c.card)).label("changed"),
         found.c.card,
     ).select_from(found.outerjoin(before, before.c.student_id == found.c.student_id))
+
+
+def _differ(card: Any, before: Any) -> Column:
+    """Tell whether documents differ in anything but version and moment.
+
+    The long members are compared by themselves: to take the others out of a document PostgreSQL makes it anew, of all
+    that is left in it.
+    """
+    others = cast([*_LONG, "version", "published_at"], ARRAY(Text))
+    return or_(
+        *(card[member].is_distinct_from(before[member]) for member in _LONG),
+        card.op("-")(others).is_distinct_from(before.op("-")(others)),
+    )
 
 
 def _paper(computed: Computed) -> CTE:

@@ -8,7 +8,7 @@ finds that it is done.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -112,9 +112,9 @@ def publish(*, batches: Sequence[UUID], term: str) -> BoundQuery:
                 str(term_id),
                 version["version"],
                 moment,
-                [UUID(student) for student in version["students"]],
-                [uuid4() for _ in version["students"]],
-                [uuid4() for _ in version["students"]],
+                _array_text(version["students"]),
+                _array_text(uuid4() for _ in version["students"]),
+                _array_text(uuid4() for _ in version["students"]),
             )
             for version in versions
         ),
@@ -325,6 +325,10 @@ def _insert(
     return insert(Publication).from_select(list(values), made, include_defaults=False)
 
 
+def _array_text(ids: Iterable[Any]) -> str:
+    return "{" + ",".join(map(str, ids)) + "}"
+
+
 @statement
 def _freeze(
     publication_id: UUID,
@@ -332,11 +336,14 @@ def _freeze(
     term_id: str,
     version: int,
     moment: datetime,
-    student_ids: list[UUID],
-    ids: list[UUID],
-    codes: list[UUID],
+    student_ids: str,
+    ids: str,
+    codes: str,
 ) -> Any:
-    """Freeze the cards of a batch: an id and a code are given for each of its students."""
+    """Freeze the cards of a batch: an id and a code are given for each of its students.
+
+    The three are texts of arrays, that PostgreSQL reads faster than as many expressions as they have elements.
+    """
     rows = (
         func.unnest(*(cast(each, ARRAY(Uuid)) for each in (student_ids, ids, codes)))
         .table_valued(column("student_id", Uuid), column("id", Uuid), column("code", Uuid))

@@ -500,6 +500,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
         )
         .select_from(sums)
         .join(rules, literal(True))
+        .offset(NOT_MERGED)
         .subquery("averaged")
     )
     average = averaged.c.average
@@ -680,6 +681,7 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
         )
         .select_from(sums)
         .join(rules, literal(True))
+        .offset(NOT_MERGED)
         .subquery("averaged")
     )
     key = case((averaged.c.is_ranked, averaged.c.average))

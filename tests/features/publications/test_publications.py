@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from school_service.core.database import db
+from school_service.core.read_models import unwrapped
+from school_service.features.publications import service
+from school_service.web.request_scope import in_transaction
+from tenants.clock import now
+from tenants.connections.binding import SchoolBinding
 from tests.features.metrics.sheets import TRAITS, Observed
 from tests.features.publications.arms import Arms
 from tests.features.submissions.classes import Class, message
@@ -288,6 +294,24 @@ def test_a_card_that_says_the_same_has_not_changed(api, arms):
     (again,) = api.ok(arms.publish(arms.first))
 
     assert (again["version"], again["changed"]) == (2, 0)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_only_from_the_second_version_on_is_one_before_looked_for(api, arms, version):
+    (first,) = arms.published(arms.first)
+
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
+        counted = service._counted(UUID(arms.first), first["term"]["id"], version, now())
+        statement = counted.template.statement(unwrapped)
+        explained = db.session.connection().exec_driver_sql(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.sql}", statement.parameters(counted.values)
+        )
+        nodes = [explained.scalar_one()[0]["Plan"]]
+    for node in nodes:
+        nodes.extend(node.get("Plans", ()))
+
+    (before,) = [node for node in nodes if node.get("Subplan Name") == "CTE before"]
+    assert (before.get("One-Time Filter"), before["Actual Rows"]) == {1: ("false", 0), 2: (None, 2)}[version]
 
 
 def test_who_came_since_has_changed_and_had_nothing_before(api, make, arms):
