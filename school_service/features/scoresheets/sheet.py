@@ -328,7 +328,8 @@ def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
 
 def _absence_status(assessment_id: Any) -> Any:
     of_student = and_(Absence.assessment_id == assessment_id, Absence.student_id == Student.id)
-    return select(Absence.status).where(of_student).scalar_subquery()
+    # Of the assessment that the sheet is of, two queries further out: by itself it would be one of its own.
+    return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
 def _columns(total_points: Decimal, *, absences: bool) -> list[Column]:

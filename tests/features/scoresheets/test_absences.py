@@ -80,6 +80,18 @@ def test_a_sheet_has_the_column_on_demand_with_a_list_to_choose_from(exam):
     assert [cell.protection.locked for cell in sheet[2]] == [True, True, True, False, False]
 
 
+def test_a_sheet_has_no_absences_of_other_assessments(exam):
+    for _ in range(2):
+        other = exam.make.assessment(exam.subject, exam.term)
+        exam.api.ok(exam.make.absences(other, {exam.students["A/1"]: "ABSENT", exam.students["A/3"]: "ABSENT"}))
+    enter(exam, A2="EXCUSED", A3="EXCUSED")
+
+    sheet = opened(downloaded(exam, "?absences=true"))["Scores"]
+
+    statuses = {row[0]: row[4] for row in sheet.iter_rows(values_only=True, min_row=2)}
+    assert statuses == {"A/1": None, "A/2": "EXCUSED", "A/3": "EXCUSED"}
+
+
 def test_without_it_the_workbook_is_the_same_as_ever(exam):
     def parts(query=""):
         found = parts_of(downloaded(exam, query).data)
