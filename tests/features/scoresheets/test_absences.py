@@ -83,7 +83,9 @@ def test_a_sheet_has_the_column_on_demand_with_a_list_to_choose_from(exam):
 def test_a_sheet_has_no_absences_of_other_assessments(exam):
     for _ in range(2):
         other = exam.make.assessment(exam.subject, exam.term)
-        exam.api.ok(exam.make.absences(other, {exam.students["A/1"]: "ABSENT", exam.students["A/3"]: "ABSENT"}))
+        exam.api.ok(
+            exam.make.absences(other, {exam.students["A/1"]: "ABSENT", exam.students["A/3"]: "ABSENT"})
+        )
     enter(exam, A2="EXCUSED", A3="EXCUSED")
 
     sheet = opened(downloaded(exam, "?absences=true"))["Scores"]
