@@ -359,7 +359,8 @@ _IDEMPOTENCY_KEY = {
     "in": "header",
     "name": "Idempotency-Key",
     "description": "Sent again within 24 hours, the request is answered as it was the first time, and does nothing.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    # Printable ASCII; spaces around a header are no part of it, and two quotation marks enclose nothing.
+    "schema": {"type": "string", "pattern": "^[!-~]([ -~]+[!-~]|[!#-~])?$", "minLength": 1, "maxLength": 255},
 }
 _REPLAYED = {
     "Idempotency-Replayed": {

@@ -19,13 +19,15 @@ from tests.fuzz.known import configuration, known_ids
 
 LOOSENED = Path(__file__).with_name("schemathesis.toml")
 
-# With these the administrator would sooner or later delete themselves, or take their own permissions away, and the
-# rest of the run would see nothing but 401 and 403. They have a run of their own, with the token of a client that may
-# do everything and that no operation can touch.
+# With these the administrator would sooner or later delete themselves, end their own sessions, or take their own
+# permissions away, and the rest of the run would see nothing but 401 and 403. They have a run of their own, with the
+# token of a client that may do everything and that no operation can touch.
 UNDERMINING = (
     "DELETE /users/{id}/delete",
     "DELETE /users/{id}/roles/{roleId}",
+    "DELETE /users/{id}/sessions",
     "PATCH /roles/{id}/permissions",
+    "PUT /users/{id}/password",
 )
 
 

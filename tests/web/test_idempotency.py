@@ -9,6 +9,7 @@ from datetime import timedelta
 from threading import Event
 
 import pytest
+from openapi_schema_validator import OAS30Validator
 from sqlalchemy import select, text
 
 from school_service.auth.signing_key import SigningKey, SigningKeys
@@ -46,6 +47,13 @@ def always_keyed(monkeypatch, api, key):
 
 def rooms(api):
     return [room["name"] for room in api.ok(api.get("/classrooms"))]
+
+
+def documented(api, key):
+    """Whether the document allows a key."""
+    parameters = api.document.operations()["POST", "/classrooms"]["parameters"]
+    schema = next(each["schema"] for each in parameters if each["name"] == "Idempotency-Key")
+    return OAS30Validator(schema).is_valid(key)
 
 
 @pytest.mark.parametrize("path", POSTS)
@@ -141,6 +149,13 @@ def test_a_key_of_another_form_is_refused(api, key):
     assert answer.status_code == 400
     assert "Idempotency-Key" in answer.get_json()["message"]
     assert ROOM["name"] not in rooms(api)
+    assert not documented(api, key)
+
+
+@pytest.mark.parametrize("key", ["k", '"', '"k"', "a key", "~" * 255])
+def test_the_document_allows_the_keys_that_are_taken(api, key):
+    api.ok(api.post("/classrooms", ROOM, **keyed(key)))
+    assert documented(api, key)
 
 
 def test_the_longest_key_is_taken(api):

@@ -184,8 +184,10 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         .where(requested)
         .correlate(scope)
     )
-    submission = select(Submission.id).where(
-        Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id
+    submission = (
+        select(Submission.id)
+        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id)
+        .correlate(CohortSubject, scope)
     )
     is_counting = select(computed.counting.c.id).where(
         computed.counting.c.cohort_subject_id == CohortSubject.id
@@ -304,6 +306,7 @@ def reopening(publication_id: UUID) -> Query:
         select(own.id)
         .join(others, others.student_id == own.student_id)
         .where(own.publication_id == Publication.id, others.publication_id == later.id)
+        .correlate(Publication, later)
     )
     name = later_term.display_name + " of " + Classroom.name + " " + Batch.name
     names = (

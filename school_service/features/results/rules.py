@@ -249,7 +249,8 @@ def _weights_of_level(scope: CTE) -> Query:
         return rows.render_derived(name=name, with_types=True)
 
     own, weights = listed("own"), listed("weights")
-    has_own = select(literal(1)).select_from(own).where(own.c.level == scope.c.level).exists()
+    # Of the row's own level: two queries in, `scope` would be read anew, and any row's level would do.
+    has_own = select(literal(1)).where(own.c.level == scope.c.level).correlate_except(own).exists()
     level = case((has_own, scope.c.level))
     return (
         select(

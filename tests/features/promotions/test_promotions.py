@@ -590,6 +590,21 @@ def test_a_category_without_weight_does_not_count(api, end):
     assert end.rehearse().status_code == 200
 
 
+def test_categories_count_by_the_weights_of_each_class_itself(api, make, end):
+    senior = make.cohort(make.classroom(level="Senior"), {"id": end.session})
+    weights = [
+        {"level": None, "category": "EXAM", "weight": 100},
+        {"level": "Senior", "category": "CA1", "weight": 100},
+    ]
+    api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))
+    end.mark()
+
+    answers = [end.rehearse(end.move(), *others) for others in ((), (end.move(senior["id"]),))]
+
+    assert [answer.status_code for answer in answers] == [409, 409]
+    assert message(answers[0]) == message(answers[1])
+
+
 def test_who_is_in_another_batch_of_the_next_session_is_named(make, published):
     end = published
     student, other = end.students[end.first]

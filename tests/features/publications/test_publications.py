@@ -367,6 +367,16 @@ def test_what_rests_on_it_in_another_arm_is_found_too(api, make, arms):
     assert arms.reopen(first).status_code == 409
 
 
+def test_later_results_of_another_arm_do_not_rest_on_it(api, arms):
+    first, second = arms.published()
+    arms.mark("SECOND")
+    arms.submit("SECOND")
+    api.ok(arms.publish(arms.second, term="SECOND"))
+
+    assert arms.reopen(second).status_code == 409
+    assert arms.reopen(first).status_code == 200
+
+
 @pytest.mark.parametrize("state", ["REOPENED", "SUPERSEDED", "WITHDRAWN"])
 def test_only_what_is_published_is_reopened(api, arms, state):
     (first,) = arms.published(arms.first)
