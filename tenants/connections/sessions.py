@@ -86,12 +86,6 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
             session.binding = None
 
 
-def require_no_transaction(session: SchoolSession) -> None:
-    """Refuse to go on in a transaction that is under way; raises SchoolChosen."""
-    if session.in_transaction():
-        raise SchoolChosen("A transaction is under way: its school can't be changed.")
-
-
 def is_dead(error: DBAPIError) -> bool:
     """Tell whether a statement failed since its connection had died in the pool: another one may do.
 
@@ -114,7 +108,8 @@ def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str,
     Where it raises, no transaction is left open: UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended,
     SchoolUpgrading, SchoolElsewhere, NotInstalled; SchoolChosen where one was under way already, which goes on.
     """
-    require_no_transaction(session)
+    if session.in_transaction():
+        raise SchoolChosen("A transaction is under way: its school can't be changed.")
     try:
         return _begin(session, binding)
     except SchoolElsewhere:

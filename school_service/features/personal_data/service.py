@@ -6,14 +6,14 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, Uuid, case, cast, column, delete, func, literal, or_, select, update
+from sqlalchemy import Text, Uuid, case, cast, column, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
-from school_service.core.records import get, not_found
+from school_service.core.records import get, not_found, unnest_rows
 from school_service.features.absences.models import Absence
 from school_service.features.assessments.models import Submission
 from school_service.features.audit.service import EXPORT, audit_change
@@ -177,11 +177,7 @@ def _erase_submitter(name: str, actor: str) -> None:
     ).all()
     if found:
         ids, texts = zip(*found, strict=True)
-        given = (
-            func.unnest(cast(ids, ARRAY(Uuid)), cast(texts, ARRAY(Text)))
-            .table_valued(column("id", Uuid), column("rules", Text))
-            .render_derived(name="given")
-        )
+        given = unnest_rows(id=(Uuid, list(ids)), rules=(Text, list(texts)))
         db.session.execute(
             update(Publication).where(Publication.id == given.c.id).values(rules=cast(given.c.rules, JSONB)),
             execution_options={"synchronize_session": False},

@@ -8,7 +8,7 @@ finds that it is done.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,7 +19,14 @@ from sqlalchemy import ARRAY, Integer, Text, Uuid, any_, cast, column, func, ins
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery, Query, fetch_row, read_model
-from school_service.core.records import get, get_referenced, not_found, unknown_reference
+from school_service.core.records import (
+    array_text,
+    get,
+    get_referenced,
+    new_ids,
+    not_found,
+    unknown_reference,
+)
 from school_service.core.statements import execute, in_one_message, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.cohorts.models import Batch, Cohort
@@ -112,9 +119,9 @@ def publish(*, batches: Sequence[UUID], term: str) -> BoundQuery:
                 str(term_id),
                 version["version"],
                 moment,
-                _array_text(version["students"]),
-                _array_text(uuid4() for _ in version["students"]),
-                _array_text(uuid4() for _ in version["students"]),
+                array_text(version["students"]),
+                array_text(new_ids(len(version["students"]))),
+                array_text(new_ids(len(version["students"]))),
             )
             for version in versions
         ),
@@ -325,10 +332,6 @@ def _insert(
     return insert(Publication).from_select(list(values), made, include_defaults=False)
 
 
-def _array_text(ids: Iterable[Any]) -> str:
-    return "{" + ",".join(map(str, ids)) + "}"
-
-
 @statement
 def _freeze(
     publication_id: UUID,
@@ -342,7 +345,8 @@ def _freeze(
 ) -> Any:
     """Freeze the cards of a batch: an id and a code are given for each of its students.
 
-    The three are texts of arrays, that PostgreSQL reads faster than as many expressions as they have elements.
+    The three are texts of arrays (`array_text`), which PostgreSQL reads faster than as many expressions as they have
+    elements.
     """
     rows = (
         func.unnest(*(cast(each, ARRAY(Uuid)) for each in (student_ids, ids, codes)))
