@@ -7,6 +7,7 @@ import json
 import unicodedata
 import zipfile
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -127,6 +128,22 @@ def test_a_printer_that_has_printed_prints_the_same_bytes_as_a_new_one(printed, 
     printed(task(card(5, student=student(first_name="Chidi")), pictures={"logo": PICTURES["signature"]}))
     printed(transcript_task(transcript=transcript(1, 3)))
     assert printed(made()) == first == printed_anew(made())
+
+
+def test_classes_that_are_printed_at_once_by_one_printer_are_those_that_were_asked_for(printed):
+    classes = [
+        task(
+            *(card(2, student=student(first_name=name, admission_number=f"{number}")) for number in range(3))
+        )
+        for name in ("Ada", "Chidi", "Kemi")
+    ]
+    one_by_one = [printed(of_class) for of_class in classes]
+
+    with ThreadPoolExecutor(3) as threads:
+        at_once = list(threads.map(printed, classes))
+
+    assert len(set(one_by_one)) == 3
+    assert at_once == one_by_one
 
 
 @needs_poppler
