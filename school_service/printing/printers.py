@@ -37,7 +37,14 @@ MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task e
 
 # Isolated: neither the folder it is started in nor PYTHONPATH say what is imported. To read what is installed, and find
 # out by that where packages are, takes Python longer than to start: a printer is told where the few are that it needs.
-_PROGRAM = "import sys; sys.path += sys.argv[1:]; from school_service.printing.worker import main; main()"
+# Nor does it look for garbage, of which it has no more than its tasks leave.
+_PROGRAM = """
+import gc, sys
+gc.disable()
+sys.path += sys.argv[1:]
+from school_service.printing.worker import main
+main()
+"""
 _PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _MOST_LOGGED = 2000  # characters of what a printer says

@@ -20,7 +20,6 @@ import typst
 # Noto Sans has the letters of Nigeria's languages and places their marks. Typst's own fonts stand in for its other
 # letters; a letter that none has is a box.
 _FONTS = "fontpkg_noto_sans"
-_HAS_FILES_IN_MEMORY = hasattr(os, "memfd_create")  # Linux
 _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 
 
@@ -65,7 +64,7 @@ def _files_of(pictures: Mapping[str, bytes]) -> Iterator[Mapping[str, str | list
 
     Of what it is given it takes text alone, and to read bytes as an array of numbers takes it as long as half a card.
     """
-    if not _HAS_FILES_IN_MEMORY:
+    if not _has_files_in_memory():
         yield {name: list(picture) for name, picture in pictures.items()}
         return
     with ExitStack() as opened:
@@ -74,8 +73,25 @@ def _files_of(pictures: Mapping[str, bytes]) -> Iterator[Mapping[str, str | list
             file = opened.enter_context(os.fdopen(os.memfd_create("picture"), "wb"))
             file.write(picture)
             file.flush()
-            files[name] = f"/proc/self/fd/{file.fileno()}"
+            files[name] = _address(file.fileno())
         yield files
+
+
+@cache
+def _has_files_in_memory() -> bool:
+    """Tell whether the system has files in memory, as Linux has, and lets them be read by an address."""
+    try:
+        file = os.memfd_create("picture")
+    except (AttributeError, OSError):
+        return False
+    try:
+        return os.path.exists(_address(file))
+    finally:
+        os.close(file)
+
+
+def _address(file: int) -> str:
+    return f"/proc/self/fd/{file}"
 
 
 @cache

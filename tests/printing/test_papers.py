@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import unicodedata
 import zipfile
 from base64 import b64encode
@@ -161,7 +162,7 @@ def test_pictures_are_the_same_where_a_system_has_no_files_in_memory(printed):
     made = json.loads(json.dumps(document), parse_float=str)
     del made["paper"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typesetting, "_HAS_FILES_IN_MEMORY", False)
+        patch.setattr(typesetting, "_has_files_in_memory", lambda: False)
         without = PAPERS["report-cards"](**made)
 
     assert printed(document) == without
@@ -228,6 +229,19 @@ def test_how_many_pages_a_card_has(printed, document, pages):
     assert (f"Page 2 of {pages}" in text) == (pages > 1)
     # The second says whose it is.
     assert text.count("UHS-2023-001") == pages
+
+
+@needs_poppler
+def test_the_foot_of_a_card_is_at_the_same_place_whether_its_pages_are_numbered_or_not(printed):
+    long = card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)])
+
+    alone, with_another = (
+        re.findall(r"<word (.*)>(?:Published|Verify)<", text_of(printed(task(*of)), "-bbox", "-l", "1"))
+        for of in ([card(2)], [card(2), long])
+    )
+
+    assert len(alone) == 2
+    assert with_another == alone
 
 
 @needs_poppler
