@@ -34,6 +34,8 @@ PICTURES = {
     "logo": b64encode(png(120, 120)).decode(),
     "signature": b64encode(png(200, 60, (10, 10, 80))).decode(),
 }
+LONG = card(60, subjects=[subject_result(one, f"Subject {one}") for one in range(60)])
+"""A card of two pages."""
 HOSTILE = (
     "#let x = 1 $x$ *b* _i_ `r` @a <b> \\u{0041} // /* [c] {d} \u202eabc\u200f 张 😀 مرحبا \u0007 \u0000 = -"
 )
@@ -116,7 +118,7 @@ def test_a_whole_class_is_printed_with_its_figures(printed):
     "made",
     [
         lambda: task(card(3), card(4), pictures=PICTURES),
-        lambda: task(card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)])),
+        lambda: task(LONG),
         lambda: task(card(3), card(4), pictures=PICTURES, archive=True),
         lambda: transcript_task(pictures=PICTURES),
     ],
@@ -233,12 +235,13 @@ def test_how_many_pages_a_card_has(printed, document, pages):
 
 @needs_poppler
 def test_the_foot_of_a_card_is_at_the_same_place_whether_its_pages_are_numbered_or_not(printed):
-    long = card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)])
+    pdfs = [printed(task(*of)) for of in ([card(2)], [card(2), LONG])]
 
     alone, with_another = (
-        re.findall(r"<word (.*)>(?:Published|Verify)<", text_of(printed(task(*of)), "-bbox", "-l", "1"))
-        for of in ([card(2)], [card(2), long])
+        re.findall(r"<word (.*)>(?:Published|Verify)<", text_of(pdf, "-bbox", "-l", "1")) for pdf in pdfs
     )
+
+    assert [pages_of(pdf) for pdf in pdfs] == [1, 3]
 
     assert len(alone) == 2
     assert with_another == alone
