@@ -8,11 +8,12 @@ import zipfile
 from base64 import b64encode
 
 import pytest
+import typst
 
 from school_service.core.errors import Busy
 from school_service.printing import printers
 from school_service.printing.printers import Printers
-from tests.features.report_cards.papers import needs_poppler, pages_of, text_of
+from tests.features.report_cards.papers import misplaced, needs_poppler, pages_of, text_of
 from tests.printing.pictures import png
 from tests.printing.samples import (
     BARE,
@@ -32,7 +33,10 @@ PICTURES = {
 }
 HOSTILE = (
     "#let x = 1 $x$ *b* _i_ `r` @a <b> \\u{0041} // /* [c] {d} \u202eabc\u200f 张 😀 مرحبا \u0007 \u0000 = -"
+    ' (( " \\'
 )
+WORD = "W" * 40
+MARKED = "o" + "\u0301" * 50
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +45,8 @@ def printed():
     return Printers(1).print
 
 
-def hostile(document):
-    """Put hostile text into every text of somebody's."""
+def hostile(document, text=HOSTILE):
+    """Put a text into every text of somebody's: one that is hostile."""
     if isinstance(document, dict):
         fixed = {
             "id", "base", "assessment", "category", "absence", "type", "positions", "published_at", "start_date",
@@ -53,13 +57,13 @@ def hostile(document):
         return {
             name: document[name]
             if name in fixed and not isinstance(document[name], dict)
-            else hostile(document[name])
+            else hostile(document[name], text)
             for name in document
         } | ({"term": document["term"]} if isinstance(document.get("term"), dict) else {})
     if isinstance(document, list):
-        return [hostile(one) for one in document]
+        return [hostile(one, text) for one in document]
     if isinstance(document, str) and not document.replace(".", "").isdigit():
-        return HOSTILE
+        return text
     return document
 
 
@@ -139,6 +143,37 @@ def test_no_text_is_markup_or_an_error(printed, made):
 
 
 @needs_poppler
+def test_no_text_is_printed_beyond_its_page_or_across_another(printed):
+    """Its grade, too, in which a session of a transcript is as high as a page."""
+    text = f"{WORD} {HOSTILE} {WORD * 2} {MARKED} {'one two three ' * 8}"
+    of_card = hostile(card(12, term="THIRD"), text)
+    of_transcript = hostile(transcript(2, 14), text)
+    for of in (of_card, *of_transcript["sessions"]):
+        for one in (of, *of["subjects"]):
+            one["grade"] = text
+
+    for made in (task(of_card), transcript_task(transcript=of_transcript)):
+        pdf = printed(made)
+        assert misplaced(pdf) == []
+        said = "".join(text_of(pdf).split())
+        assert [WORD in said, "\u0301" * 3 in said] == [True, True]
+
+
+@needs_poppler
+def test_what_is_misplaced_is_found():
+    beyond = "#place(dx: -10mm)[left] #place(dx: 180mm)[right] #place(dy: -16mm)[above]"
+    across = "#place(dy: 50mm)[one] #place(dy: 51mm)[other] #place(dy: 60mm)[fine]"
+    source = f'#set page(paper: "a4", margin: 15mm)\n{beyond}{across}'
+
+    assert set(misplaced(typst.compile(source.encode()))) == {
+        ("left",),
+        ("right",),
+        ("above",),
+        ("one", "other"),
+    }
+
+
+@needs_poppler
 @pytest.mark.parametrize(
     ("document", "pages"),
     [
@@ -147,9 +182,10 @@ def test_no_text_is_markup_or_an_error(printed, made):
         (card(16, term="THIRD"), 1),
         (card(9, **BARE), 1),
         (card(0, **BARE), 1),
-        (card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)]), 2),
+        (card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)]), 1),
+        (card(50, subjects=[subject_result(one, f"Subject {one}") for one in range(50)]), 2),
     ],
-    ids=["one", "sixteen", "third-term", "bare", "none", "forty"],
+    ids=["one", "sixteen", "third-term", "bare", "none", "forty", "fifty"],
 )
 def test_how_many_pages_a_card_has(printed, document, pages):
     pdf = printed(task(document, pictures=PICTURES))
@@ -159,6 +195,30 @@ def test_how_many_pages_a_card_has(printed, document, pages):
     assert (f"Page 2 of {pages}" in text) == (pages > 1)
     # The second says whose it is.
     assert text.count("UHS-2023-001") == pages
+
+
+@needs_poppler
+@pytest.mark.parametrize("number", [46, 47, 49, 57])
+def test_what_closes_a_card_is_together_on_its_page(printed, number):
+    document = card(number, subjects=[subject_result(one, f"Subject {one}") for one in range(number)])
+    pdf = printed(task(document, pictures=PICTURES))
+
+    first, second = (" ".join(page.split()) for page in text_of(pdf).split("\f")[:2])
+
+    closing = ("School opened", "Form teacher", "Principal", "Next term begins", "Notice")
+    assert [part in second for part in closing] == [True] * 5
+    assert not [part for part in closing if part in first]
+    # The traits and their key, too.
+    assert ("Affective traits" in first) == ("5 Excellent · 4 Good" in first)
+
+
+@needs_poppler
+def test_the_signatures_of_a_transcript_are_below_a_session(printed):
+    # Six sessions of fifteen subjects: the last does not fit on a page with what is signed.
+    pages = text_of(printed(transcript_task(transcript=transcript(6, 15)))).split("\f")[:-1]
+
+    assert ["Stamp of the school" in page for page in pages] == [False, False, True]
+    assert "2025/2026" in pages[2]
 
 
 @needs_poppler
