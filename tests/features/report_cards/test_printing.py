@@ -9,11 +9,13 @@ import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unicodedata import normalize
 
 import pytest
 
 from school_service.app import create_app
 from school_service.core.database import db
+from school_service.core.ordinals import position_text
 from school_service.features.report_cards import service
 from school_service.printing.printers import Printers
 from tests.client import ApiClient, Document
@@ -25,6 +27,8 @@ from tests.features.report_cards.papers import images_of, needs_poppler, pages_o
 from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
+
+FIGURES = ("average", "lowest", "highest")
 
 
 @pytest.fixture
@@ -43,6 +47,32 @@ def cards(api, batch, term="FIRST", **query):
 def name_of(api, student):
     found = api.ok(api.get(f"/students/{student}"))
     return f"{found['admission_number'].replace('/', '-')} {found['last_name']} {found['first_name']}"
+
+
+def check_page(page, result):
+    """Assert that a page of a card has the name, letter by letter, and each figure that the API answers."""
+    page = normalize("NFC", page)
+    student = result["student"]
+    assert normalize("NFC", f"{student['first_name']} {student['last_name']}") in page
+    assert student["admission_number"] in page
+    for one in result["subjects"]:
+        (row,) = (line for line in page.splitlines() if line.startswith(f"{one['subject']['name']} "))
+        batch = one["batch"]
+        place = position_text(batch["position"], tied=batch["tied"])
+        figures = (one["percent"], one["grade"], place, one["remark"], *(batch[name] for name in FIGURES))
+        assert " ".join(row.split()).endswith(" ".join(figures))
+    facts = " ".join(page.split())
+    in_class, in_all = result["batch_figures"], result["cohort_figures"]
+    for label, fact in {
+        "Total": f"{result['total']} of {result['obtainable']}",
+        "Average": result["average"],
+        "Grade": f"{result['grade']} · {result['remark']}",
+        "Subjects passed": f"{result['passed']} of {result['passed'] + result['failed']}",
+        "Position in class": f"{position_text(in_class['position'])} of {in_class['of']}",
+        "Position in all arms": f"{position_text(in_all['position'])} of {in_all['of']}",
+    }.items():
+        assert label in facts
+        assert fact in facts
 
 
 @needs_poppler
@@ -89,10 +119,12 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
     together, apart = cards(api, arms.first), cards(api, arms.first, format="zip")
 
     assert (together.mimetype, apart.mimetype) == ("application/pdf", "application/zip")
-    text = text_of(together.data)
-    places = [text.index(one["admission_number"]) for one in students]
-    assert places == sorted(places)
-    assert pages_of(together.data) == len(students)
+    pages = text_of(together.data, "-layout").split("\f")[:-1]
+    assert len(pages) == len(students)
+    for page, one in zip(pages, students, strict=True):
+        check_page(
+            page, json.loads(api.get(f"/students/{one['id']}/results?term=FIRST").data, parse_float=str)
+        )
     with zipfile.ZipFile(io.BytesIO(apart.data)) as archive:
         files = {info.filename: archive.read(info) for info in archive.infolist()}
         assert {info.date_time[0] for info in archive.infolist()} == {2026}
@@ -305,7 +337,17 @@ def test_a_transcript_says_what_the_api_says(arms, api):
     for subject in session["subjects"]:
         row = next(line for line in text.splitlines() if subject["name"] in line)
         assert row.split()[-3:] == [subject["FIRST"], subject["percent"], subject["grade"]]
-    assert told["school"]["name"] in text
+    (term,) = session["terms"]
+    below = {
+        line.split()[0]: line.split()[1:] for line in text.splitlines() if line.startswith(("Average", "Pos"))
+    }
+    assert below["Average"] == [term["average"], session["average"], session["grade"]]
+    assert " ".join(below["Position"]) == " ".join(
+        f"{position_text(one['position'])} of {one['of']}" for one in (term, session)
+    )
+    # Letter by letter, with their marks.
+    names = (told["school"]["name"], f"{told['student']['first_name']} {told['student']['last_name']}")
+    assert [normalize("NFC", name) in normalize("NFC", text) for name in names] == [True, True]
     assert "Page 1 of 1" in text
 
 
