@@ -116,6 +116,12 @@ def test_a_new_version_replaces_and_a_withdrawn_one_says_nothing(arms, api, anyo
         "state", "school", "version", "published_at",
     }  # fmt: skip
     assert withdrawn["state"] == "WITHDRAWN"
+    pages = [verify(anyone, place.id, one, accept=HTML).get_data(as_text=True) for one in (code, new_code)]
+    assert ["was replaced on" in page for page in pages] == [True, False]
+    assert ["was withdrawn" in page for page in pages] == [False, True]
+    # Of a withdrawn paper nothing is told that it could be compared with.
+    assert ["says something else" in page for page in pages] == [True, False]
+    assert "None" not in "".join(pages)
 
 
 def test_positions_are_told_as_the_school_shows_them(arms, api, anyone, place):
