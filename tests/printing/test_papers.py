@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 import zipfile
+import zlib
 from base64 import b64encode
 
 import pytest
@@ -67,6 +69,15 @@ def hostile(document, text=HOSTILE):
     return document
 
 
+ABOUT = re.compile(rb"/Lang\([\w-]+\)|/Alt\([^)]*\)|/S/(?:H1|TH|TD)\b")
+
+
+def unpacked(pdf):
+    """The objects of a PDF, those in compressed streams too."""
+    packed = re.findall(rb"/Filter/FlateDecode.*?>>\s*stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    return b"\n".join([pdf, *map(zlib.decompress, packed)])
+
+
 @needs_poppler
 def test_a_whole_class_is_printed_with_its_figures(printed):
     names = ["Ọlájùmọ̀kẹ́", "Ẹfẹ́", "Ɗanladi", "Ƙyauta", "Ụzọamaka", "Ńgọ́zí"]
@@ -94,6 +105,26 @@ def test_a_whole_class_is_printed_with_its_figures(printed):
             assert [cell for cell in row if "." in cell and len(cell) > 4] == figures + session
         assert f"{document['total']} of {document['obtainable']}" in text
         assert document["average"] in text
+
+
+def test_one_paper_tells_screen_readers_what_it_is_made_of_and_a_class_does_not(printed):
+    pictures = {"pictures": PICTURES}
+
+    card_alone, of_class, of_student = (
+        unpacked(printed(made))
+        for made in (
+            task(card(2), **pictures),
+            task(card(2), card(2), **pictures),
+            transcript_task(**pictures),
+        )
+    )
+
+    for paper in (card_alone, of_student):
+        assert {b"/Lang(en-GB)", b"/Alt(Logo of the school)", b"/Alt(Signature)"} <= set(ABOUT.findall(paper))
+        # A name as heading, and cells of headings apart from others.
+        assert {b"/S/H1", b"/S/TH", b"/S/TD"} <= set(ABOUT.findall(paper))
+    assert b"/Alt(Code to verify this card at https://schools.example.org/verify/" in card_alone
+    assert not [found for found in ABOUT.findall(of_class) if found.startswith((b"/Alt", b"/S/"))]
 
 
 def test_a_class_is_printed_to_the_same_bytes(printed):

@@ -86,6 +86,7 @@ def test_the_card_of_a_student_says_what_the_api_says(arms, api):
     assert answer.status_code == 200
     assert answer.mimetype == "application/pdf"
     assert answer.headers["Content-Disposition"].startswith("inline; filename=")
+    assert "draft" not in answer.headers["Content-Disposition"]
     text = text_of(answer.data, "-layout")
     assert "REPORT CARD" in text
     for subject in result["subjects"]:
@@ -160,6 +161,7 @@ def test_a_draft_has_the_live_figures_and_says_that_it_is_one(arms, api):
         assert "81.50" in text
         assert "not published" in text
         assert "version" not in text
+        assert "draft.pdf" in answer.headers["Content-Disposition"]
     assert card(api, student).status_code == 404
     assert cards(api, arms.first).status_code == 404
 
