@@ -103,12 +103,25 @@ def test_the_same_card_is_the_same_bytes_whatever_changes_afterwards(arms, api):
     (publication,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     before = card(api, student).data
+    first = arms.terms["FIRST"]["id"]
+    (band, *_) = api.ok(api.get("/grade-configs"))
+    (room,) = (one for one in api.ok(api.get("/classrooms")) if one["name"] == arms.cohort["classroom"])
 
-    api.ok(api.patch(f"/students/{student}", {"first_name": "Renamed"}))
+    for path, changes in {
+        f"/students/{student}": {"first_name": "Renamed", "admission_number": "NEW/1", "dob": "2012-01-01"},
+        "/letterhead": {"name": "Another school", "principal_name": "Another"},
+        f"/grade-configs/{band['id']}": {"letter_grade": "Z", "remarks": "Changed"},
+        "/result-settings": {"positions": "NONE", "percent_places": 0, "verification": False},
+        f"/classrooms/{room['id']}": {"name": "Renamed", "level": "Another"},
+    }.items():
+        api.ok(api.patch(path, changes))
+    api.ok(api.put(f"/terms/{first}/calendar", {"notice": "Changed", "times_opened": 3}))
+    moved = {"students": [student], "batch": arms.second}
+    api.ok(api.post(f"/cohorts/{arms.cohort['id']}/enrollment", moved))
     api.ok(arms.reopen(publication))
 
     assert before.startswith(b"%PDF-")
-    assert card(api, student).data == before
+    assert card(api, student, term=first).data == before
 
 
 @needs_poppler
@@ -286,6 +299,7 @@ def own(make, student):
 @needs_poppler
 def test_students_print_what_is_published_of_themselves_and_nothing_else(arms, make, api):
     arms.mark(publish_scores=False, first=88)
+    api.ok(api.patch("/result-settings", {"positions": "NONE"}))
     first, second = arms.students[arms.first]
     me = own(make, first)
     assert card(me, first).status_code == 404
@@ -301,6 +315,9 @@ def test_students_print_what_is_published_of_themselves_and_nothing_else(arms, m
     transcript = me.get(f"/students/{first}/transcript/download")
     assert transcript.status_code == 200
     assert "88.00" in text_of(transcript.data)
+    # Positions as the school shows them; its staff see them all the same.
+    assert "Position" not in text_of(mine.data) + text_of(transcript.data)
+    assert "Position" in text_of(api.get(f"/students/{first}/transcript/download").data)
     for refused in (
         card(me, second),
         card(me, first, draft="true"),
