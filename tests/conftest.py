@@ -18,7 +18,7 @@ from uuid import UUID
 import argon2
 import pytest
 from flask import Flask
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, inspect, make_url
 from sqlalchemy.engine import Engine
 
 from school_service.app import create_app, tenancy_of
@@ -32,7 +32,7 @@ from school_service.web.request_log import JsonFormatter
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
-from tenants.registry.schools import School
+from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
@@ -231,15 +231,68 @@ def administrator_of(app: Flask, tenancy: Tenancy, school: School) -> tuple[UUID
 
 
 @pytest.fixture(scope="session")
-def place(app: Flask, tenancy: Tenancy) -> Place:
-    """The school."""
-    return make_place(app, tenancy, "Queen's College, Yaba")
+def place(app: Flask, tenancy: Tenancy, shared_rows: SharedRows) -> Place:
+    """The school, which all tests share: what one commits there, it also takes away."""
+    return shared_rows.watch(make_place(app, tenancy, "Queen's College, Yaba"))
 
 
 @pytest.fixture(scope="session")
-def other_place(app: Flask, tenancy: Tenancy) -> Place:
-    """The other school."""
-    return make_place(app, tenancy, "Government College, Umuahia")
+def other_place(app: Flask, tenancy: Tenancy, shared_rows: SharedRows) -> Place:
+    """The other school, shared like the first."""
+    return shared_rows.watch(make_place(app, tenancy, "Government College, Umuahia"))
+
+
+class SharedRows:
+    """The rows of the schools that all tests share, as they were at first: each module leaves them so."""
+
+    def __init__(self, tenancy: Tenancy) -> None:
+        self._tenancy = tenancy
+        self._at_first: dict[str, dict[str, Any]] = {}
+
+    def watch(self, place: Place) -> Place:
+        """Remember a school's rows."""
+        schema = schema_name(place.id)
+        self._at_first[schema] = self._rows(schema)
+        return place
+
+    def differing(self) -> dict[str, dict[str, Any]]:
+        """Find the tables whose rows are others than at first, by school; those of now are the first from here on."""
+        found = {}
+        for schema, before in self._at_first.items():
+            self._at_first[schema] = after = self._rows(schema)
+            if after != before:
+                found[schema] = {name: rows for name, rows in after.items() if rows != before[name]}
+        return found
+
+    def _rows(self, schema: str) -> dict[str, Any]:
+        """Count a school's rows by table, with a sum of what is in them."""
+        with self._tenancy.admin.connect() as connection:
+            tables = inspect(connection).get_table_names(schema)
+            each = (
+                f"SELECT '{table}', count(*), sum(hashtext(t::text)) FROM \"{schema}\".{table} t"
+                for table in tables
+            )
+            rows = connection.exec_driver_sql(" UNION ALL ".join(each))
+            return {table: (count, content) for table, count, content in rows}
+
+
+SHARED = pytest.StashKey[SharedRows]()
+
+
+@pytest.fixture(scope="session")
+def shared_rows(tenancy: Tenancy, pytestconfig: pytest.Config) -> Iterator[SharedRows]:
+    """What the schools that all tests share had at first."""
+    pytestconfig.stash[SHARED] = rows = SharedRows(tenancy)
+    yield rows
+    del pytestconfig.stash[SHARED]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left_behind(pytestconfig: pytest.Config) -> Iterator[None]:
+    """See that a module leaves the schools that all tests share as they were."""
+    yield
+    if SHARED in pytestconfig.stash:
+        assert pytestconfig.stash[SHARED].differing() == {}
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,19 @@ from os import urandom
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ARRAY, TableValuedAlias, bindparam, column, func, insert, literal, select, text
+from sqlalchemy import (
+    ARRAY,
+    ClauseElement,
+    TableValuedAlias,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+)
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
@@ -103,11 +115,23 @@ def unknown_reference(model: type[Any], field: str) -> Invalid:
     return Invalid.field(field, f"no such {_name_of(model)}")
 
 
-def unnest_rows(**columns: tuple[Any, list[Any]]) -> TableValuedAlias:
-    """Make rows of columns, each a type and its values: sent as one array a column, however many rows."""
-    arrays = [bindparam(None, values, type_=ARRAY(kind)) for kind, values in columns.values()]
+def unnest_rows(
+    alias: str | None = None, numbered: str | None = None, /, **columns: tuple[Any, Any]
+) -> TableValuedAlias:
+    """Make rows of columns, each a type and its values: sent as one array a column, however many rows.
+
+    The values are a list, or a parameter of a `statement` that will be one, or the text of an array (`array_text`).
+    `numbered` names a further column, which counts the rows from 1.
+    """
+    arrays = [
+        cast(values, ARRAY(kind))
+        if isinstance(values, ClauseElement)
+        else bindparam(None, values, type_=ARRAY(kind))
+        for kind, values in columns.values()
+    ]
     names = [column(name, kind) for name, (kind, _) in columns.items()]
-    return func.unnest(*arrays).table_valued(*names).render_derived()
+    rows = func.unnest(*arrays).table_valued(*names, with_ordinality=numbered)
+    return rows.render_derived(name=alias)
 
 
 def insert_rows(model: type[Any], rows: TableValuedAlias, /, **common: Any) -> None:

@@ -18,6 +18,7 @@ from tenants.registry.clients import revoke_client
 from tests.auth.conftest import Clock, written
 from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
 from tests.client import ApiClient, Document
+from tests.conftest import PASSWORD, make_place
 
 READ_ROLES = {"permissions": ["read:roles"]}
 
@@ -206,12 +207,13 @@ def test_the_services_own_users_need_no_provider(outside, provider, place):
     assert status_of(outside, place.admin_token) == 200
 
 
-def test_users_sign_in_with_the_providers_token(outside, provider, place):
+def test_users_sign_in_with_the_providers_token(outside, provider, tenancy):
+    # That somebody has signed in stays in the audit log.
+    place = make_place(outside.app, tenancy, "King's College, Lagos")
     token = provider.token(school_id=str(place.id), permissions=[])
+    outside = outside.using(token=token, school=place.id)
 
-    answer = outside.using(token=token).post(
-        "/users/login", {"username": "admin", "password": "correct horse battery staple"}
-    )
+    answer = outside.post("/users/login", {"username": "admin", "password": PASSWORD})
 
     own = outside.ok(answer)["access_token"]["access_token"]
     assert status_of(outside, own) == 200

@@ -22,7 +22,6 @@ from sqlalchemy import (
     and_,
     any_,
     cast,
-    column,
     delete,
     exists,
     func,
@@ -35,7 +34,7 @@ from sqlalchemy.dialects.postgresql import insert
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query
-from school_service.core.records import not_found
+from school_service.core.records import not_found, unnest_rows
 from school_service.core.statements import in_one_message, statement
 from school_service.features.absences import reads
 from school_service.features.absences.models import Absence
@@ -256,13 +255,7 @@ def _store(
     notes: list[str | None],
     moment: datetime,
 ) -> Any:
-    texts = ARRAY(String)
-    columns = (column("student_id", Uuid), column("status", String), column("note", String))
-    rows = (
-        func.unnest(student_ids, cast(statuses, texts), cast(notes, texts))
-        .table_valued(*columns)
-        .render_derived()
-    )
+    rows = unnest_rows(student_id=(Uuid, student_ids), status=(String, statuses), note=(String, notes))
     values: Any = (assessment_id, *rows.c, moment)
     storing = insert(Absence).from_select(
         ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
@@ -282,12 +275,7 @@ def _store(
 
 @statement
 def _store_blanks(assessment_ids: list[UUID], student_ids: list[UUID], status: str, moment: datetime) -> Any:
-    ids = ARRAY(Uuid)
-    rows = (
-        func.unnest(cast(assessment_ids, ids), cast(student_ids, ids))
-        .table_valued(column("assessment_id", Uuid), column("student_id", Uuid))
-        .render_derived()
-    )
+    rows = unnest_rows(assessment_id=(Uuid, assessment_ids), student_id=(Uuid, student_ids))
     values: Any = (*rows.c, status, null(), moment)
     return insert(Absence).from_select(
         ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
-    ARRAY,
     BindParameter,
     DateTime,
     FromClause,
@@ -21,7 +20,6 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     case,
-    column,
     func,
     insert,
     literal_column,
@@ -30,6 +28,7 @@ from sqlalchemy import (
 )
 
 from school_service.core.database import RequestContext, db, request_context
+from school_service.core.records import unnest_rows
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
 from tenants.clock import now
 from tenants.connections.engines import json_text
@@ -96,8 +95,7 @@ def newest_changes(
     and is, such as `score`, or all of the values where it is None; `downloaded` is as in `score_values`.
     """
     old, new = AuditEntry.old, AuditEntry.new
-    sent = bindparam(None, list(entity_ids), type_=ARRAY(Uuid))
-    ids = func.unnest(sent).table_valued(column("id", Uuid)).render_derived()
+    ids = unnest_rows(id=(Uuid, list(entity_ids)))
     of_record = (
         select(
             AuditEntry.entity_id,

@@ -14,14 +14,14 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import ARRAY, SmallInteger, String, cast, column, func, null, select
+from sqlalchemy import SmallInteger, String, Uuid, null, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_row
-from school_service.core.records import unknown_reference
+from school_service.core.records import unknown_reference, unnest_rows
 from school_service.core.statements import execute, in_one_message, statement
 from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.cohorts.class_sheets import find_batch, find_term
@@ -249,16 +249,11 @@ def _store(
     moment: datetime,
     sheet: str | None = None,
 ) -> Any:
-    texts = ARRAY(String)
-    rows = (
-        func.unnest(
-            student_ids,
-            cast(times_present, ARRAY(SmallInteger)),
-            cast(form_teacher_comments, texts),
-            cast(principal_comments, texts),
-        )
-        .table_valued(*(column(name) for name in ("student_id", *MEMBERS)))
-        .render_derived()
+    rows = unnest_rows(
+        student_id=(Uuid, student_ids),
+        times_present=(SmallInteger, times_present),
+        form_teacher_comment=(String, form_teacher_comments),
+        principal_comment=(String, principal_comments),
     )
     common = {"batch_id": batch_id, "cohort_id": cohort_id, "session_id": session_id, "term_id": term_id}
     values: Any = (*common.values(), null() if sheet is None else sheet, moment, moment, *rows.c)

@@ -13,12 +13,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, Uuid, any_, cast, column, delete, func, insert, null, select, update
+from sqlalchemy import ARRAY, Uuid, any_, cast, delete, insert, null, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get, lock_rows, not_found, unknown_reference
+from school_service.core.records import get, lock_rows, not_found, unknown_reference, unnest_rows
 from school_service.core.statements import execute, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.cohort_subjects.service import (
@@ -198,11 +198,7 @@ def _start(
     student_ids: list[UUID], enrollment_ids: list[UUID], batch_ids: list[UUID], moment: datetime
 ) -> Any:
     """Start enrollments: each of a student in a batch, whose cohort is locked."""
-    rows = (
-        func.unnest(*(cast(ids, ARRAY(Uuid)) for ids in (enrollment_ids, student_ids, batch_ids)))
-        .table_valued(column("id", Uuid), column("student_id", Uuid), column("batch_id", Uuid))
-        .render_derived()
-    )
+    rows = unnest_rows(id=(Uuid, enrollment_ids), student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
     values = (
         select(rows.c.id, rows.c.student_id, Batch.id, Batch.cohort_id, Cohort.session_id, moment)  # type: ignore[call-overload]
         .join(Batch, Batch.id == rows.c.batch_id)

@@ -15,13 +15,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     CTE,
     Boolean,
     Uuid,
     case,
     cast,
-    column,
     func,
     insert,
     literal_column,
@@ -30,7 +28,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.types import TypeEngine
 
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
@@ -43,6 +40,7 @@ from school_service.core.records import (
     new_ids,
     not_found,
     unknown_reference,
+    unnest_rows,
 )
 from school_service.core.statements import execute, in_one_message, new_row, statement
 from school_service.features.absences.service import ENTITY as ABSENCE
@@ -274,7 +272,7 @@ def _create(
     assessment_id: UUID, ids: str, students: str, batches: str, scores: str, sheet: str, moment: datetime
 ) -> Any:
     """Insert entries of an assessment; texts are arrays (`array_text`)."""
-    given = _given(id=(ids, _ID), student_id=(students, _ID), batch_id=(batches, _ID), score=(scores, POINTS))
+    given = _given(id=(_ID, ids), student_id=(_ID, students), batch_id=(_ID, batches), score=(POINTS, scores))
     own = ("id", "student_id", "batch_id", "score")
     common: dict[str, Any] = {
         "assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment
@@ -286,7 +284,7 @@ def _create(
 @statement
 def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
     """Write entries to the audit log that are inserted in this message; as `_create`."""
-    given = _given(id=(ids, _ID), score=(scores, POINTS), log_id=(log_ids, _ID), forced=(forced, Boolean()))
+    given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
         new=_logged_now(given, logged),
@@ -296,7 +294,7 @@ def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str,
 @statement
 def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
     """Change the scores of entries; as `_create`."""
-    given = _given(id=(ids, _ID), score=(scores, POINTS))
+    given = _given(id=(_ID, ids), score=(POINTS, scores))
     return (
         update(GradebookEntry)
         .where(GradebookEntry.id == given.c.id)
@@ -307,7 +305,7 @@ def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
 @statement
 def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
     """Write to the audit log what entries are, before they are changed in this message; as `_create`."""
-    given = _given(id=(ids, _ID), score=(scores, POINTS), log_id=(log_ids, _ID), forced=(forced, Boolean()))
+    given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY,
         UPDATE,
@@ -323,11 +321,9 @@ def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, m
 _ID = Uuid(as_uuid=False)
 
 
-def _given(**columns: tuple[Any, TypeEngine[Any]]) -> CTE:
-    """Make rows of columns, each an array that was sent as a text, and its type."""
-    arrays = [cast(text, ARRAY(kind)) for text, kind in columns.values()]
-    names = [column(name, kind) for name, (_, kind) in columns.items()]
-    rows = func.unnest(*arrays).table_valued(*names).render_derived()
+def _given(**columns: tuple[Any, Any]) -> CTE:
+    """Make rows of columns, each a type and an array that was sent as a text."""
+    rows: Any = unnest_rows(**columns)
     return select(rows).cte("given")
 
 

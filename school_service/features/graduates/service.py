@@ -16,7 +16,6 @@ from sqlalchemy import (
     Uuid,
     any_,
     cast,
-    column,
     delete,
     func,
     insert,
@@ -28,7 +27,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.counters import GRADUATES, Counter, number_taken, numbers_given_back, numbers_taken
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import unknown_reference
+from school_service.core.records import unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.enrollments.reads import lock_students
@@ -125,11 +124,7 @@ def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: da
     The numbers are taken by a statement of its own: one that changes rows and inserts others, too, Citus does on
     connections of the node to itself, which a school's role can't have.
     """
-    rows = (
-        func.unnest(cast(ids, ARRAY(Uuid)), cast(student_ids, ARRAY(Uuid)))
-        .table_valued(column("id", Uuid), column("student_id", Uuid), with_ordinality="place")
-        .render_derived(name="graduating")
-    )
+    rows = unnest_rows("graduating", "place", id=(Uuid, ids), student_id=(Uuid, student_ids))
     values = {
         "id": rows.c.id,
         "number": Counter.value - count + cast(rows.c.place, Integer),

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from sqlalchemy import (
-    ARRAY,
     CompoundSelect,
     Date,
     Integer,
@@ -22,7 +21,6 @@ from sqlalchemy import (
     Text,
     Uuid,
     and_,
-    bindparam,
     case,
     cast,
     column,
@@ -39,6 +37,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.permissions import Permission
+from school_service.core.records import unnest_rows
 from school_service.features.absences.models import ABSENT, Absence
 from school_service.features.assessments.models import CATEGORIES as ASSESSMENT_CATEGORIES
 from school_service.features.assessments.models import NOT_DELETED, Assessment
@@ -422,12 +421,7 @@ def _categories(exported: Exported) -> Rows:
     titles = [*(ASSESSMENT_CATEGORIES if exported.may(GRADEBOOKS) else ()), TERM_RESULT]
     if not exported.may(RESULTS):
         titles.remove(TERM_RESULT)
-    ids = bindparam(None, [_category_id(exported, title) for title in titles], type_=ARRAY(Uuid))
-    listed = (
-        func.unnest(ids, bindparam(None, titles, type_=ARRAY(Text)))
-        .table_valued(column("id", Uuid), column("title", Text))
-        .render_derived()
-    )
+    listed = unnest_rows(id=(Uuid, [_category_id(exported, title) for title in titles]), title=(Text, titles))
     # The weights of single levels are left out: a category of the standard has one for the whole school.
     weight = (
         func.jsonb_array_elements(ResultSettings.weights)

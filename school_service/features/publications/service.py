@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, Integer, Text, Uuid, any_, cast, column, func, insert, literal, select, update
+from sqlalchemy import ARRAY, Integer, Text, Uuid, any_, cast, func, insert, literal, select, update
 
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
@@ -26,6 +26,7 @@ from school_service.core.records import (
     new_ids,
     not_found,
     unknown_reference,
+    unnest_rows,
 )
 from school_service.core.statements import execute, in_one_message, statement
 from school_service.features.audit.service import OPERATOR, audit_change
@@ -300,11 +301,7 @@ def _insert(
     actor: str,
     actor_name: str,
 ) -> Any:
-    rows = (
-        func.unnest(cast(ids, ARRAY(Uuid)), cast(batch_ids, ARRAY(Uuid)), cast(versions, ARRAY(Integer)))
-        .table_valued(column("id", Uuid), column("batch_id", Uuid), column("version", Integer))
-        .render_derived(name="made")
-    )
+    rows = unnest_rows("made", id=(Uuid, ids), batch_id=(Uuid, batch_ids), version=(Integer, versions))
     values: dict[str, Any] = {
         "id": rows.c.id,
         "batch_id": Batch.id,
@@ -348,11 +345,7 @@ def _freeze(
     The three are texts of arrays (`array_text`), which PostgreSQL reads faster than as many expressions as they have
     elements.
     """
-    rows = (
-        func.unnest(*(cast(each, ARRAY(Uuid)) for each in (student_ids, ids, codes)))
-        .table_valued(column("student_id", Uuid), column("id", Uuid), column("code", Uuid))
-        .render_derived(name="made")
-    )
+    rows = unnest_rows("made", student_id=(Uuid, student_ids), id=(Uuid, ids), code=(Uuid, codes))
     found = compared_cards(batch_id, term_id, version, moment).subquery("found")
     values: dict[str, Any] = {
         "id": rows.c.id,
