@@ -25,7 +25,7 @@ _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)  # that the file of a zip may be of
 
 def print_picture(*, picture: str) -> bytes:
     """Print a picture, base64 of a PNG or JPEG, alone on a small page: so a new one is tried out."""
-    return typeset("picture", {"picture": list(b64decode(picture))}, timestamp=0, tagged=False)
+    return typeset("picture", {"picture": list(b64decode(picture))}, timestamp=None, tagged=False)
 
 
 def print_cards(

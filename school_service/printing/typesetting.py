@@ -22,11 +22,11 @@ _FONTS = ROOT / "files"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def typeset(template: str, content: Mapping[str, Any], *, timestamp: int, tagged: bool) -> bytes:
+def typeset(template: str, content: Mapping[str, Any], *, timestamp: int | None, tagged: bool) -> bytes:
     """Set `templates/<template>.typ`, which reads its content from content.json, as a PDF.
 
-    `timestamp`: when it was made, as the file says, in seconds since 1970 (without one, typst says now). `tagged`: with
-    its structure, which screen readers need. Raises TypstError.
+    `timestamp`: when it was made, as the file says (seconds since 1970; None: it says nothing). `tagged`: with its
+    structure, which screen readers need. Raises TypstError.
     """
     sources: Any = {
         "main.typ": _template(template),
