@@ -1,5 +1,6 @@
-"""Printing on paper: PDF files, made by typst in a process of their own.
+"""Printing on paper: PDF files, made by typst in processes of their own.
 
-The process that serves imports `printers` alone. All else runs in the process that `printers` starts, `python -m
-school_service.printing`, which imports nothing of what serves: neither flask, nor the database, nor a secret.
+The process that serves imports `printers` alone, and `messages`, which both sides speak. All else runs in the processes
+that `printers` starts, from `worker` on, which imports nothing of what serves: neither flask, nor the database, nor a
+secret.
 """

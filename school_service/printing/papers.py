@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import import_module
-from itertools import chain, count
+from itertools import chain, count, groupby
 from types import ModuleType
 from typing import Any
 
@@ -19,13 +19,15 @@ from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset
 from school_service.printing.wording import class_name
 
+_BORDER = 2  # modules around a QR code
 _MOST_BYTES = 200  # of the name of a file: systems take 255
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)  # that the file of a zip may be of
 
 
 def print_picture(*, picture: str) -> bytes:
     """Print a picture, base64 of a PNG or JPEG, alone on a small page: so a new one is tried out."""
-    return typeset("picture", {"picture": list(b64decode(picture))}, timestamp=None, tagged=False)
+    pictures = {"picture": a2b_base64(picture)}
+    return typeset("picture", {}, pictures=pictures, timestamp=0, tagged=False)
 
 
 def print_cards(
@@ -43,7 +45,7 @@ def print_cards(
     hash that cards name. `verify_at`: the address before the code; None: no card can be verified. `drafted_at`: when
     the documents were made, where they are not published.
     """
-    images = {name: list(b64decode(picture)) for name, picture in pictures.items()}
+    images = {name: a2b_base64(picture) for name, picture in pictures.items()}
 
     def pdf(of: Sequence[Mapping[str, Any]], title: str | None) -> bytes:
         composed = [_composed(one, verify_at, drafted_at) for one in of]
@@ -52,11 +54,16 @@ def print_cards(
             "title": title or composed[0]["title"],
             "author": composed[0]["school"],
             "cards": composed,
-            "pictures": {name: image for name, image in images.items() if name in shown},
         }
         moment = datetime.fromisoformat(drafted_at or of[0]["card"]["published_at"])
         # The structure of a whole class would make its file eight times as large.
-        made = partial(typeset, "report-cards", timestamp=int(moment.timestamp()), tagged=len(of) == 1)
+        made = partial(
+            typeset,
+            "report-cards",
+            pictures={name: image for name, image in images.items() if name in shown},
+            timestamp=int(moment.timestamp()),
+            tagged=len(of) == 1,
+        )
         plain: bytes = made({**content, "numbered": False})
         # Where a card has a second page, its pages are numbered: that takes three times as long.
         return plain if pages_of(plain) == len(of) else made({**content, "numbered": True})
@@ -93,18 +100,26 @@ def qr_code(text: str) -> str:
 
     Readers take every mask alike. To find out which of the eight looks best would take six times as long as all else.
     """
-    segno = _segno()
-    code = segno.make_qr(text, error="m", mask=2)
-    drawn = io.BytesIO()
-    code.save(drawn, kind="svg", border=2, xmldecl=False)
-    return drawn.getvalue().decode()
+    rows = _segno().make_qr(text, error="m", mask=2).matrix
+    side = len(rows) + 2 * _BORDER
+    # A line for each run of dark modules, through the middle of its row.
+    lines = []
+    for y, row in enumerate(rows, start=_BORDER):
+        x = _BORDER
+        for is_dark, modules in groupby(row):
+            length = len(list(modules))
+            if is_dark:
+                lines.append(f"M{x} {y}.5h{length}")
+            x += length
+    drawn = f'<path stroke="#000" d="{"".join(lines)}"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}">{drawn}</svg>'
 
 
 @cache
 def _segno() -> Any:
     """Import segno where there is a code to be drawn."""
-    # It asks the standard library for an XML function, and that for all of HTTP, which takes as long as a card.
-    sys.modules.setdefault("urllib.request", ModuleType("urllib.request"))
+    # What it writes files with brings all of XML and HTTP, which takes as long as a card, and it is drawn here.
+    sys.modules.setdefault("segno.writers", ModuleType("segno.writers"))
     return import_module("segno")
 
 
@@ -135,10 +150,14 @@ def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
 
 def print_transcript(*, transcript: Mapping[str, Any], pictures: Mapping[str, str]) -> bytes:
     """Print a transcript, as the API answers it, whose `school` names its pictures. `pictures` as in `print_cards`."""
-    content = compose_transcript(transcript)
-    content["pictures"] = {name: list(b64decode(picture)) for name, picture in pictures.items()}
     moment = datetime.fromisoformat(transcript["generated_at"])
-    return typeset("transcript", content, timestamp=int(moment.timestamp()), tagged=True)
+    return typeset(
+        "transcript",
+        compose_transcript(transcript),
+        pictures={name: a2b_base64(picture) for name, picture in pictures.items()},
+        timestamp=int(moment.timestamp()),
+        tagged=True,
+    )
 
 
 PAPERS: Mapping[str, Callable[..., bytes]] = {

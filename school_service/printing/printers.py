@@ -1,56 +1,251 @@
 """Printers: processes that turn what is to be printed into a file, so many at once, each for so long at most.
 
-Typst remembers much of what it has set, and nothing can interrupt it. A process of its own gives its memory back when
-it ends, and can be killed. It inherits no environment, no file and no secret of the process that serves.
+A printer stays for the next task, since a new one takes longer to start than to print a card. It inherits no
+environment, no file and no secret of the process that serves, and ends with it. Typst remembers much of what it has
+set, and nothing can interrupt it: a process of its own gives its memory back when it ends, and can be killed.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from typing import IO, Any
+from weakref import WeakSet, finalize, ref
 
 import orjson
 from flask import Flask, current_app
 
 from school_service.core.errors import Busy
 from school_service.core.shares import Shares
+from school_service.printing.messages import ANSWER, TASK
 
 PATIENCE = 10.0  # seconds that whoever prints waits for a printer
 TIMEOUT = 30.0  # seconds that a printer has
 WAITING = 500  # who wait at once
+IDLE = 60.0  # seconds that a printer stays without a task
+MOST_TASKS = 200  # of a printer, then it ends
+MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task ends
 
-# Isolated: neither the folder it is started in nor PYTHONPATH say what is imported.
-_COMMAND = (sys.executable, "-I", "-m", "school_service.printing")
+# Isolated: neither the folder it is started in nor PYTHONPATH say what is imported. To read what is installed, and find
+# out by that where packages are, takes Python longer than to start: a printer is told where the few are that it needs.
+# Nor does it look for garbage, of which it has no more than its tasks leave.
+_PROGRAM = """
+import gc, sys
+gc.disable()
+sys.path += sys.argv[1:]
+from school_service.printing.worker import main
+main()
+"""
+_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _MOST_LOGGED = 2000  # characters of what a printer says
+_MOST_RECEIVED = 256 * 1024  # bytes at once
+_MOMENT = 1.0  # seconds that a printer has to end once it has closed its standard output
 
 _log = logging.getLogger(__name__)
 
 
 class NotPrinted(Exception):
-    """The printer ended without a file, as with a picture that is broken. What it said is in the log."""
+    """The printer has made no file, as of a picture that is broken. What it said is in the log."""
+
+
+class _Ended(Exception):
+    """The printer has ended without an answer, or has said what is none."""
+
+    def __init__(self, how: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.how = how  # for the log
+
+
+@cache
+def _command() -> tuple[str, ...]:
+    found = [find_spec(package) for package in _PACKAGES]
+    origins = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    folders = dict.fromkeys(os.path.dirname(os.path.dirname(origin)) for origin in origins)
+    return (sys.executable, "-I", "-S", "-c", _PROGRAM, *folders)
+
+
+class _Printer:
+    """A process that prints one task after the other. It is killed where nothing refers to it, and at our own end."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.tasks = 0
+        self.memory = 0  # bytes, after the last task
+        self._socket, its = socket.socketpair()
+        try:
+            with its:
+                # In a session of its own: Ctrl-C in a terminal is for the process that serves, which ends what is
+                # under way.
+                self._process = subprocess.Popen(  # noqa: S603 the command is fixed
+                    command,
+                    stdin=its.fileno(),
+                    stdout=its.fileno(),
+                    stderr=subprocess.PIPE,
+                    env=_ENVIRONMENT,
+                    cwd="/",
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._socket.close()
+            raise
+        assert self._process.stderr is not None  # noqa: S101 it is a pipe
+        self._said: IO[bytes] = self._process.stderr
+        os.set_blocking(self._said.fileno(), False)
+        # Where this process is killed, the printer's standard input ends, and so does it.
+        self.kill = finalize(self, _end, os.getpid(), self._process, self._socket)
+        _started.add(self)
+
+    def print(self, task: bytes, deadline: float) -> tuple[bool, bytes]:
+        """Print until a moment of `time.monotonic`: whether it did, and the file or what it said.
+
+        Raises TimeoutError and _Ended. After an error it can only be killed.
+        """
+        self.tasks += 1
+        try:
+            self._wait_until(deadline)
+            self._socket.sendall(TASK.pack(self.tasks, len(task)) + task)
+            number, printed, self.memory, length = ANSWER.unpack(self._receive(ANSWER.size, deadline))
+            if number != self.tasks:
+                self._process.kill()
+                raise _Ended(self._last_words())
+            content = self._receive(length, deadline)
+        except ConnectionError:
+            raise _Ended(self._last_words()) from None
+        if said := self._said.read():
+            # Unread, it would hold the printer up some day.
+            _log.warning("a printer has said something", extra={"printer": _end_of(said)})
+        return printed, content
+
+    def _receive(self, length: int, deadline: float) -> bytes:
+        parts = []
+        while length:
+            self._wait_until(deadline)
+            part = self._socket.recv(min(length, _MOST_RECEIVED))
+            if not part:
+                raise ConnectionResetError
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def _wait_until(self, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+
+    def _last_words(self) -> dict[str, Any]:
+        """Tell how it has ended, and what it has said on standard error."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_MOMENT)
+        said = self._said.read() or b""
+        return {"exit_code": self._process.returncode, "printer": _end_of(said)}
+
+
+def _end_of(said: bytes) -> str:
+    return said.decode(errors="replace").strip()[-_MOST_LOGGED:]
+
+
+def _end(owner: int, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+    """End a printer of the process `owner`. In another, which has been forked, it is no longer spoken to."""
+    connection.close()
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
+    else:
+        process.returncode = 0  # the owner will know
+    if process.stderr is not None:
+        process.stderr.close()
+
+
+class _Idle:
+    """Printers without a task. Whoever has been one for `seconds` is ended."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._printers: list[tuple[float, _Printer]] = []  # who came last is last
+        self._timer: threading.Timer | None = None
+
+    def take(self) -> _Printer | None:
+        """Take the one that came last, so that those which are not needed are not taken."""
+        with self._lock:
+            return self._printers.pop()[1] if self._printers else None
+
+    def put(self, printer: _Printer) -> None:
+        """Let a printer wait for a task."""
+        with self._lock:
+            self._printers.append((time.monotonic(), printer))
+            self._set_timer()
+
+    def take_all(self) -> list[_Printer]:
+        """Take all of them."""
+        with self._lock:
+            taken = [printer for _, printer in self._printers]
+            self._printers.clear()
+        return taken
+
+    def end_old(self) -> None:
+        """End those who have been here too long."""
+        with self._lock:
+            self._timer = None
+            before = time.monotonic() - self._seconds
+            old = [printer for since, printer in self._printers if since <= before]
+            self._printers = [one for one in self._printers if one[0] > before]
+            self._set_timer()
+        for printer in old:
+            printer.kill()
+
+    def _set_timer(self) -> None:
+        if self._timer is None and self._printers:
+            left = self._printers[0][0] + self._seconds - time.monotonic()
+            self._timer = threading.Timer(max(left, 0), _end_old, [ref(self)])
+            self._timer.daemon = True
+            self._timer.start()
+
+
+def _end_old(of: ref[_Idle]) -> None:
+    idle = of()
+    if idle is not None:
+        idle.end_old()
 
 
 class Printers:
-    """At most `limit` printers at once; whoever finds none free waits `patience` seconds, and then gets Busy.
+    """At most `limit` printers; whoever finds none free waits `patience` seconds, and then gets Busy.
 
-    A printer that has not ended after `timeout` seconds is killed. `command` starts one.
+    A printer that has not answered after `timeout` seconds is killed, one that has no task for `idle` seconds is ended.
+    `command` starts one.
     """
 
     def __init__(
         self,
         limit: int,
         *,
-        command: Sequence[str] = _COMMAND,
+        command: Sequence[str] | None = None,
         patience: float = PATIENCE,
         timeout: float = TIMEOUT,
+        idle: float = IDLE,
     ) -> None:
-        self._turns = Shares(limit, waiting=WAITING, patience=patience)
+        self._limit = limit
         self._command = command
+        self._patience = patience
         self._timeout = timeout
+        self._idle_for = idle
+        self._begin()
+        _printers.add(self)
+
+    def _begin(self) -> None:
+        """Have no printer."""
+        self._turns = Shares(self._limit, waiting=WAITING, patience=self._patience)
+        self._idle = _Idle(self._idle_for)
 
     def print(self, task: Mapping[str, Any]) -> bytes:
         """Print and return the file; raises Busy (no printer free in time, or too slow) and NotPrinted.
@@ -61,29 +256,58 @@ class Printers:
         with self._turns.of("printer"):
             return self._run(orjson.dumps(task))
 
+    def close(self) -> None:
+        """End the printers that have no task."""
+        for printer in self._idle.take_all():
+            printer.kill()
+
     def _run(self, task: bytes) -> bytes:
-        # In a session of its own: Ctrl-C in a terminal is for the process that serves, which ends what is under way.
-        with subprocess.Popen(  # noqa: S603 the command is fixed
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_ENVIRONMENT,
-            cwd="/",
-            start_new_session=True,
-        ) as printer:
+        deadline = time.monotonic() + self._timeout
+        printer = self._idle.take()
+        if printer is not None:
             try:
-                file, said = printer.communicate(task, timeout=self._timeout)
-            except subprocess.TimeoutExpired:
-                _log.error("a printer was killed: it took too long", extra={"seconds": self._timeout})
-                raise Busy from None
-            finally:
-                printer.kill()  # nothing, where it has ended
-        if printer.returncode != 0 or not file:
-            words = said.decode(errors="replace").strip()[-_MOST_LOGGED:]
-            _log.warning("nothing was printed", extra={"exit_code": printer.returncode, "printer": words})
+                return self._print(printer, task, deadline)
+            except _Ended as end:
+                # It may have ended while it had no task.
+                _log.warning("a printer has ended, a new one prints", extra=end.how)
+        try:
+            return self._print(_Printer(self._command or _command()), task, deadline)
+        except _Ended as end:
+            _log.warning("nothing was printed", extra=end.how)
+            raise NotPrinted from None
+
+    def _print(self, printer: _Printer, task: bytes, deadline: float) -> bytes:
+        stays = False
+        try:
+            printed, content = printer.print(task, deadline)
+            stays = printer.tasks < MOST_TASKS and printer.memory <= MOST_MEMORY
+        except TimeoutError:
+            _log.error("a printer was killed: it took too long", extra={"seconds": self._timeout})
+            raise Busy from None
+        finally:
+            if stays:
+                self._idle.put(printer)
+            else:
+                printer.kill()
+        if not printed:
+            _log.warning("nothing was printed", extra={"printer": _end_of(content)})
             raise NotPrinted
-        return file
+        return content
+
+
+_started: WeakSet[_Printer] = WeakSet()
+_printers: WeakSet[Printers] = WeakSet()
+
+
+def _forget() -> None:
+    """Leave the printers of the process that has forked this one to it."""
+    for printer in list(_started):
+        printer.kill()
+    for printers in list(_printers):
+        printers._begin()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def init_app(app: Flask, limit: int) -> None:

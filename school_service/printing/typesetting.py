@@ -7,33 +7,44 @@ of the machine is used, so that the same input gives the same bytes everywhere.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
-from pathlib import Path
+from importlib.machinery import PathFinder
 from typing import Any
 
 import typst
-from fontpkg_noto_sans import ROOT
 
 # Noto Sans has the letters of Nigeria's languages and places their marks. Typst's own fonts stand in for its other
 # letters; a letter that none has is a box.
-_FONTS = ROOT / "files"
-_TEMPLATES = Path(__file__).parent / "templates"
+_FONTS = "fontpkg_noto_sans"
+_TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 
 
-def typeset(template: str, content: Mapping[str, Any], *, timestamp: int | None, tagged: bool) -> bytes:
-    """Set `templates/<template>.typ`, which reads its content from content.json, as a PDF.
+def typeset(
+    template: str,
+    content: Mapping[str, Any],
+    *,
+    pictures: Mapping[str, bytes],
+    timestamp: int,
+    tagged: bool,
+) -> bytes:
+    """Set `templates/<template>.typ`, which reads its content and where its pictures are from content.json, as a PDF.
 
-    `timestamp`: when it was made, as the file says (seconds since 1970; None: it says nothing). `tagged`: with its
-    structure, which screen readers need. Raises TypstError.
+    `timestamp`: when it was made, as the file says (seconds since 1970). `tagged`: with its structure, which screen
+    readers need. Raises TypstError.
     """
-    sources: Any = {
-        "main.typ": _template(template),
-        "common.typ": _template("common"),
-        "content.json": json.dumps(content).encode(),
-    }
-    pdf = _compiler().compile(sources, format="pdf", timestamp=timestamp, pdf_tags=tagged)
+    with _files_of(pictures) as files:
+        sources: Any = {
+            "main.typ": _template(template),
+            "common.typ": _template("common"),
+            "content.json": json.dumps({**content, "pictures": files}).encode(),
+        }
+        # A compiler of its own has nothing of the one before.
+        compiler = typst.Compiler(root="/", font_paths=_fonts(), ignore_system_fonts=True)
+        pdf = compiler.compile(sources, format="pdf", timestamp=timestamp, pdf_tags=tagged)
     if not isinstance(pdf, bytes):
         raise TypeError("A PDF is one file.")
     return pdf
@@ -47,12 +58,53 @@ def pages_of(pdf: bytes) -> int:
     return int(found[1])
 
 
+@contextmanager
+def _files_of(pictures: Mapping[str, bytes]) -> Iterator[Mapping[str, str | list[int]]]:
+    """Let typst read pictures: the address of each, of a file in memory; without such files each as its bytes.
+
+    Of what it is given it takes text alone, and to read bytes as an array of numbers takes it as long as half a card.
+    """
+    if not _has_files_in_memory():
+        yield {name: list(picture) for name, picture in pictures.items()}
+        return
+    with ExitStack() as opened:
+        files = {}
+        for name, picture in pictures.items():
+            file = opened.enter_context(os.fdopen(os.memfd_create("picture"), "wb"))
+            file.write(picture)
+            file.flush()
+            files[name] = _address(file.fileno())
+        yield files
+
+
+@cache
+def _has_files_in_memory() -> bool:
+    """Tell whether the system has files in memory, as Linux has, and lets them be read by an address."""
+    try:
+        file = os.memfd_create("picture")
+    except (AttributeError, OSError):
+        return False
+    try:
+        return os.path.exists(_address(file))
+    finally:
+        os.close(file)
+
+
+def _address(file: int) -> str:
+    return f"/proc/self/fd/{file}"
+
+
 @cache
 def _template(name: str) -> bytes:
-    return (_TEMPLATES / f"{name}.typ").read_bytes()
+    with open(os.path.join(_TEMPLATES, f"{name}.typ"), "rb") as file:
+        return file.read()
 
 
 @cache
-def _compiler() -> typst.Compiler:
-    fonts = typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[str(_FONTS)])
-    return typst.Compiler(font_paths=fonts, ignore_system_fonts=True)
+def _fonts() -> typst.Fonts:
+    # To import the package would take longer than to read its fonts.
+    found = PathFinder.find_spec(_FONTS)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(_FONTS)
+    files = os.path.join(os.path.dirname(found.origin), "files")
+    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[files])

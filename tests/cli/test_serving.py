@@ -7,10 +7,12 @@ import sys
 from configparser import ConfigParser
 from contextlib import suppress
 
+import psutil
 import pytest
 import urllib3
 
 from tests.cli.program import ROOT, run, running, serving, wait_for
+from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
 
@@ -134,6 +136,28 @@ def test_a_second_signal_ends_it_at_once(installed, folder, begun):
         service.wait_for_log("stopping")
 
         assert service.end(signal.SIGINT) == 1
+
+
+def test_no_printer_is_left_where_the_service_ends(installed, folder, cli):
+    school = json.loads(cli("tenants", "create", "Printing College", "--json").stdout)["id"]
+    client = json.loads(
+        cli("clients", "create", "printing", "--school", school, "--all-permissions", "--json").stdout
+    )
+    with serving(cwd=folder, settings=installed) as service:
+        token = service.client_token(client["client_id"], client["client_secret"])
+        printed = service.send(
+            "PUT",
+            "/letterhead/logo",
+            headers={"Authorization": f"Bearer {token}", "X-SCHOOL-ID": school},
+            fields={"image": ("logo.png", png())},
+        )
+        assert printed.status == 200, printed.data
+        (printer,) = psutil.Process(service.process.pid).children()
+        assert "school_service.printing" in " ".join(printer.cmdline())
+
+        assert service.end() == 0
+
+        wait_for(lambda: not printer.is_running(), "the end of the printer")
 
 
 def test_a_body_beyond_our_limit_gets_our_own_answer(each_server):

@@ -1,0 +1,74 @@
+"""What a printer runs: it takes one task after the other from standard input, until that ends, and answers each."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from typing import IO, Any
+
+from typst import TypstError
+
+from school_service.printing.messages import ANSWER, TASK
+from school_service.printing.papers import PAPERS
+
+MOST_CPU = 60  # seconds of processor time of a task, after which the system ends it: also where nobody waits any more
+
+
+def main() -> None:
+    """Print what comes; ends where the process that serves does, and with 1 where a task is broken."""
+    tasks = sys.stdin.buffer
+    with os.fdopen(os.dup(1), "wb") as answers:
+        # What some library prints is for the log, and no part of an answer.
+        os.dup2(2, 1)
+        while task := _next_task(tasks):
+            number, document = task
+            printed, content = _print(document)
+            answers.write(ANSWER.pack(number, printed, _memory(), len(content)))
+            answers.write(content)
+            answers.flush()
+
+
+def _next_task(tasks: IO[bytes]) -> tuple[int, bytes] | None:
+    """Wait for a task: its number, and its document as JSON. None where no more come."""
+    head = tasks.read(TASK.size)
+    if len(head) < TASK.size:
+        return None
+    number, length = TASK.unpack(head)
+    document = tasks.read(length)
+    return (number, document) if len(document) == length else None
+
+
+def _print(document: bytes) -> tuple[bool, bytes]:
+    """Print: whether it was, and the file or what typst said.
+
+    Its words are about the template and about pictures, and repeat no text of a person.
+    """
+    _bound_processor_time()
+    # What was printed once is printed again, to the last digit: numbers stay the text that they are.
+    task: dict[str, Any] = json.loads(document, parse_float=str)
+    try:
+        return True, PAPERS[task.pop("paper")](**task)
+    except TypstError as error:
+        return False, error.message.encode()
+
+
+def _bound_processor_time() -> None:
+    """Let the system end this process where the task that begins takes too long."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    until = int(time.process_time()) + 1 + MOST_CPU
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (until if most == resource.RLIM_INFINITY else min(until, most), most)
+    )
+
+
+def _memory() -> int:
+    """Tell how many bytes of memory this process has; where there is no /proc, how many it has had at most."""
+    try:
+        with open("/proc/self/statm", "rb") as sizes:
+            return int(sizes.read().split()[1]) * resource.getpagesize()
+    except FileNotFoundError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
