@@ -36,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 
 from school_service.core.ordinals import ordinal  # noqa: E402
 from school_service.demo.drawing import draw_badge, draw_signature  # noqa: E402
+from school_service.features.report_cards.models import CARD_STATES, REPLACED_CARD, WITHDRAWN_CARD  # noqa: E402
 from school_service.printing.printers import Printers  # noqa: E402
 from school_service.printing.wording import long_date  # noqa: E402
 from tests.printing import samples  # noqa: E402
@@ -47,7 +48,7 @@ DEADLINE = 300  # seconds for each program
 SHEET = {"resolution": 96, "width": 800, "height": 400}  # pixels from the top left corner of the page
 PAGE = {"width": 1280, "height": 900}
 OPERATION = "createGradebookEntry"
-PHONE = (390, 1100)  # pixels
+PHONES = ((390, 1100), (320, 1250))  # pixels
 DOTS = 80  # an inch
 
 LONG_NAME = samples.student(
@@ -60,9 +61,12 @@ CARDS: dict[str, dict[str, Any]] = {
     "card-12-subjects": samples.card(12),
     "card-16-second-term": samples.card(16, term="SECOND", version=2),
     "card-24-third-term": samples.card(24, term="THIRD"),
-    "card-40-subjects": samples.card(
-        40, subjects=[samples.subject_result(one, f"Subject {one}") for one in range(1, 41)]
-    ),
+    **{
+        f"card-{number}-subjects": samples.card(
+            number, subjects=[samples.subject_result(one, f"Subject {one}") for one in range(1, number + 1)]
+        )
+        for number in (40, 50)
+    },
     "card-long-name-and-comments": samples.card(24, term="THIRD", student=LONG_NAME, comments=COMMENTS),
     "card-without-logo": samples.card(9, letterhead=samples.letterhead(logo=None, signature=None)),
     "card-with-nothing-optional": samples.card(9, **samples.BARE),
@@ -91,7 +95,7 @@ def main() -> None:
     for name, task in tasks.items():
         draw(printers.print(task), folder / name)
     shutil.copy(folder / "card-12-subjects-1.png", SHOWN)
-    draw_page(folder / "verified.png")
+    draw_pages(folder)
     shown = [SHOWN]
     if asked.demo is not None:
         shown += draw_demo(json.loads((asked.demo / "demo.json").read_text(encoding="utf-8")))
@@ -107,26 +111,28 @@ def draw(pdf: bytes, path: Path) -> None:
     subprocess.run(command, input=pdf, check=True)  # noqa: S603
 
 
-def draw_page(path: Path) -> None:
-    """Draw the page that verifies a card as a phone shows it."""
+def draw_pages(folder: Path) -> None:
+    """Draw the page that verifies a card as phones show it: of each width, and of each state of a card."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         print("no Chromium is installed: the page that verifies a card is left out")  # noqa: T201
         return
     card = samples.card(12, student=LONG_NAME)
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "verified.html"
-        page.write_text(verified(card), encoding="utf-8")
-        width, height = PHONE
-        command = [
-            chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={width},{height}",
-            f"--user-data-dir={folder}/chromium", f"--screenshot={path}", page.as_uri(),
-        ]  # fmt: skip
-        subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603
+    with tempfile.TemporaryDirectory() as scratch:
+        page = Path(scratch) / "verified.html"
+        for state in CARD_STATES:
+            page.write_text(verified(card, state), encoding="utf-8")
+            for width, height in PHONES:
+                picture = folder / f"verified-{state.lower()}-{width}.png"
+                command = [
+                    chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={width},{height}",
+                    f"--user-data-dir={scratch}/chromium", f"--screenshot={picture}", page.as_uri(),
+                ]  # fmt: skip
+                subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603
 
 
-def verified(card: dict[str, Any]) -> str:
-    """Write the page of a card."""
+def verified(card: dict[str, Any], state: str) -> str:
+    """Write the page of a card in a state."""
     templates = FileSystemLoader(ROOT / "school_service" / "features" / "report_cards" / "templates")
     environment = Environment(loader=templates, autoescape=True)
     environment.filters.update(ordinal=ordinal, long_date=long_date)
@@ -136,22 +142,25 @@ def verified(card: dict[str, Any]) -> str:
         {"name": one["subject"]["name"], "percent": one["percent"], "grade": one["grade"]}
         for one in card["subjects"]
     ]
+    said = {
+        "student": {"name": " ".join(names), "admission_number": student["admission_number"]},
+        "class": f"{card['classroom']} {card['batch_name']}",
+        "session": card["session"]["name"],
+        "term": card["term"]["term"],
+        "average": card["average"],
+        "grade": card["grade"],
+        "position": card["batch_figures"]["position"],
+        "of": card["batch_figures"]["of"],
+        "subjects": subjects,
+    }
     return environment.get_template("verified.html").render(
-        state="CURRENT",
+        state=state,
         school=card["letterhead"]["name"],
-        student={"name": " ".join(names), "admission_number": student["admission_number"]},
-        session=card["session"]["name"],
-        term=card["term"]["term"],
         version=card["version"],
         published_at=card["published_at"],
-        replaced_at=None,
-        average=card["average"],
-        grade=card["grade"],
-        position=card["batch_figures"]["position"],
-        of=card["batch_figures"]["of"],
-        subjects=subjects,
+        replaced_at=card["published_at"] if state == REPLACED_CARD else None,
         nonce="page",
-        **{"class": f"{card['classroom']} {card['batch_name']}"},
+        **(dict.fromkeys(said) if state == WITHDRAWN_CARD else said),
     )
 
 

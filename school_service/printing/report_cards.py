@@ -24,6 +24,7 @@ from school_service.printing.wording import (
     long_date,
     mark,
     place,
+    running_head,
     sentence_case,
     words,
 )
@@ -35,7 +36,11 @@ _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
 _EM = 0.62  # of a digit of Noto Sans, and a little room
 _WIDEST = 7.0  # ems: what is longer has several lines
+_GRADE, _REMARK = 4, 11  # characters of a word that fit into these columns where there are many
+_SHARES = {"Subject": (28, 38), "Remark": (13, 22)}  # of the columns of texts, at least and at most
 _NOT_THERE = "\N{EN DASH}"
+_LEAST_OF_LINE, _MOST_OF_TRAITS = 25, 3_000  # letters that traits take of a page, and have there
+_MOST_LINES = 25  # that comments and notice begin by themselves, beside those that their length takes
 _TRAITS = {"AFFECTIVE": "Affective traits", "PSYCHOMOTOR": "Psychomotor skills"}
 
 
@@ -73,8 +78,8 @@ def compose_card(
         "title": f"Report card: {name}, {heading}",
         "school": letterhead["name"],
         "letterhead": compose_letterhead(letterhead),
-        "heading": heading,
-        "running": words(in_line([name, student["admission_number"], of_class, heading])),
+        "heading": words(heading),
+        "running": running_head([name, student["admission_number"], of_class, heading]),
         "name": words(name),
         "student": pairs_of(
             ("Admission number", student["admission_number"]),
@@ -89,22 +94,25 @@ def compose_card(
             {
                 "heading": column.heading,
                 "below": column.below,
-                "group": column.group,
+                "group": words(column.group) or "",
                 "strong": column.strong,
                 "text": column.text,
                 "width": None if column.text else _width(column),
+                "share": _share(column) if column.text else None,
             }
             for column in columns
         ],
         "rows": [list(row) for row in zip(*(column.cells for column in columns), strict=True)],
         "traits": _traits(card["traits"]),
-        "trait_key": in_line(f"{one['value']} {one['meaning']}" for one in card["trait_key"] or ()),
+        "has_many_traits": _has_many_traits(card["traits"]),
+        "trait_key": words(in_line(f"{one['value']} {one['meaning']}" for one in card["trait_key"] or ())),
         "attendance": _attendance(card["attendance"]),
         "bands": [
             words(f"{band['grade']} from {mark(band['lower_threshold'])} {band['remark']}")
             for band in card["bands"]
         ],
         "comments": _comments(card),
+        "has_many_lines": _has_many_lines(card),
         "notes": pairs_of(
             ("Outcome", OUTCOMES.get(outcome or "")),
             ("Next term begins", long_date(card["calendar"]["next_term_begins"])),
@@ -212,11 +220,13 @@ def _columns(card: Document, weights: Mapping[str, Any]) -> list[Column]:
         heading, cell = total
         columns.append(column("Total", heading, term, cell))
     columns.append(column("%", "", term, _percent, strong=True))
-    columns.append(column("Grade", "", term, lambda subject: words(subject["grade"])))
+    columns.append(column("Grade", "", term, lambda subject: words(subject["grade"], longest=_GRADE)))
     if card["positions"] != "NONE":
         of, heading = ("cohort", "all arms") if card["positions"] == "COHORT" else ("batch", "")
         columns.append(column("Pos.", heading, term, lambda subject: _place(subject[of])))
-    columns.append(column("Remark", "", term, lambda subject: words(subject["remark"]), text=True))
+    columns.append(
+        column("Remark", "", term, lambda subject: words(subject["remark"], longest=_REMARK), text=True)
+    )
     columns += [
         column(heading, "", "Class", lambda subject, name=name: text_of(subject["batch"][name]))  # type: ignore[misc]
         for heading, name in (("Avg.", "average"), ("Low", "lowest"), ("High", "highest"))
@@ -226,9 +236,18 @@ def _columns(card: Document, weights: Mapping[str, Any]) -> list[Column]:
 
 def _width(column: Column) -> float:
     """How wide a column of figures has to be for its longest line, in ems."""
-    lines = [column.heading, *(str(cell) for cell in column.cells if not isinstance(cell, list))]
+    lines = [column.heading, *(cell for cell in column.cells if isinstance(cell, str))]
+    # What is in parts may have several lines: its words alone are to have one.
+    lines += [word for cell in column.cells if isinstance(cell, list) for word in "".join(cell).split()]
     below = [0.75 * len(line) for line in column.below.split("\n")]
     return min(_EM * max(*map(len, lines), *below), _WIDEST)
+
+
+def _share(column: Column) -> int:
+    """How much of the room that figures leave a column of texts takes, beside the other: by its longest text."""
+    lengths = (len(cell if isinstance(cell, str) else "".join(cell)) for cell in column.cells)
+    least, most = _SHARES[column.heading]
+    return min(max(least, *lengths, 0), most)
 
 
 def _percent(subject: Document) -> str:
@@ -358,6 +377,11 @@ def _traits(traits: Sequence[Document]) -> list[dict[str, Any]]:
     ]
 
 
+def _has_many_traits(traits: Sequence[Document]) -> bool:
+    """Tell whether a page may have no room for all traits."""
+    return sum(max(len(one["name"]), _LEAST_OF_LINE) for one in traits) > _MOST_OF_TRAITS
+
+
 def _attendance(attendance: Document) -> list[tuple[str, Words]]:
     return pairs_of(
         ("School opened", _times(attendance["opened"])),
@@ -388,6 +412,12 @@ def _comments(card: Document) -> list[dict[str, Any]]:
         },
     ]
     return [one for one in found if one["text"] or one["name"] or one["signature"]]
+
+
+def _has_many_lines(card: Document) -> bool:
+    """Tell whether a page may have no room for comments and notice, for the lines that they have of their own."""
+    texts = [*card["comments"].values(), card["calendar"]["notice"]]
+    return sum((text or "").count("\n") for text in texts) > _MOST_LINES
 
 
 def _issued(card: Document, drafted_at: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from school_service.printing.report_cards import compose_letterhead, gender_of, pairs_of, text_of
@@ -14,9 +15,12 @@ from school_service.printing.wording import (
     in_line,
     long_date,
     place,
+    running_head,
     words,
 )
 
+_GRADE = 4  # characters of a word that fit into the column of grades
+_MOST_LINES = 32  # of a session: a page has room for more, and for its heading
 _NOT_THERE = "\N{EN DASH}"
 
 Document = Mapping[str, Any]
@@ -30,7 +34,7 @@ def compose_transcript(transcript: Document) -> dict[str, Any]:
         "title": f"Transcript: {name}",
         "author": letterhead["name"],
         "letterhead": compose_letterhead(letterhead),
-        "running": words(in_line([name, student["admission_number"]])),
+        "running": running_head([name, student["admission_number"]]),
         "name": words(name),
         "student": pairs_of(
             ("Admission number", student["admission_number"]),
@@ -55,19 +59,26 @@ def _session(session: Document) -> dict[str, Any]:
             words(subject["name"]),
             *(_figure(subject[term]) for term in terms),
             _figure(subject["percent"]),
-            subject["grade"] or "",
+            words(subject["grade"], longest=_GRADE) or "",
         ]
         for subject in session["subjects"]
     ]
     averages = [_figure(by_term[term]["average"]) if term in by_term else _NOT_THERE for term in terms]
     positions = [_position(by_term.get(term)) for term in terms]
-    below = [["Average", *averages, _figure(session["average"]), session["grade"] or ""]]
+    below = [
+        ["Average", *averages, _figure(session["average"]), words(session["grade"], longest=_GRADE) or ""]
+    ]
     if any(positions) or _position(session):
         below.append(["Position", *positions, _position(session), ""])
     outcome = session["outcome"]
     heading = [session["session"]["name"], class_name(session), OUTCOMES.get(outcome, outcome)]
+    # A line of a subject and of a grade has so many letters, at least.
+    lines = sum(
+        max(ceil(len(one["name"]) / 40), ceil(len(one["grade"] or "") / 4)) for one in session["subjects"]
+    )
     return {
         "heading": words(in_line(heading)),
+        "has_many_lines": lines + ceil(len(session["grade"] or "") / 4) > _MOST_LINES,
         "terms": [f"{TERMS[term]} term" for term in terms],
         "rows": rows,
         "below": below,

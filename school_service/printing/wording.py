@@ -22,6 +22,9 @@ OUTCOMES = {
 TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
 """The terms in their order, as a column is headed."""
 
+MOST_MARKS = 3  # on a letter; more would be drawn across the lines above and below
+_ALONE = "\N{DOTTED CIRCLE}"  # carries marks that have no letter
+MOST_OF_HEAD = 140  # characters: two lines, of the widest letters
 LONGEST_WORD = 14  # characters; a longer word may be divided
 _PART = 4  # characters between which it may be
 _JOINERS = ("\u200c", "\u200d")
@@ -30,22 +33,39 @@ _WORDS = re.compile(r"\S+|\s+")
 Words = str | list[str]
 
 
-def words(text: str | None) -> Words | None:
+def words(text: str | None, longest: int = LONGEST_WORD) -> Words | None:
     """Give a text of somebody's as the templates take it: in parts where a word of it may be too long for a line.
 
-    No letter is parted from its marks. None where there is nothing to be read.
+    `longest` is of how many characters a word fits where it is to stand.
+
+    No letter is parted from its marks. Of more than MOST_MARKS the others stand beside it, on dotted circles. None
+    where there is nothing to be read.
     """
     if text is None or not text.strip():
         return None
-    if all(len(word) <= LONGEST_WORD for word in text.split()):
+    if not text.isascii():
+        text = _with_few_marks(text)
+    if all(len(word) <= longest for word in text.split()):
         return text
     parts = [""]
     for word in _WORDS.findall(text):
-        if len(word) > LONGEST_WORD:
+        if len(word) > longest:
             parts += [*_divided(word), ""]
         else:
             parts[-1] += word
     return [part for part in parts if part]
+
+
+def _with_few_marks(text: str) -> str:
+    written: list[str] = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > MOST_MARKS:
+            written.append(_ALONE)
+            marks = 1
+        written.append(character)
+    return "".join(written)
 
 
 def _divided(word: str) -> list[str]:
@@ -103,6 +123,17 @@ def age(born: str, on: str) -> int:
 def in_line(parts: Iterable[str | None]) -> str | None:
     """Write what is there of several texts in a line; None where nothing is."""
     return "  ·  ".join(part for part in parts if part) or None
+
+
+def running_head(parts: Iterable[str | None]) -> Words | None:
+    """Write several texts in a line that stands above each further page, where there is room for MOST_OF_HEAD."""
+    text = in_line(part and " ".join(part.split()) for part in parts) or ""
+    if len(text) > MOST_OF_HEAD:
+        end = MOST_OF_HEAD - 1
+        while end and unicodedata.combining(text[end]):
+            end -= 1
+        text = f"{text[:end].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    return words(text)
 
 
 def sentence_case(text: str) -> str:

@@ -286,8 +286,17 @@ _RECORDS = {
 }
 
 
+# What stands in a path and is no id of what is before it.
+_PRINTED = {
+    "/verify/{school}": "The id of the school, as it is printed on the card.",
+    "/verify/{school}/{code}": "The code, as it is printed on the card.",
+}
+
+
 def _id_in_path(path: str, name: str) -> str:
     before = path[: path.index(f"{{{name}}}")].rstrip("/")
+    if printed := _PRINTED.get(f"{before}/{{{name}}}"):
+        return printed
     record = _RECORDS.get(f"{before}/{{{name}}}") or singular(before.rsplit("/", 1)[-1]).replace("-", " ")
     return f"The id of the {record}."
 

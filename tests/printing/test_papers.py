@@ -7,16 +7,18 @@ import json
 import re
 import unicodedata
 import zipfile
+import zlib
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import typst
 
 from school_service.core.errors import Busy
 from school_service.printing import printers, typesetting
 from school_service.printing.papers import PAPERS
 from school_service.printing.printers import Printers
-from tests.features.report_cards.papers import images_of, needs_poppler, pages_of, text_of
+from tests.features.report_cards.papers import images_of, misplaced, needs_poppler, pages_of, text_of
 from tests.printing.pictures import png
 from tests.printing.samples import (
     BARE,
@@ -38,7 +40,10 @@ LONG = card(60, subjects=[subject_result(one, f"Subject {one}") for one in range
 """A card of two pages."""
 HOSTILE = (
     "#let x = 1 $x$ *b* _i_ `r` @a <b> \\u{0041} // /* [c] {d} \u202eabc\u200f 张 😀 مرحبا \u0007 \u0000 = -"
+    ' (( " \\'
 )
+WORD = "W" * 40
+MARKED = "o" + "\u0301" * 50
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +68,8 @@ def printed_anew():
     return print_anew
 
 
-def hostile(document):
-    """Put hostile text into every text of somebody's."""
+def hostile(document, text=HOSTILE):
+    """Put a text into every text of somebody's: one that is hostile."""
     if isinstance(document, dict):
         fixed = {
             "id", "base", "assessment", "category", "absence", "type", "positions", "published_at", "start_date",
@@ -75,14 +80,23 @@ def hostile(document):
         return {
             name: document[name]
             if name in fixed and not isinstance(document[name], dict)
-            else hostile(document[name])
+            else hostile(document[name], text)
             for name in document
         } | ({"term": document["term"]} if isinstance(document.get("term"), dict) else {})
     if isinstance(document, list):
-        return [hostile(one) for one in document]
+        return [hostile(one, text) for one in document]
     if isinstance(document, str) and not document.replace(".", "").isdigit():
-        return HOSTILE
+        return text
     return document
+
+
+ABOUT = re.compile(rb"/Lang\([\w-]+\)|/Alt\([^)]*\)|/S/(?:H1|TH|TD)\b")
+
+
+def unpacked(pdf):
+    """The objects of a PDF, those in compressed streams too."""
+    packed = re.findall(rb"/Filter/FlateDecode.*?>>\s*stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    return b"\n".join([pdf, *map(zlib.decompress, packed)])
 
 
 @needs_poppler
@@ -112,6 +126,26 @@ def test_a_whole_class_is_printed_with_its_figures(printed):
             assert [cell for cell in row if "." in cell and len(cell) > 4] == figures + session
         assert f"{document['total']} of {document['obtainable']}" in text
         assert document["average"] in text
+
+
+def test_one_paper_tells_screen_readers_what_it_is_made_of_and_a_class_does_not(printed):
+    pictures = {"pictures": PICTURES}
+
+    card_alone, of_class, of_student = (
+        unpacked(printed(made))
+        for made in (
+            task(card(2), **pictures),
+            task(card(2), card(2), **pictures),
+            transcript_task(**pictures),
+        )
+    )
+
+    for paper in (card_alone, of_student):
+        assert {b"/Lang(en-GB)", b"/Alt(Logo of the school)", b"/Alt(Signature)"} <= set(ABOUT.findall(paper))
+        # A name as heading, and cells of headings apart from others.
+        assert {b"/S/H1", b"/S/TH", b"/S/TD"} <= set(ABOUT.findall(paper))
+    assert b"/Alt(Code to verify this card at https://schools.example.org/verify/" in card_alone
+    assert not [found for found in ABOUT.findall(of_class) if found.startswith((b"/Alt", b"/S/"))]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +245,37 @@ def test_no_text_is_markup_or_an_error(printed, made):
 
 
 @needs_poppler
+def test_no_text_is_printed_beyond_its_page_or_across_another(printed):
+    """Its grade, too, in which a session of a transcript is as high as a page."""
+    text = f"{WORD} {HOSTILE} {WORD * 2} {MARKED} {'one two three ' * 8}"
+    of_card = hostile(card(12, term="THIRD"), text)
+    of_transcript = hostile(transcript(2, 14), text)
+    for of in (of_card, *of_transcript["sessions"]):
+        for one in (of, *of["subjects"]):
+            one["grade"] = text
+
+    for made in (task(of_card), transcript_task(transcript=of_transcript)):
+        pdf = printed(made)
+        assert misplaced(pdf) == []
+        said = "".join(text_of(pdf).split())
+        assert [WORD in said, "\u0301" * 3 in said] == [True, True]
+
+
+@needs_poppler
+def test_what_is_misplaced_is_found():
+    beyond = "#place(dx: -10mm)[left] #place(dx: 180mm)[right] #place(dy: -16mm)[above]"
+    across = "#place(dy: 50mm)[one] #place(dy: 51mm)[other] #place(dy: 60mm)[fine]"
+    source = f'#set page(paper: "a4", margin: 15mm)\n{beyond}{across}'
+
+    assert set(misplaced(typst.compile(source.encode()))) == {
+        ("left",),
+        ("right",),
+        ("above",),
+        ("one", "other"),
+    }
+
+
+@needs_poppler
 @pytest.mark.parametrize(
     ("document", "pages"),
     [
@@ -219,9 +284,10 @@ def test_no_text_is_markup_or_an_error(printed, made):
         (card(16, term="THIRD"), 1),
         (card(9, **BARE), 1),
         (card(0, **BARE), 1),
-        (card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)]), 2),
+        (card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)]), 1),
+        (card(50, subjects=[subject_result(one, f"Subject {one}") for one in range(50)]), 2),
     ],
-    ids=["one", "sixteen", "third-term", "bare", "none", "forty"],
+    ids=["one", "sixteen", "third-term", "bare", "none", "forty", "fifty"],
 )
 def test_how_many_pages_a_card_has(printed, document, pages):
     pdf = printed(task(document, pictures=PICTURES))
@@ -231,6 +297,30 @@ def test_how_many_pages_a_card_has(printed, document, pages):
     assert (f"Page 2 of {pages}" in text) == (pages > 1)
     # The second says whose it is.
     assert text.count("UHS-2023-001") == pages
+
+
+@needs_poppler
+@pytest.mark.parametrize("number", [46, 57])
+def test_what_closes_a_card_is_together_on_its_page(printed, number):
+    document = card(number, subjects=[subject_result(one, f"Subject {one}") for one in range(number)])
+    pdf = printed(task(document, pictures=PICTURES))
+
+    first, second = (" ".join(page.split()) for page in text_of(pdf).split("\f")[:2])
+
+    closing = ("School opened", "Form teacher", "Principal", "Next term begins", "Notice")
+    assert [part in second for part in closing] == [True] * 5
+    assert not [part for part in closing if part in first]
+    # The traits and their key, too.
+    assert ("Affective traits" in first) == ("5 Excellent · 4 Good" in first)
+
+
+@needs_poppler
+def test_the_signatures_of_a_transcript_are_below_a_session(printed):
+    # Six sessions of fifteen subjects: the last does not fit on a page with what is signed.
+    pages = text_of(printed(transcript_task(transcript=transcript(6, 15)))).split("\f")[:-1]
+
+    assert ["Stamp of the school" in page for page in pages] == [False, False, True]
+    assert "2025/2026" in pages[2]
 
 
 @needs_poppler

@@ -6,7 +6,7 @@ import pytest
 
 from school_service.core.ordinals import ordinal, position_text
 from school_service.printing.report_cards import compose_card
-from school_service.printing.wording import age, long_date, mark, words
+from school_service.printing.wording import age, long_date, mark, running_head, words
 from tests.printing.samples import BARE, card, figures, letterhead, score, student, subject_result
 
 POINTS = {"weighting": "POINTS", "weights": []}
@@ -83,6 +83,21 @@ def test_a_score_that_is_not_published_is_in_the_total_alone():
     assert "CA1" not in headings(made)
     assert column(made, "Total") == ["59"]
     assert column(made, "%") == ["84.29"]
+
+
+def test_columns_are_as_wide_as_what_stands_in_them():
+    def widths(**members):
+        results = [subject_result(1, "Art", **members), subject_result(2, "Yorùbá")]
+        made = composed(card(2, subjects=results))
+        return {one["heading"]: one["share"] or one["width"] for one in made["columns"]}
+
+    plain, wide = widths(), widths(grade="Distinction", remark="Unsatisfactory")
+
+    assert wide["Grade"] > plain["Grade"]
+    assert wide["Remark"] > plain["Remark"]
+    assert wide["Subject"] == plain["Subject"]
+    # No text takes the room of all others.
+    assert widths(remark="Good " * 400)["Remark"] < plain["Subject"]
 
 
 def test_the_total_is_left_out_where_the_percent_says_the_same_and_else_it_has_its_points():
@@ -245,7 +260,7 @@ def test_ordinary_words_are_left_as_they_are(text):
     [
         "Ọ" + "lẹ́" * 30,
         "A very " + "long" * 40 + " word among others",
-        "\u0301" * 40,
+        "o\u0323\u0301" * 40,
         "क\u094d\u200dष" * 20,
         "x" * 15 + "\n" + "y" * 15,
     ],
@@ -257,6 +272,29 @@ def test_a_long_word_is_divided_without_losing_a_letter_or_a_mark(text):
     assert all(len(part) < 60 for part in parts)
     assert not [part for part in parts[1:] if part[0] in "\u0301\u0323\u200d\u094d"]
     assert "A very " in parts or not text.startswith("A")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("o\u0323\u0300\u0301", "o\u0323\u0300\u0301"),
+        ("o" + "\u0301" * 7 + "l", "o" + "\u0301" * 3 + "◌" + "\u0301" * 3 + "◌\u0301l"),
+        ("\u0301" * 4, "\u0301" * 3 + "◌\u0301"),
+    ],
+    ids=range(3),
+)
+def test_more_marks_than_a_letter_has_stand_beside_it(text, written):
+    assert words(text) == written
+
+
+def test_what_stands_above_a_further_page_has_two_lines_at_most():
+    long = "n\u0300" * 120
+
+    head = "".join(running_head([long, None, "UHS/1\n2"]))
+
+    assert len(head) <= 140
+    assert head.endswith("n\u0300…")
+    assert running_head(["Ẹniọlá", None, "UHS/1\n2"]) == "Ẹniọlá  ·  UHS/1 2"
 
 
 def test_nothing_to_read_is_nothing():

@@ -276,6 +276,22 @@ def test_every_property_and_parameter_says_what_it_is(document):
     assert [place for place, one in found.items() if "$ref" in one] == []
 
 
+def test_what_stands_in_a_path_is_an_id_of_a_record_or_is_told_apart(document):
+    told = {
+        parameter["description"]
+        for item in document.spec["paths"].values()
+        for parameter in item.get("parameters", ())
+        if parameter["in"] == "path"
+    }
+
+    assert "The id of the student." in told
+    assert {one for one in told if not re.fullmatch(r"The id of the [a-z ]+\.", one)} == {
+        "The id of the school, as it is printed on the card.",
+        "The code, as it is printed on the card.",
+    }
+    assert "The id of the verify." not in told
+
+
 def test_no_words_are_of_a_property_that_is_not_there(document):
     names = {place.rsplit(".", 1)[-1].rsplit(" ", 1)[-1] for place, _ in described(document)}
     places = {place for place, _ in described(document)}

@@ -22,6 +22,8 @@ from school_service.features.transcripts.service import check_transcript
 from school_service.printing.printers import print_paper
 from tenants.clock import now
 
+_DRAFT = " draft"  # in the name of a file that is one
+
 File = tuple[str, Callable[[], bytes]]
 """A file: its name, and the function that prints it, for which no connection is needed."""
 
@@ -48,8 +50,10 @@ def print_card(
         raise NotFound("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
     audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft})
-    name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}.pdf"
-    return name, _printing(found, title=None, archive=False, draft=draft, public_url=public_url)
+    name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
+    return f"{name}{_DRAFT * draft}.pdf", _printing(
+        found, title=None, archive=False, draft=draft, public_url=public_url
+    )
 
 
 def print_cards(
@@ -84,7 +88,7 @@ def print_cards(
     what = {"paper": "report cards", "term": about["term"], "draft": draft, "students": len(there)}
     audit_change(EXPORT, batch_id, new=what)
     title = f"{about['class']} {_term(about)}"
-    return f"Report cards {title}.{format}", _printing(
+    return f"Report cards {title}{_DRAFT * draft}.{format}", _printing(
         found, title=f"Report cards: {title}", archive=format == ZIP, draft=draft, public_url=public_url
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
 import subprocess
+from itertools import combinations
 
 import pytest
 
@@ -26,3 +29,35 @@ def images_of(pdf: bytes) -> set[tuple[int, int]]:
     listed = subprocess.run(["pdfimages", "-list", "-"], input=pdf, capture_output=True, check=True).stdout
     rows = [line.split() for line in listed.decode().splitlines()[2:]]
     return {(int(row[3]), int(row[4])) for row in rows}
+
+
+WIDTH, HEIGHT = 595.3, 841.9  # of A4, in points
+MARGIN = 30.0  # points at its sides, in which nothing is printed
+_BOX = re.compile(r'<word xMin="(.*?)" yMin="(.*?)" xMax="(.*?)" yMax="(.*?)">(.*?)</word>', re.DOTALL)
+
+
+def misplaced(pdf: bytes) -> list[tuple[str, ...]]:
+    """Find words that go beyond the margins of their page, and pairs of words that overlap."""
+    command = ["pdftotext", "-bbox", "-", "-"]
+    listed = subprocess.run(command, input=pdf, capture_output=True, check=True).stdout
+    found: list[tuple[str, ...]] = []
+    for page in listed.decode(errors="replace").split("<page ")[1:]:
+        boxes = [(*map(float, box.groups()[:4]), html.unescape(box[5])) for box in _BOX.finditer(page)]
+        found += [(box[4],) for box in boxes if not _within(box)]
+        found += [(one[4], other[4]) for one, other in combinations(boxes, 2) if _overlap(one, other)]
+    return found
+
+
+def _within(box: tuple) -> bool:
+    left, top, right, bottom, _ = box
+    return left >= MARGIN and right <= WIDTH - MARGIN and top >= 0 and bottom <= HEIGHT
+
+
+def _overlap(one: tuple, other: tuple) -> bool:
+    # The box of a word is as high as its line, whose upper and lower quarter have little ink.
+    quarters = [(box[3] - box[1]) / 4 for box in (one, other)]
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    upright = min(one[3] - quarters[0], other[3] - quarters[1]) - max(
+        one[1] + quarters[0], other[1] + quarters[1]
+    )
+    return across > 0.6 and upright > 0.3

@@ -9,11 +9,13 @@ import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unicodedata import normalize
 
 import pytest
 
 from school_service.app import create_app
 from school_service.core.database import db
+from school_service.core.ordinals import position_text
 from school_service.features.report_cards import service
 from school_service.printing.printers import Printers
 from tests.client import ApiClient, Document
@@ -25,6 +27,8 @@ from tests.features.report_cards.papers import images_of, needs_poppler, pages_o
 from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
+
+FIGURES = ("average", "lowest", "highest")
 
 
 @pytest.fixture
@@ -45,6 +49,32 @@ def name_of(api, student):
     return f"{found['admission_number'].replace('/', '-')} {found['last_name']} {found['first_name']}"
 
 
+def check_page(page, result):
+    """Assert that a page of a card has the name, letter by letter, and each figure that the API answers."""
+    page = normalize("NFC", page)
+    student = result["student"]
+    assert normalize("NFC", f"{student['first_name']} {student['last_name']}") in page
+    assert student["admission_number"] in page
+    for one in result["subjects"]:
+        (row,) = (line for line in page.splitlines() if line.startswith(f"{one['subject']['name']} "))
+        batch = one["batch"]
+        place = position_text(batch["position"], tied=batch["tied"])
+        figures = (one["percent"], one["grade"], place, one["remark"], *(batch[name] for name in FIGURES))
+        assert " ".join(row.split()).endswith(" ".join(figures))
+    facts = " ".join(page.split())
+    in_class, in_all = result["batch_figures"], result["cohort_figures"]
+    for label, fact in {
+        "Total": f"{result['total']} of {result['obtainable']}",
+        "Average": result["average"],
+        "Grade": f"{result['grade']} · {result['remark']}",
+        "Subjects passed": f"{result['passed']} of {result['passed'] + result['failed']}",
+        "Position in class": f"{position_text(in_class['position'])} of {in_class['of']}",
+        "Position in all arms": f"{position_text(in_all['position'])} of {in_all['of']}",
+    }.items():
+        assert label in facts
+        assert fact in facts
+
+
 @needs_poppler
 def test_the_card_of_a_student_says_what_the_api_says(arms, api):
     arms.published(arms.first)
@@ -56,6 +86,7 @@ def test_the_card_of_a_student_says_what_the_api_says(arms, api):
     assert answer.status_code == 200
     assert answer.mimetype == "application/pdf"
     assert answer.headers["Content-Disposition"].startswith("inline; filename=")
+    assert "draft" not in answer.headers["Content-Disposition"]
     text = text_of(answer.data, "-layout")
     assert "REPORT CARD" in text
     for subject in result["subjects"]:
@@ -72,12 +103,25 @@ def test_the_same_card_is_the_same_bytes_whatever_changes_afterwards(arms, api):
     (publication,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     before = card(api, student).data
+    first = arms.terms["FIRST"]["id"]
+    (band, *_) = api.ok(api.get("/grade-configs"))
+    (room,) = (one for one in api.ok(api.get("/classrooms")) if one["name"] == arms.cohort["classroom"])
 
-    api.ok(api.patch(f"/students/{student}", {"first_name": "Renamed"}))
+    for path, changes in {
+        f"/students/{student}": {"first_name": "Renamed", "admission_number": "NEW/1", "dob": "2012-01-01"},
+        "/letterhead": {"name": "Another school", "principal_name": "Another"},
+        f"/grade-configs/{band['id']}": {"letter_grade": "Z", "remarks": "Changed"},
+        "/result-settings": {"positions": "NONE", "percent_places": 0, "verification": False},
+        f"/classrooms/{room['id']}": {"name": "Renamed", "level": "Another"},
+    }.items():
+        api.ok(api.patch(path, changes))
+    api.ok(api.put(f"/terms/{first}/calendar", {"notice": "Changed", "times_opened": 3}))
+    moved = {"students": [student], "batch": arms.second}
+    api.ok(api.post(f"/cohorts/{arms.cohort['id']}/enrollment", moved))
     api.ok(arms.reopen(publication))
 
     assert before.startswith(b"%PDF-")
-    assert card(api, student).data == before
+    assert card(api, student, term=first).data == before
 
 
 @needs_poppler
@@ -89,10 +133,12 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
     together, apart = cards(api, arms.first), cards(api, arms.first, format="zip")
 
     assert (together.mimetype, apart.mimetype) == ("application/pdf", "application/zip")
-    text = text_of(together.data)
-    places = [text.index(one["admission_number"]) for one in students]
-    assert places == sorted(places)
-    assert pages_of(together.data) == len(students)
+    pages = text_of(together.data, "-layout").split("\f")[:-1]
+    assert len(pages) == len(students)
+    for page, one in zip(pages, students, strict=True):
+        check_page(
+            page, json.loads(api.get(f"/students/{one['id']}/results?term=FIRST").data, parse_float=str)
+        )
     with zipfile.ZipFile(io.BytesIO(apart.data)) as archive:
         files = {info.filename: archive.read(info) for info in archive.infolist()}
         assert {info.date_time[0] for info in archive.infolist()} == {2026}
@@ -128,6 +174,7 @@ def test_a_draft_has_the_live_figures_and_says_that_it_is_one(arms, api):
         assert "81.50" in text
         assert "not published" in text
         assert "version" not in text
+        assert "draft.pdf" in answer.headers["Content-Disposition"]
     assert card(api, student).status_code == 404
     assert cards(api, arms.first).status_code == 404
 
@@ -252,6 +299,7 @@ def own(make, student):
 @needs_poppler
 def test_students_print_what_is_published_of_themselves_and_nothing_else(arms, make, api):
     arms.mark(publish_scores=False, first=88)
+    api.ok(api.patch("/result-settings", {"positions": "NONE"}))
     first, second = arms.students[arms.first]
     me = own(make, first)
     assert card(me, first).status_code == 404
@@ -267,6 +315,9 @@ def test_students_print_what_is_published_of_themselves_and_nothing_else(arms, m
     transcript = me.get(f"/students/{first}/transcript/download")
     assert transcript.status_code == 200
     assert "88.00" in text_of(transcript.data)
+    # Positions as the school shows them; its staff see them all the same.
+    assert "Position" not in text_of(mine.data) + text_of(transcript.data)
+    assert "Position" in text_of(api.get(f"/students/{first}/transcript/download").data)
     for refused in (
         card(me, second),
         card(me, first, draft="true"),
@@ -305,7 +356,17 @@ def test_a_transcript_says_what_the_api_says(arms, api):
     for subject in session["subjects"]:
         row = next(line for line in text.splitlines() if subject["name"] in line)
         assert row.split()[-3:] == [subject["FIRST"], subject["percent"], subject["grade"]]
-    assert told["school"]["name"] in text
+    (term,) = session["terms"]
+    below = {
+        line.split()[0]: line.split()[1:] for line in text.splitlines() if line.startswith(("Average", "Pos"))
+    }
+    assert below["Average"] == [term["average"], session["average"], session["grade"]]
+    assert " ".join(below["Position"]) == " ".join(
+        f"{position_text(one['position'])} of {one['of']}" for one in (term, session)
+    )
+    # Letter by letter, with their marks.
+    names = (told["school"]["name"], f"{told['student']['first_name']} {told['student']['last_name']}")
+    assert [normalize("NFC", name) in normalize("NFC", text) for name in names] == [True, True]
     assert "Page 1 of 1" in text
 
 
