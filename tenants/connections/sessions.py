@@ -133,8 +133,12 @@ def read_in_school(
     engine: Engine, binding: SchoolBinding, reading: Reading, options: BindingOptions
 ) -> Texts:
     """Read texts in a school, and the user's state where the binding has one, as `state_in_school` does."""
-    fetch = partial(fetch_texts_apart, with_state=binding.state is not None)
+    fetch = _fetch_texts if binding.state is None else _fetch_texts_with_state
     return _apart(engine, binding.to_read(reading), options, fetch)
+
+
+_fetch_texts = partial(fetch_texts_apart, with_state=False)
+_fetch_texts_with_state = partial(fetch_texts_apart, with_state=True)
 
 
 def _apart(
@@ -147,9 +151,9 @@ def _apart(
     try:
         return _once(engine, binding, options, fetch)
     except DBAPIError as error:
-        if not is_dead(error):
-            raise
-    return _once(engine, binding, options, fetch)
+        if is_dead(error):
+            return _once(engine, binding, options, fetch)
+        raise
 
 
 def _once(
@@ -159,16 +163,25 @@ def _once(
     fetch: Callable[[Engine, Pooled, str, Any], Found],
 ) -> Found:
     dialect: Any = engine.dialect
-    with connecting_to(binding.school_id):
-        connection = pooled_connection(engine)
+    connection = pooled_connection(engine, binding.school_id)
     try:
         batch, parameters = dialect.binding_batch(binding, options)
-        with _refusals:
+        try:
             found = fetch(engine, connection, batch, parameters)
+        except DBAPIError as error:
+            _raise_refusal(error)
+            raise
         mark_school(connection, binding.school_id)
         return found
     finally:
         connection.close()
+
+
+def _raise_refusal(error: DBAPIError) -> None:
+    """Raise what the registry refuses a binding with as the error that it is; nothing where it is another error."""
+    refused = registry_refusal(error)
+    if refused is not None:
+        raise refused from None
 
 
 class _Refusals:
@@ -179,9 +192,7 @@ class _Refusals:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, DBAPIError):
-            refused = registry_refusal(error)
-            if refused is not None:
-                raise refused from None
+            _raise_refusal(error)
 
 
 _refusals = _Refusals()

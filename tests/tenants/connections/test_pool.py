@@ -28,6 +28,8 @@ from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import bound_sessions, execute, working
 from tests.threads import run_concurrently
 
+SCHOOL = uuid4()
+
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
 
 
@@ -496,14 +498,14 @@ class TestTaking:
 
     def test_what_is_given_back_is_taken_again(self, engine):
         for _ in range(3):
-            connection = engine.pool.take()
+            connection = engine.pool.take(SCHOOL)
             assert engine.pool.checkedout() == 1
             connection.close()
             assert engine.pool.checkedout() == 0
         assert engine.pool.checkedin() == 1
 
     def test_what_is_under_way_is_rolled_back(self, engine, tenancy):
-        connection = engine.pool.take()
+        connection = engine.pool.take(SCHOOL)
         with connection.dbapi_connection.cursor() as cursor:
             cursor.execute("BEGIN; SET LOCAL search_path TO elsewhere")
         connection.close()
@@ -512,33 +514,33 @@ class TestTaking:
         assert as_it_was_made(engine, tenancy)
 
     def test_an_error_leaves_the_connection_to_the_next(self, engine, tenancy):
-        connection = engine.pool.take()
+        connection = engine.pool.take(SCHOOL)
         backend = connection.dbapi_connection.get_backend_pid()
         with pytest.raises(DBAPIError):
             fetch_row_apart(engine, connection, "SELECT 1 / 0", ())
         connection.close()
 
         assert engine.pool.checkedin() == 1
-        again = engine.pool.take()
+        again = engine.pool.take(SCHOOL)
         assert again.dbapi_connection.get_backend_pid() == backend
         again.close()
         assert as_it_was_made(engine, tenancy)
 
     def test_a_lost_connection_is_replaced_and_so_are_all_as_old(self, engine, tenancy):
-        connection = engine.pool.take()
+        connection = engine.pool.take(SCHOOL)
         assert kill(tenancy)
         with pytest.raises(DBAPIError) as caught:
             fetch_row_apart(engine, connection, "SELECT 1 AS one", ())
         connection.close()
 
         assert caught.value.connection_invalidated
-        again = engine.pool.take()
+        again = engine.pool.take(SCHOOL)
         assert fetch_row_apart(engine, again, "SELECT 1 AS one", ()) == {"one": 1}
         again.close()
         assert engine.pool.checkedout() == 0
 
     def test_where_none_can_be_made_the_place_in_the_pool_stays(self, engine, monkeypatch):
-        engine.pool.take().close()
+        engine.pool.take(SCHOOL).close()
         entry = engine.pool._pool.queue[0]
         entry.invalidate()
 
@@ -548,8 +550,8 @@ class TestTaking:
         with monkeypatch.context() as patch:
             patch.setattr(engine.pool, "_invoke_creator", refuse)
             with pytest.raises(OperationalError):
-                engine.pool.take()
+                engine.pool.take(SCHOOL)
 
         assert engine.pool.checkedout() == 0
-        engine.pool.take().close()
+        engine.pool.take(SCHOOL).close()
         assert engine.pool.checkedin() == 1
