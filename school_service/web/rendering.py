@@ -83,7 +83,7 @@ def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
     read_apart = request_context().read
     if read_apart is not None:
         return read_apart(statement.sql, parameters)
-    return fetch_texts(current_session().connection(), statement.sql, parameters)
+    return fetch_texts(current_session().bound_connection(), statement.sql, parameters)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:

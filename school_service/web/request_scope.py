@@ -335,7 +335,7 @@ class _Reading:
 
     def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
         if db.session.registry.has() and current_session().in_transaction():
-            return fetch_texts(current_session().connection(), sql, parameters)
+            return fetch_texts(current_session().bound_connection(), sql, parameters)
         if self._binding.state is not None and not self._judged:
             condition, its_parameters = self._token.condition(
                 self._access.permissions,
@@ -470,7 +470,7 @@ def _commit(
     last = [app_state().audit_insertion(request_context(), entries)] if entries else []
     last += others
     if last:
-        connection = session.connection()
+        connection = session.bound_connection()
         dialect: Any = connection.dialect
         batch = ";\n".join([*(statement for statement, _ in last), dialect.commit_statement()])
         execute_batch(

@@ -39,6 +39,14 @@ class SchoolSession(Session):
 
     binding: SchoolBinding | None = None
     caller_state: dict[str, Any] | None = None
+    _bound: Connection | None = None
+
+    def bound_connection(self) -> Connection:
+        """Give the connection of the transaction, which begins where none is under way.
+
+        As `connection`, which asks every time how far the transaction is; that costs as much as a short statement.
+        """
+        return self.connection() if self._bound is None or not self.is_active else self._bound
 
     def after_binding(self, state: dict[str, Any] | None) -> None:
         """Do what follows when a transaction has been bound; what it raises ends the transaction."""
@@ -78,12 +86,13 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
         with _refusals:
             session.caller_state = admitted(execute_batch(connection, batch, parameters, binds=True))
         mark_school(connection, binding.school_id)
+        session._bound = connection
         session.after_binding(session.caller_state)
 
     @event.listens_for(sessions, "after_transaction_end")
     def unbind(session: SchoolSession, transaction: SessionTransaction) -> None:
         if transaction.parent is None:
-            session.binding = None
+            session.binding = session._bound = None
 
 
 def is_dead(error: DBAPIError) -> bool:
