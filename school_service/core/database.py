@@ -72,7 +72,7 @@ class RequestContext:
     address: str | None = None
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
-    admit: Callable[[dict[str, Any] | None], None] | None = None
+    admit: Callable[[Mapping[str, Any] | None], None] | None = None
     read: Callable[[str, tuple[Any, ...]], Texts] | None = None
     with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 

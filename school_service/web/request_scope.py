@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -61,7 +62,7 @@ SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
 
-Admit = Callable[[dict[str, Any] | None], None]
+Admit = Callable[[Mapping[str, Any] | None], None]
 Read = Callable[[str, tuple[Any, ...]], Texts]
 AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
 
@@ -255,7 +256,7 @@ def _with_own_student(
     )
 
 
-def _admit(token: VerifiedToken, access: Access, state: dict[str, Any] | None) -> None:
+def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None) -> None:
     """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
     context = request_context()
     context.principal = principal = token.principal(state)
@@ -324,7 +325,7 @@ class _Reading:
     def _engine(self) -> Engine:
         return engine_of(self._binding.school_id)
 
-    def _admit(self, state: dict[str, Any] | None) -> None:
+    def _admit(self, state: Mapping[str, Any] | None) -> None:
         self._judged = True
         _admit(self._token, self._access, state)
 
@@ -353,10 +354,10 @@ class _Reading:
 
 
 @lru_cache(STATES_REMEMBERED)
-def _read_state(text: bytes) -> dict[str, Any]:
-    """Read the row of a user's state, which is most often as it was in their last request; not to be changed."""
+def _read_state(text: bytes) -> Mapping[str, Any]:
+    """Read the row of a user's state, which is most often as it was in their last request."""
     state: dict[str, Any] = orjson.loads(text)
-    return {**state, "permissions": frozenset(state["permissions"])}
+    return MappingProxyType({**state, "permissions": frozenset(state["permissions"])})
 
 
 def _recheck_school(school_id: UUID) -> None:

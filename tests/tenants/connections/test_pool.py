@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from psycopg2 import OperationalError
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import event, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -18,7 +18,8 @@ from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from tenants.connections import pool
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import fetch_row_apart, serving_engine
+from tenants.connections.engines import fetch_row_apart, school_url, serving_engine, serving_options
+from tenants.connections.pool import mark_school
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.cli.program import wait_for
@@ -554,4 +555,45 @@ class TestTaking:
 
         assert engine.pool.checkedout() == 0
         engine.pool.take(SCHOOL).close()
+        assert engine.pool.checkedin() == 1
+
+    def test_a_school_gets_the_connection_that_knows_it_and_the_fewest_others(self, tenancy):
+        engine = serving_engine(tenancy.serving_url, pool_size=3)
+        connections = [engine.pool.take(SCHOOL) for _ in range(3)]
+        for connection, schools in zip(connections, ([SCHOOL, uuid4()], [SCHOOL], [uuid4()]), strict=True):
+            for one in schools:
+                mark_school(connection, one)
+        drivers = [connection.dbapi_connection for connection in connections]
+        for connection in connections:
+            connection.close()
+
+        taken = [engine.pool.take(SCHOOL) for _ in range(3)]
+
+        assert [one.dbapi_connection for one in taken] == [drivers[1], drivers[0], drivers[2]]
+        for one in taken:
+            one.close()
+        engine.dispose()
+
+    def test_a_connection_that_has_been_in_enough_schools_is_closed_when_it_is_given_back(self, tenancy):
+        url, options = school_url(tenancy.serving_url), serving_options(1, schools_per_connection=2)
+        engine = create_engine(url, **options)
+        backends = []
+        for number in range(3):
+            connection = engine.pool.take(SCHOOL)
+            backends.append(connection.dbapi_connection.get_backend_pid())
+            mark_school(connection, SCHOOL if number == 0 else uuid4())
+            connection.close()
+
+        # The second request was in its second school.
+        assert backends[0] == backends[1] != backends[2]
+        engine.dispose()
+
+    def test_whoever_listens_for_what_is_given_back_hears_of_it(self, engine):
+        heard = []
+        event.listen(engine.pool, "checkin", lambda driver, _entry: heard.append(driver))
+        connection = engine.pool.take(SCHOOL)
+        driver = connection.dbapi_connection
+        connection.close()
+
+        assert heard == [driver]
         assert engine.pool.checkedin() == 1
