@@ -121,6 +121,14 @@ class Template(Protocol):
         """The statement that `wrap` makes of the read model."""
 
 
+def sent_value(value: Any) -> Any:
+    """Give a value as the driver is to have it: an id as text, once for all its places.
+
+    The driver would write each anew, in Python, and as slowly as a short statement is sent.
+    """
+    return str(value) if type(value) is UUID else value
+
+
 class CompiledStatement:
     """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
 
@@ -168,10 +176,10 @@ class CompiledStatement:
         """Gather the value of every parameter, in their order; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
         for name in self._required:
-            parameters[name] = values[name]
+            parameters[name] = sent_value(values[name])
         for name, compute in self._computed:
-            parameters[name] = compute()
-        return tuple(parameters[name] for name in self._names)
+            parameters[name] = sent_value(compute())
+        return tuple([parameters[name] for name in self._names])
 
 
 @dataclass
