@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from flask import Flask, Request
+from flask import Flask
 from sqlalchemy import create_engine
 from sqlalchemy.engine import Engine
-from werkzeug.routing import Map, MapAdapter
-from werkzeug.wsgi import get_host
 
 from school_service import __version__
 from school_service.auth import passwords, tokens
@@ -65,7 +63,8 @@ from school_service.features.users.reads import USER_STATE
 from school_service.features.users.views import blp as users
 from school_service.printing import printers
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
-from school_service.web import cors, error_responses, openapi, request_log, response_headers
+from school_service.web import cors, error_responses, openapi, request_log
+from school_service.web.application import Service
 from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
@@ -119,49 +118,8 @@ FEATURES = (
 REGISTRY_POOL = 2
 # The check of the database has a connection of its own, and little time: nobody waits long to hear that it is away.
 HEALTH_DEADLINE = 2  # seconds
-HOSTS_REMEMBERED = 1000
 SHARE_PATIENCE = 10.0  # seconds that a request waits in its thread for its school's share
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
-
-
-class _Service(Flask):
-    """The application; none of its functions is asynchronous."""
-
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Call functions as they are: Flask would look at each, in every request."""
-        return func
-
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Bind the routes to a request; its host, which they do not depend on, is read once and remembered."""
-        if request is None or "HTTP_UPGRADE" in request.environ:
-            return super().create_url_adapter(request)
-        environ = request.environ
-        scheme = environ["wsgi.url_scheme"]
-        host = _read_host(scheme, environ.get("HTTP_HOST"), environ["SERVER_NAME"], environ["SERVER_PORT"])
-        return MapAdapter(
-            self.url_map,
-            host,
-            _wsgi_text(environ.get("SCRIPT_NAME", "")),
-            self.url_map.default_subdomain,
-            scheme,
-            _wsgi_text(environ["PATH_INFO"]),
-            environ["REQUEST_METHOD"],
-            _wsgi_text(environ.get("QUERY_STRING", "")),
-        )
-
-
-@lru_cache(HOSTS_REMEMBERED)
-def _read_host(scheme: str, host: str | None, server_name: str, server_port: str) -> str:
-    """Read the host that a request is for, as werkzeug does; raises BadHost."""
-    environ = {"wsgi.url_scheme": scheme, "SERVER_NAME": server_name, "SERVER_PORT": server_port}
-    if host is not None:
-        environ["HTTP_HOST"] = host
-    return Map().bind(get_host(environ)).server_name
-
-
-def _wsgi_text(text: str) -> str:
-    """Read a text of a WSGI environment, whose characters are the bytes of UTF-8 (PEP 3333)."""
-    return text if text.isascii() else text.encode("latin-1").decode(errors="replace")
 
 
 def create_app(settings: Settings | None = None) -> Flask:
@@ -176,7 +134,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     placement = Placement(str(settings.database_url.username), settings.serving_logins)
     nodes = _nodes(settings, placement) if settings.tenant_distributed else None
 
-    app = _Service("school_service", static_folder=None)
+    app = Service("school_service", static_folder=None)
     app.json = OrjsonProvider(app)
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
@@ -192,6 +150,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["placement"] = placement
     app.extensions["nodes"] = nodes
     db.init_app(app)
+    with app.app_context():
+        app.extensions["engines"] = db.engines
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
     options = BindingOptions(
@@ -209,8 +169,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)
 
-    request_log.log_requests(app, _observer(app, settings))
-    response_headers.register(app)
+    app.observe = _observer(app, settings)
     cors.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)

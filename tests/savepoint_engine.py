@@ -90,7 +90,6 @@ def savepoint_engine(url: URL) -> Iterator[Engine]:
         "pool_size",
         "max_overflow",
         "pool_timeout",
-        "pool_events",
     )
     for name in of_the_pool:
         del options[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -45,11 +45,11 @@ class VerifiedToken:
     granted: bool
     permissions: frozenset[str] | None
     session_number: int | None = None
+    actor: str = field(init=False)
+    """Who acts, for logs and the audit log: the user's id or the client's."""
 
-    @property
-    def actor(self) -> str:
-        """Who acts, for logs and the audit log: the user's id or the client's."""
-        return str(self.user_id) if self.user_id else self.client_id or ""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "actor", str(self.user_id) if self.user_id else self.client_id or "")
 
     def choose_school(self, header: str | None, *, required: bool) -> UUID:
         """Choose the school by X-SCHOOL-ID or, where that is optional and absent, by the token's only school.
@@ -78,7 +78,7 @@ class VerifiedToken:
                 client=self.client_id,
                 granted=False,
                 state=user_state,
-                state_parameters=(str(self.user_id),),
+                state_parameters=(self.actor,),
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 import jwt
-from cachetools import LRUCache
 from flask import Flask, current_app
 from flask_jwt_extended import JWTManager, create_access_token
 
@@ -96,7 +95,7 @@ class _CachedToken:
 
 
 class TokenVerifier:
-    """Verifies tokens, and caches the verified ones until they expire (at most CACHE_SIZE)."""
+    """Verifies tokens, and caches the verified ones until they expire (at most CACHE_SIZE, the last verified)."""
 
     def __init__(
         self, settings: Settings, keys: SigningKeys, *, clock: Callable[[], float] = time.time
@@ -105,7 +104,9 @@ class TokenVerifier:
         self._clock = clock
         self.keys = keys
         self.outside_keys = _keys_of_provider(settings)
-        self._cache: LRUCache[str, _CachedToken] = LRUCache(CACHE_SIZE)
+        # By age, the newest last. To look something up in a dict needs no lock.
+        self._cache: dict[str, _CachedToken] = {}
+        self._size = CACHE_SIZE
         self._lock = threading.Lock()
 
     @property
@@ -115,8 +116,7 @@ class TokenVerifier:
 
     def find_verified(self, token: str | None) -> VerifiedToken | None:
         """Find a token that was verified before and has not expired since; None for any other."""
-        with self._lock:
-            cached = self._cache.get(token) if token else None
+        cached = self._cache.get(token) if token else None
         return cached.token if cached is not None and self._clock() < cached.until else None
 
     def verify(self, token: str) -> VerifiedToken:
@@ -124,12 +124,14 @@ class TokenVerifier:
 
         Raises TokenRefused, and ProviderUnavailable where the outside provider's keys have never been fetched.
         """
-        with self._lock:
-            cached = self._cache.get(token)
+        cached = self._cache.get(token)
         if cached is not None and self._is_valid(cached):
             return cached.token
         verified = self._verify(token)
         with self._lock:
+            self._cache.pop(token, None)
+            if len(self._cache) >= self._size:
+                del self._cache[next(iter(self._cache))]
             self._cache[token] = verified
         return verified.token
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from flask import current_app, g, has_app_context
+from flask import Flask, current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
 from sqlalchemy import MetaData
@@ -22,6 +22,10 @@ from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
 
 Found = TypeVar("Found")
+
+# What Flask's proxies stand for, in one call: each look through a proxy is five, and a request has dozens.
+the_app: Callable[[], Flask] = current_app._get_current_object  # type: ignore[attr-defined]
+the_g: Callable[[], Any] = g._get_current_object
 
 HEALTH_BIND = "health"
 """The name of the engine that checks whether the database answers, and does nothing else."""
@@ -68,7 +72,7 @@ class RequestContext:
     address: str | None = None
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
-    admit: Callable[[dict[str, Any] | None], None] | None = None
+    admit: Callable[[Mapping[str, Any] | None], None] | None = None
     read: Callable[[str, tuple[Any, ...]], Texts] | None = None
     with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -109,12 +113,13 @@ class RoutedSession(SchoolSession, flask_session.Session):
 
 def engine_of(school_id: UUID) -> Engine:
     """Find the engine of the login that serves a school, in the current application."""
-    extensions = current_app.extensions
+    extensions = the_app().extensions
     nodes: NodeEngines | None = extensions["nodes"]
     if nodes is not None:
         return nodes.engine_of(school_id)
     placement: Placement = extensions["placement"]
-    return db.engines[bind_key(placement, school_id)]
+    engines: Mapping[str | None, Engine] = extensions["engines"]
+    return engines[bind_key(placement, school_id)]
 
 
 def forget_engine(school_id: UUID) -> None:
@@ -135,7 +140,7 @@ def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mappi
 
     None where their own names are to be used: on PostgreSQL alone, and outside of transactions of the application.
     """
-    nodes: NodeEngines | None = current_app.extensions.get("nodes") if has_app_context() else None
+    nodes: NodeEngines | None = the_app().extensions.get("nodes") if has_app_context() else None
     if nodes is None:
         return None
     if school_id is None:
@@ -156,12 +161,12 @@ db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False, "
 
 def current_session() -> RoutedSession:
     """The session of the request, or of the application context."""
-    return cast(RoutedSession, db.session())
+    return db.session()  # type: ignore[return-value]
 
 
 def request_context() -> RequestContext:
     """The context of the transaction under way."""
-    context: RequestContext | None = g.get("request_context")
+    context: RequestContext | None = the_g().__dict__.get("request_context")
     if context is None:
         raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
     return context

@@ -100,7 +100,7 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
         "actor": request.actor,
         "since": now() - EXPIRES_AFTER,
     }
-    found = execute_batch(current_session().connection(), _FIND, values)
+    found = execute_batch(current_session().bound_connection(), _FIND, values)
     if found is None:
         raise RuntimeError("The search for a stored answer has always a row.")
     if found["id"] is None:

@@ -40,7 +40,7 @@ from sqlalchemy.dialects.postgresql.base import PGCompiler
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_school, db, request_context, shard_names
+from school_service.core.database import current_school, current_session, request_context, shard_names
 from tenants.connections.engines import execute_batch
 from tenants.registry.schools import School
 
@@ -121,6 +121,14 @@ class Template(Protocol):
         """The statement that `wrap` makes of the read model."""
 
 
+def sent_value(value: Any) -> Any:
+    """Give a value as the driver is to have it: an id as text, once for all its places.
+
+    The driver would write each anew, in Python, and as slowly as a short statement is sent.
+    """
+    return str(value) if type(value) is UUID else value
+
+
 class CompiledStatement:
     """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
 
@@ -168,10 +176,10 @@ class CompiledStatement:
         """Gather the value of every parameter, in their order; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
         for name in self._required:
-            parameters[name] = values[name]
+            parameters[name] = sent_value(values[name])
         for name, compute in self._computed:
-            parameters[name] = compute()
-        return tuple(parameters[name] for name in self._names)
+            parameters[name] = sent_value(compute())
+        return tuple([parameters[name] for name in self._names])
 
 
 @dataclass
@@ -239,7 +247,9 @@ def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
     The values are the driver's: a text, a number, a date, a UUID.
     """
     statement = read.template.statement(unwrapped)
-    return execute_batch(db.session.connection(), statement.sql, statement.parameters(read.values))
+    return execute_batch(
+        current_session().bound_connection(), statement.sql, statement.parameters(read.values)
+    )
 
 
 def unwrapped(query: Query) -> ClauseElement:

@@ -26,6 +26,7 @@ from school_service.core.read_models import (
     Template,
     Wrapper,
     fetch_row,
+    sent_value,
     unwrapped,
 )
 
@@ -74,7 +75,7 @@ class NewRow:
     @property
     def sent(self) -> tuple[Any, ...]:
         """The values of the columns, in the order of the table."""
-        return tuple(self.values.values())
+        return tuple(map(sent_value, self.values.values()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,17 @@ from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, g, render_template, request
+from flask import Response, render_template, request
 from werkzeug.wsgi import wrap_file
 
+from school_service.core.database import the_g
 from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.file_names import plain_file_name
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import Lock
 from school_service.web.body_parser import BodyParser
+from school_service.web.current import the_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.fields import File
 from school_service.web.openapi import ERRORS, document_operation, note, notes
@@ -31,6 +33,7 @@ from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.query_names import check_query_names
 from school_service.web.rendering import (
     QUERY_TYPES,
+    JsonAnswer,
     json_response,
     object_response,
     render_bare_page,
@@ -92,16 +95,17 @@ class Blueprint(flask_smorest.Blueprint):
         def decorate(view: View) -> View:
             known = frozenset(notes(view).get("query", ()))
 
-            def worked(*arguments: Any, **parameters: Any) -> Any:
-                if request.query_string:
-                    check_query_names(known)
-                return view(*arguments, **parameters)
-
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
-                g.arguments = dict(parameters)
+                the_g().arguments = dict(parameters)
+
+                def worked() -> Any:
+                    if the_request().environ.get("QUERY_STRING"):
+                        check_query_names(known)
+                    return view(*arguments, **parameters)
+
                 return run_in_request_scope(
-                    lambda: worked(*arguments, **parameters),
+                    worked,
                     school_required=header_required,
                     access=access,
                     own=parameters[own] if own else None,
@@ -132,7 +136,7 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def noted(*arguments: Any, **parameters: Any) -> Any:
                 if isinstance(arguments[-1], dict):
-                    g.setdefault("arguments", {}).update(arguments[-1])
+                    the_g().setdefault("arguments", {}).update(arguments[-1])
                 return view(*arguments, **parameters)
 
             validated = documented(noted)
@@ -222,7 +226,7 @@ class Blueprint(flask_smorest.Blueprint):
             by_itself = max_age is None and (view.__name__ == "get" or "if_match" in notes(view))
             tag = by_itself if tagged is None else tagged
 
-            def render(result: Any, check: Callable[[], None]) -> Response:
+            def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
                 if not isinstance(result, QUERY_TYPES):
                     response = object_response(dumper.dump(result))
                     if max_age is not None:
@@ -233,7 +237,7 @@ class Blueprint(flask_smorest.Blueprint):
                 if body is None:
                     check()
                     raise NotFound(f"No such {_record_name(schema)}.")
-                return tagged_response(body) if tag else json_response(body)
+                return tagged_response(body) if tag else JsonAnswer(body)
 
             if tag:
                 note(view, tagged=True)
@@ -271,13 +275,13 @@ class Blueprint(flask_smorest.Blueprint):
         then alone, so that a list with rows costs one statement.
         """
 
-        def render(result: Any, check: Callable[[], None]) -> Response:
+        def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
             if not isinstance(result, QUERY_TYPES):
                 return object_response(dumper.dump(result))
             body, empty = render_list(result)
             if empty:
                 check()
-            return json_response(body)
+            return JsonAnswer(body)
 
         dumper = schema(many=True)
         return self._responds(dumper, render, if_empty)
@@ -300,12 +304,12 @@ class Blueprint(flask_smorest.Blueprint):
 
         def decorate(view: View) -> View:
             @wraps(view)
-            def paged(*arguments: Any, **parameters: Any) -> Response:
+            def paged(*arguments: Any, **parameters: Any) -> JsonAnswer:
                 page = self.ARGUMENTS_PARSER.parse(page_schema, location="query")
                 body, empty = render(view(*arguments, **parameters), **page)
                 if empty:
                     _check_filters(if_empty)
-                return json_response(body)
+                return JsonAnswer(body)
 
             _document_like(paged, flask_smorest.Blueprint.arguments(self, page_schema, location="query"))
             note(paged, locations={"query", *notes(paged).get("locations", ())})
@@ -435,14 +439,14 @@ class Blueprint(flask_smorest.Blueprint):
     def _responds(
         self,
         schema: Any,
-        render: Callable[[Any, Callable[[], None]], Response],
+        render: Callable[[Any, Callable[[], None]], Response | JsonAnswer],
         if_empty: CheckFilters | None = None,
     ) -> Callable[[View], View]:
         check = partial(_check_filters, if_empty)
 
         def decorate(view: View) -> View:
             @wraps(view)
-            def responding(*arguments: Any, **parameters: Any) -> Response:
+            def responding(*arguments: Any, **parameters: Any) -> Response | JsonAnswer:
                 return render(view(*arguments, **parameters), check)
 
             return _document_like(responding, flask_smorest.Blueprint.response(self, 200, schema))  # type: ignore[no-any-return]
@@ -463,7 +467,7 @@ def _response_of(content: bytes | BinaryIO, media_type: str) -> Response:
 def _check_filters(if_empty: CheckFilters | None) -> None:
     """Call a check of filters with the arguments of the view, in whichever order its decorators stand."""
     if if_empty is not None:
-        if_empty(**g.arguments)
+        if_empty(**the_g().arguments)
 
 
 def _document_like(view: Any, decorator: Callable[[Any], Any]) -> Any:

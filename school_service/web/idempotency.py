@@ -17,7 +17,7 @@ from school_service.auth.signing_key import SigningKeys
 from school_service.core.errors import InvalidHeader
 from school_service.core.idempotency import KEY_LENGTH, KeyedRequest, find_answer, store_answer
 from school_service.web.body_parser import limit_json
-from school_service.web.rendering import json_response
+from school_service.web.rendering import JsonAnswer, json_response
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -41,7 +41,8 @@ def answered_once(view: Callable[[], Any], *, actor: str, keys: SigningKeys) -> 
         response.status_code = status
         response.headers[REPLAYED] = "true"
         return response
-    response = view()
+    answer = view()
+    response = answer.to_response() if isinstance(answer, JsonAnswer) else answer
     store_answer(keyed, response.status_code, response.get_data())
     return response
 

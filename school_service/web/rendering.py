@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flask import Response, current_app
+from flask import Response
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_session, request_context
+from school_service.core.database import current_session, request_context, the_app
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
 from tenants.connections.engines import SEPARATOR, Texts, fetch_texts
 
@@ -83,7 +83,7 @@ def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
     read_apart = request_context().read
     if read_apart is not None:
         return read_apart(statement.sql, parameters)
-    return fetch_texts(current_session().connection(), statement.sql, parameters)
+    return fetch_texts(current_session().bound_connection(), statement.sql, parameters)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:
@@ -126,6 +126,30 @@ def render_bare_page(read: Query | BoundQuery, *, number: int, size: int) -> Ren
     return _render_rows(read, _bare_page, page_size=size, page_offset=number * size)
 
 
+class JsonAnswer:
+    """JSON that PostgreSQL rendered, as a view answers it with status 200: what a Response would be, and no more.
+
+    `portions` are its bytes.
+    """
+
+    __slots__ = ("portions",)
+
+    def __init__(self, body: bytes | list[bytes]) -> None:
+        self.portions = [body] if isinstance(body, bytes) else body
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """The header fields of its own."""
+        return (_JSON, ("Content-Length", str(sum(map(len, self.portions)))))
+
+    def to_response(self) -> Response:
+        """Make the Response, for whoever looks at answers."""
+        return json_response(self.portions)
+
+
+_JSON = ("Content-Type", "application/json")
+
+
 def json_response(body: str | bytes | list[bytes]) -> Response:
     """Answer JSON that is already written, whole or in portions."""
     return Response(body, mimetype="application/json")
@@ -133,4 +157,4 @@ def json_response(body: str | bytes | list[bytes]) -> Response:
 
 def object_response(answer: Any) -> Response:
     """Answer an object, written as JSON."""
-    return json_response(current_app.json.dumps(answer))
+    return json_response(the_app().json.dumps(answer))

@@ -14,9 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-from flask import Flask, Response, g, has_request_context, request
+from flask import Request, has_request_context
 
+from school_service.core.database import the_g
 from school_service.web.client_address import client_address
+from school_service.web.current import the_request
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CODE = re.compile(r"(?<=/verify/).+", re.IGNORECASE | re.DOTALL)
@@ -86,10 +88,10 @@ def configure_logging(level: str) -> None:
 
 def request_id() -> str:
     """The id of the current request: the caller's X-Request-ID where it has a sound form, else a new one."""
-    known = g.__dict__  # one way through the proxy
+    known = the_g().__dict__
     found: str | None = known.get("request_id")
     if found is None:
-        sent = request.environ.get("HTTP_X_REQUEST_ID", "")
+        sent = the_request().environ.get("HTTP_X_REQUEST_ID", "")
         found = known["request_id"] = sent if _ID.fullmatch(sent) else _new_id()
     return found
 
@@ -108,52 +110,50 @@ def logged_path(path: str) -> str:
 Observe = Callable[[str | None, int, float, float, dict[str, Any], dict[str, Any]], None]
 
 
-def log_requests(app: Flask, observe: Observe | None = None) -> None:
-    """Give every answer its X-Request-ID, and every request a line in the log; let `observe` have each, too."""
-
-    @app.before_request
-    def begin() -> None:
+def begin() -> None:
+    """Begin the request that is under way: the moment counts."""
+    known = the_g().__dict__
+    if known:
         # A command or a test may have one application context, and with it `g`, around several requests.
-        known = g.__dict__
         for name in _OF_ONE_REQUEST:
             known.pop(name, None)
-        known["began"] = time.perf_counter()
+    known["began"] = time.perf_counter()
 
-    @app.after_request
-    def end(response: Response) -> Response:
-        response.headers["X-Request-ID"] = request_id()
-        logged = ACCESS_LOG.isEnabledFor(logging.INFO)
-        if not logged and observe is None:
-            return response
-        known, environ = g.__dict__, request.environ
-        took = time.perf_counter() - known["began"]
-        waited = environ.get(WAITED, 0.0) + known.get("waited_for_share", 0.0)
-        rule = request.url_rule
-        route = None if rule is None else route_template(rule.rule)
-        if observe is not None:
-            observe(route, response.status_code, took, waited, environ, known)
-        if logged:
-            # Who was refused before they were known as the school's principal has a token that was verified.
-            actor = known.get("principal") or known.get("token")
-            members = {
-                "method": environ["REQUEST_METHOD"],
-                "path": logged_path(request.path),
-                "route": route,
-                "status": response.status_code,
-                "ms": round(took * 1000, 2),
-                "queue_ms": round(waited * 1000, 2),
-                "address": client_address(),
-                "school": environ.get("HTTP_X_SCHOOL_ID"),
-                "actor": actor.actor if actor else None,
-            }
-            if "unknown_parameters" in known:
-                members["unknown_parameters"] = known["unknown_parameters"]
-            if "username_hash" in known:
-                members["username_hash"] = known["username_hash"]
-            if "log_members" in known:
-                members.update(known["log_members"])
-            write_access_line(members)
-        return response
+
+def end(request: Request, status: int, observe: Observe | None) -> None:
+    """Write the line of a request in the log, once its answer is made; let `observe` have it, too."""
+    logged = ACCESS_LOG.isEnabledFor(logging.INFO)
+    if not logged and observe is None:
+        return
+    known, environ = the_g().__dict__, request.environ
+    took = time.perf_counter() - known["began"]
+    waited = environ.get(WAITED, 0.0) + known.get("waited_for_share", 0.0)
+    rule = request.url_rule
+    route = None if rule is None else route_template(rule.rule)
+    if observe is not None:
+        observe(route, status, took, waited, environ, known)
+    if not logged:
+        return
+    # Who was refused before they were known as the school's principal has a token that was verified.
+    actor = known.get("principal") or known.get("token")
+    members = {
+        "method": environ["REQUEST_METHOD"],
+        "path": logged_path(request.path),
+        "route": route,
+        "status": status,
+        "ms": round(took * 1000, 2),
+        "queue_ms": round(waited * 1000, 2),
+        "address": client_address(),
+        "school": environ.get("HTTP_X_SCHOOL_ID"),
+        "actor": actor.actor if actor else None,
+    }
+    if "unknown_parameters" in known:
+        members["unknown_parameters"] = known["unknown_parameters"]
+    if "username_hash" in known:
+        members["username_hash"] = known["username_hash"]
+    if "log_members" in known:
+        members.update(known["log_members"])
+    write_access_line(members)
 
 
 def write_access_line(members: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def write_access_line(members: dict[str, Any]) -> None:
 
 def log_of_request(**members: Any) -> None:
     """Let the line of the request that is under way say something more: why it was refused."""
-    g.__dict__.setdefault("log_members", {}).update(members)
+    the_g().__dict__.setdefault("log_members", {}).update(members)
 
 
 _PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 from cachetools import TTLCache
-from flask import current_app, g, request
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -29,12 +29,15 @@ from school_service.core.database import (
     forget_engine,
     request_context,
     shard_names,
+    the_app,
+    the_g,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
 from school_service.core.shares import Shares
 from school_service.web import idempotency
 from school_service.web.client_address import client_address
+from school_service.web.current import the_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.engines import Texts, execute_batch, fetch_texts
@@ -53,11 +56,13 @@ from tenants.registry.schools import School, find_open_school, find_school
 # What a statement fails with where a migration has changed the tables that it was written for.
 _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
 
+STATES_REMEMBERED = 500  # of users, some 10 kB each
+
 SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
 
-Admit = Callable[[dict[str, Any] | None], None]
+Admit = Callable[[Mapping[str, Any] | None], None]
 Read = Callable[[str, tuple[Any, ...]], Texts]
 AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
 
@@ -110,7 +115,7 @@ class AppState:
 
 def app_state() -> AppState:
     """The state of the current application."""
-    state: AppState = current_app.extensions["school-service"]
+    state: AppState = the_app().extensions["school-service"]
     return state
 
 
@@ -120,13 +125,13 @@ bind_sessions(db.session, lambda: app_state().binding_options)
 
 def current_principal() -> Principal:
     """The principal of this request."""
-    principal: Principal = g.principal
+    principal: Principal = the_g().principal
     return principal
 
 
 def current_user_id() -> UUID | None:
     """The id of the user whose token this request has, known from its beginning; None for a machine client."""
-    token: VerifiedToken = g.token
+    token: VerifiedToken = the_g().token
     return token.user_id
 
 
@@ -189,8 +194,8 @@ def run_in_request_scope(
     unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of the
     database. Raises Busy where the school has its share of requests.
     """
-    state, environ = app_state(), request.environ
-    g.token = token = authenticate(state, environ)
+    state, environ, known = app_state(), the_request().environ, the_g().__dict__
+    known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
     binding = token.bind_to(school_id, state.user_state, read_only=read_only)
@@ -207,7 +212,7 @@ def run_in_request_scope(
         # The share comes first, so that a request that waits holds no connection.
         with state.shares.of(school_id) as waited:
             if waited:
-                g.waited_for_share = waited
+                known["waited_for_share"] = waited
             if read_only:
                 answer = _Reading(token, binding, access, state.binding_options).run(view)
             else:
@@ -251,11 +256,12 @@ def _with_own_student(
     )
 
 
-def _admit(token: VerifiedToken, access: Access, state: dict[str, Any] | None) -> None:
+def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None) -> None:
     """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
-    g.principal = principal = token.principal(state)
     context = request_context()
-    context.principal, context.request_id = principal, request_id()
+    context.principal = principal = token.principal(state)
+    the_g().principal = principal
+    context.request_id = request_id()
     context.address = client_address()
     if not access.with_given_password:
         principal.require_own_password()
@@ -319,7 +325,7 @@ class _Reading:
     def _engine(self) -> Engine:
         return engine_of(self._binding.school_id)
 
-    def _admit(self, state: dict[str, Any] | None) -> None:
+    def _admit(self, state: Mapping[str, Any] | None) -> None:
         self._judged = True
         _admit(self._token, self._access, state)
 
@@ -330,7 +336,7 @@ class _Reading:
 
     def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
         if db.session.registry.has() and current_session().in_transaction():
-            return fetch_texts(current_session().connection(), sql, parameters)
+            return fetch_texts(current_session().bound_connection(), sql, parameters)
         if self._binding.state is not None and not self._judged:
             condition, its_parameters = self._token.condition(
                 self._access.permissions,
@@ -339,12 +345,19 @@ class _Reading:
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read_in_school(self._engine, self._binding, reading, self._options)
-            self._admit(None if found.state is None else orjson.loads(found.state))
+            self._admit(None if found.state is None else _read_state(found.state))
             return found
         # A client's grant is read as the login, and no query together with it.
         self._admit_alone()
         binding = SchoolBinding(self._binding.school_id, read_only=True)
         return read_in_school(self._engine, binding, Reading(sql, parameters), self._options)
+
+
+@lru_cache(STATES_REMEMBERED)
+def _read_state(text: bytes) -> Mapping[str, Any]:
+    """Read the row of a user's state, which is most often as it was in their last request."""
+    state: dict[str, Any] = orjson.loads(text)
+    return MappingProxyType({**state, "permissions": frozenset(state["permissions"])})
 
 
 def _recheck_school(school_id: UUID) -> None:
@@ -429,7 +442,7 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         self._binding, self._admit, self._read = binding, admit, read
 
     def __enter__(self) -> RequestContext:
-        known = g.__dict__
+        known = the_g().__dict__
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
         load_school = partial(app_state().school, self._binding.school_id)
@@ -458,7 +471,7 @@ def _commit(
     last = [app_state().audit_insertion(request_context(), entries)] if entries else []
     last += others
     if last:
-        connection = session.connection()
+        connection = session.bound_connection()
         dialect: Any = connection.dialect
         batch = ";\n".join([*(statement for statement, _ in last), dialect.commit_statement()])
         execute_batch(

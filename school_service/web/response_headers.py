@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response
+FIELDS = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+"""The fields of an answer that does not say otherwise.
 
-
-def register(app: Flask) -> None:
-    """Add the fields to every answer of an application.
-
-    Nothing may be stored by a cache unless its view says so: an answer has a person's data, or a token, or may have
-    it tomorrow. What is public and says so: the OpenAPI document, its page, and the keys of the built-in provider.
-    """
-
-    @app.after_request
-    def add(response: Response) -> Response:
-        headers = response.headers
-        headers["X-Content-Type-Options"] = "nosniff"
-        if "Cache-Control" not in headers:
-            headers["Cache-Control"] = "no-store"
-        return response
+Nothing may be stored by a cache unless its view says so: an answer has a person's data, or a token, or may have it
+tomorrow. What is public and says so: the OpenAPI document, its page, and the keys of the built-in provider.
+"""

@@ -26,7 +26,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
@@ -122,8 +122,7 @@ class SchoolBinding:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A SELECT that is sent together with the binding, in one round trip, and is all that its transaction does.
 
     `query` has the columns `body`, a text, and `empty`; None reads the principal's state alone. With a user's state it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
+from uuid import UUID
 
 import orjson
 import psycopg2
@@ -165,7 +166,6 @@ def serving_options(
         **_options(pool_size, max_overflow, deadline=statement_timeout + SILENCE),
         "poolclass": SchoolPool,
         "schools_per_connection": schools_per_connection,
-        "pool_events": [(retire_after(schools_per_connection), "checkin")],
     }
 
 
@@ -278,7 +278,8 @@ def execute_batch(
 
 def fetch_row_apart(engine: Engine, connection: Pooled, batch: str, parameters: Any) -> dict[str, Any] | None:
     """Execute a statement batch that is a transaction of its own, as `execute_batch`, on a connection of the pool."""
-    with _driver_of(connection).cursor() as cursor:
+    driver: Any = connection.dbapi_connection
+    with driver.cursor() as cursor:
         _execute_on(cursor, batch, parameters, lambda: Connection(engine, _proxied(connection)))
         return _first_row(cursor)
 
@@ -323,7 +324,8 @@ def fetch_texts_apart(
 
     With `with_state` the first row is the principal's state.
     """
-    with _driver_of(connection).cursor() as cursor:
+    driver: Any = connection.dbapi_connection
+    with driver.cursor() as cursor:
         register_type(BYTES, cursor)
         _execute_on(cursor, batch, parameters, lambda: Connection(engine, _proxied(connection)))
         return _texts(cursor, with_state=with_state)
@@ -346,11 +348,14 @@ def copy_rows(
             connection._handle_dbapi_exception(error, query, parameters, cursor, None)
 
 
-def pooled_connection(engine: Engine) -> Pooled:
-    """Take a connection from the pool of an engine, with as little around it as may be; its errors are raised."""
+def pooled_connection(engine: Engine, school_id: UUID) -> Pooled:
+    """Take a connection for a school from the pool of an engine, with as little around it as may be.
+
+    Its errors are raised as SQLAlchemy's.
+    """
     pool = engine.pool
     try:
-        return pool.take() if isinstance(pool, SchoolPool) else engine.raw_connection()
+        return pool.take(school_id) if isinstance(pool, SchoolPool) else engine.raw_connection()
     except psycopg2.Error as error:
         Connection._handle_dbapi_exception_noconnection(error, engine.dialect, engine)
         raise
@@ -360,9 +365,8 @@ def _proxied(connection: Pooled) -> PoolProxiedConnection:
     return connection.proxied() if isinstance(connection, BareConnection) else connection
 
 
-def _driver_of(connection: Connection | Pooled) -> Any:
-    pooled = connection.connection if isinstance(connection, Connection) else connection
-    return pooled.dbapi_connection
+def _driver_of(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
 
 
 def _require_binding(connection: Connection, cursor: Any) -> None:

@@ -60,10 +60,14 @@ def retire_after(limit: int) -> Callable[[Any, ConnectionPoolEntry], None]:
 
     def retire(_driver: Any, entry: ConnectionPoolEntry) -> None:
         if len(_schools(entry)) >= limit:
-            entry.invalidate()
-            entry.info.clear()
+            _retire(entry)
 
     return retire
+
+
+def _retire(entry: ConnectionPoolEntry) -> None:
+    entry.invalidate()
+    entry.info.clear()
 
 
 def _schools(entry: ConnectionPoolEntry) -> set[UUID]:
@@ -87,6 +91,21 @@ class _IdleConnections(Queue[ConnectionPoolEntry]):
         with self.mutex:
             return any(len(_schools(entry)) < schools for entry in self.queue)
 
+    def take_known(self, school_id: UUID) -> ConnectionPoolEntry | None:
+        """Take the connection that has been in a school and in the fewest others; None where none has been in it."""
+        best, least = -1, sys.maxsize
+        with self.mutex:
+            queue = self.queue
+            for position, entry in enumerate(queue):
+                known = entry.info.get("schools")
+                if known is not None and school_id in known and len(known) < least:
+                    best, least = position, len(known)
+            if best < 0:
+                return None
+            found = queue[best]
+            del queue[best]
+            return found
+
     def _get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()
         best, least = 0, (True, sys.maxsize)
@@ -109,8 +128,9 @@ class BareConnection:
 
     __slots__ = ("_entry", "_pool", "_proxied", "dbapi_connection", "info")
 
-    def __init__(self, pool: SchoolPool, entry: Any, driver: Any) -> None:
-        self._pool, self._entry = pool, entry
+    def __init__(self, pool: SchoolPool, entry: ConnectionPoolEntry, driver: Any) -> None:
+        self._pool = pool
+        self._entry: Any = entry
         self._proxied: Any = None
         self.dbapi_connection = driver
         self.info: dict[Any, Any] = entry.info
@@ -130,7 +150,7 @@ class BareConnection:
             self._proxied is None
             and self.dbapi_connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
         ):
-            self._entry.checkin(_fairy_was_created=False)
+            self._pool.give_back(self._entry)
         else:
             self.proxied().close()
 
@@ -197,15 +217,28 @@ class SchoolPool(QueuePool):
         made._schools_per_connection = self._schools_per_connection
         return made
 
-    def take(self) -> BareConnection:
-        """Take a connection, as `connect` does, without SQLAlchemy's object around it."""
-        entry: Any = self._do_get()
+    def take(self, school_id: UUID) -> BareConnection:
+        """Take a connection for a school, as `connect` does, without SQLAlchemy's object around it."""
+        entry: Any = self._pool.take_known(school_id)
+        if entry is None:
+            with connecting_to(school_id):
+                entry = self._do_get()
+        else:
+            with self._lock:
+                self._taken[entry] = school_id
         try:
             driver = entry.get_connection()
         except BaseException as error:
             entry._checkin_failed(error, _fairy_was_created=False)
             raise
         return BareConnection(self, entry, driver)
+
+    def give_back(self, entry: Any) -> None:
+        """Give back a connection that was taken with `take`, and on which nothing is under way."""
+        if self.dispatch.checkin or entry.finalize_callback:
+            entry.checkin(_fairy_was_created=False)
+        else:
+            self._do_return_conn(entry)
 
     def _do_get(self) -> ConnectionPoolEntry:
         school_id = _connecting_to.get()
@@ -217,10 +250,11 @@ class SchoolPool(QueuePool):
         return entry
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        if len(_schools(record)) >= self._schools_per_connection:
+            _retire(record)
         with self._lock:
             self._taken.pop(record, None)
-            known = _schools(record)
-            waiter = next((one for one in self._waiters if one.school_id in known), None)
+            waiter = self._find_waiter(_schools(record)) if self._waiters else None
             if waiter is not None:
                 self._waiters.remove(waiter)
                 self._taken[record] = waiter.school_id
@@ -228,6 +262,9 @@ class SchoolPool(QueuePool):
                 waiter.handed_over.set()
                 return
         super()._do_return_conn(record)
+
+    def _find_waiter(self, known: set[UUID]) -> _Waiter | None:
+        return next((one for one in self._waiters if one.school_id in known), None)
 
     def _await_known(self, school_id: UUID) -> ConnectionPoolEntry | None:
         """Wait, PATIENCE at most, for a connection that knows a school and works for another; None where in vain."""

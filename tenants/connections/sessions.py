@@ -39,6 +39,14 @@ class SchoolSession(Session):
 
     binding: SchoolBinding | None = None
     caller_state: dict[str, Any] | None = None
+    _bound: Connection | None = None
+
+    def bound_connection(self) -> Connection:
+        """Give the connection of the transaction, which begins where none is under way.
+
+        As `connection`, which asks every time how far the transaction is; that costs as much as a short statement.
+        """
+        return self.connection() if self._bound is None or not self.is_active else self._bound
 
     def after_binding(self, state: dict[str, Any] | None) -> None:
         """Do what follows when a transaction has been bound; what it raises ends the transaction."""
@@ -78,12 +86,13 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
         with _refusals:
             session.caller_state = admitted(execute_batch(connection, batch, parameters, binds=True))
         mark_school(connection, binding.school_id)
+        session._bound = connection
         session.after_binding(session.caller_state)
 
     @event.listens_for(sessions, "after_transaction_end")
     def unbind(session: SchoolSession, transaction: SessionTransaction) -> None:
         if transaction.parent is None:
-            session.binding = None
+            session.binding = session._bound = None
 
 
 def is_dead(error: DBAPIError) -> bool:
@@ -133,8 +142,12 @@ def read_in_school(
     engine: Engine, binding: SchoolBinding, reading: Reading, options: BindingOptions
 ) -> Texts:
     """Read texts in a school, and the user's state where the binding has one, as `state_in_school` does."""
-    fetch = partial(fetch_texts_apart, with_state=binding.state is not None)
+    fetch = _fetch_texts if binding.state is None else _fetch_texts_with_state
     return _apart(engine, binding.to_read(reading), options, fetch)
+
+
+_fetch_texts = partial(fetch_texts_apart, with_state=False)
+_fetch_texts_with_state = partial(fetch_texts_apart, with_state=True)
 
 
 def _apart(
@@ -147,9 +160,9 @@ def _apart(
     try:
         return _once(engine, binding, options, fetch)
     except DBAPIError as error:
-        if not is_dead(error):
-            raise
-    return _once(engine, binding, options, fetch)
+        if is_dead(error):
+            return _once(engine, binding, options, fetch)
+        raise
 
 
 def _once(
@@ -159,16 +172,25 @@ def _once(
     fetch: Callable[[Engine, Pooled, str, Any], Found],
 ) -> Found:
     dialect: Any = engine.dialect
-    with connecting_to(binding.school_id):
-        connection = pooled_connection(engine)
+    connection = pooled_connection(engine, binding.school_id)
     try:
         batch, parameters = dialect.binding_batch(binding, options)
-        with _refusals:
+        try:
             found = fetch(engine, connection, batch, parameters)
+        except DBAPIError as error:
+            _raise_refusal(error)
+            raise
         mark_school(connection, binding.school_id)
         return found
     finally:
         connection.close()
+
+
+def _raise_refusal(error: DBAPIError) -> None:
+    """Raise what the registry refuses a binding with as the error that it is; nothing where it is another error."""
+    refused = registry_refusal(error)
+    if refused is not None:
+        raise refused from None
 
 
 class _Refusals:
@@ -179,9 +201,7 @@ class _Refusals:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, DBAPIError):
-            refused = registry_refusal(error)
-            if refused is not None:
-                raise refused from None
+            _raise_refusal(error)
 
 
 _refusals = _Refusals()

@@ -7,11 +7,14 @@ from uuid import uuid4
 import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import event, text
+from sqlalchemy.exc import IntegrityError, PendingRollbackError
 
+from school_service.features.classrooms.models import Classroom
 from tenants.connections.binding import BindingOptions, SchoolBinding
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import (
     ClientUnknown,
+    NoSchool,
     NotInstalled,
     SchoolForbidden,
     SchoolSuspended,
@@ -258,3 +261,34 @@ def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
         engine.dispose()
         execute(tenancy.admin_url, f'DROP OWNED BY "{stranger}"')
         execute(tenancy.admin_url, f'DROP ROLE "{stranger}"')
+
+
+class TestBoundConnection:
+    """The connection of a transaction, as the session remembers it."""
+
+    def test_it_is_the_sessions_own(self, sessions, school):
+        with working(sessions, SchoolBinding(school.id)) as session:
+            assert session.bound_connection() is session.connection()
+
+    def test_it_ends_with_the_transaction(self, sessions, schools):
+        one, other = schools[:2]
+        with sessions() as session:
+            for school in (one, other):
+                begin_in_school(session, SchoolBinding(school.id))
+                role = session.bound_connection().exec_driver_sql("SELECT current_user").scalar_one()
+                session.rollback()
+                assert role == school.schema
+            with pytest.raises(NoSchool):
+                session.bound_connection()
+
+    def test_it_is_not_given_where_a_write_has_failed(self, sessions, school):
+        with sessions() as session:
+            begin_in_school(session, SchoolBinding(school.id))
+            with session.begin_nested():
+                assert session.bound_connection() is session.connection()
+            session.add_all(Classroom(name="Twice", level="Junior") for _ in range(2))
+            with pytest.raises(IntegrityError):
+                session.flush()
+            with pytest.raises(PendingRollbackError):
+                session.bound_connection()
+            session.rollback()

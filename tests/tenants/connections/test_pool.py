@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from psycopg2 import OperationalError
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import event, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -18,7 +18,8 @@ from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from tenants.connections import pool
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import fetch_row_apart, serving_engine
+from tenants.connections.engines import fetch_row_apart, school_url, serving_engine, serving_options
+from tenants.connections.pool import mark_school
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.cli.program import wait_for
@@ -27,6 +28,8 @@ from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import bound_sessions, execute, working
 from tests.threads import run_concurrently
+
+SCHOOL = uuid4()
 
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
 
@@ -496,14 +499,14 @@ class TestTaking:
 
     def test_what_is_given_back_is_taken_again(self, engine):
         for _ in range(3):
-            connection = engine.pool.take()
+            connection = engine.pool.take(SCHOOL)
             assert engine.pool.checkedout() == 1
             connection.close()
             assert engine.pool.checkedout() == 0
         assert engine.pool.checkedin() == 1
 
     def test_what_is_under_way_is_rolled_back(self, engine, tenancy):
-        connection = engine.pool.take()
+        connection = engine.pool.take(SCHOOL)
         with connection.dbapi_connection.cursor() as cursor:
             cursor.execute("BEGIN; SET LOCAL search_path TO elsewhere")
         connection.close()
@@ -512,33 +515,33 @@ class TestTaking:
         assert as_it_was_made(engine, tenancy)
 
     def test_an_error_leaves_the_connection_to_the_next(self, engine, tenancy):
-        connection = engine.pool.take()
+        connection = engine.pool.take(SCHOOL)
         backend = connection.dbapi_connection.get_backend_pid()
         with pytest.raises(DBAPIError):
             fetch_row_apart(engine, connection, "SELECT 1 / 0", ())
         connection.close()
 
         assert engine.pool.checkedin() == 1
-        again = engine.pool.take()
+        again = engine.pool.take(SCHOOL)
         assert again.dbapi_connection.get_backend_pid() == backend
         again.close()
         assert as_it_was_made(engine, tenancy)
 
     def test_a_lost_connection_is_replaced_and_so_are_all_as_old(self, engine, tenancy):
-        connection = engine.pool.take()
+        connection = engine.pool.take(SCHOOL)
         assert kill(tenancy)
         with pytest.raises(DBAPIError) as caught:
             fetch_row_apart(engine, connection, "SELECT 1 AS one", ())
         connection.close()
 
         assert caught.value.connection_invalidated
-        again = engine.pool.take()
+        again = engine.pool.take(SCHOOL)
         assert fetch_row_apart(engine, again, "SELECT 1 AS one", ()) == {"one": 1}
         again.close()
         assert engine.pool.checkedout() == 0
 
     def test_where_none_can_be_made_the_place_in_the_pool_stays(self, engine, monkeypatch):
-        engine.pool.take().close()
+        engine.pool.take(SCHOOL).close()
         entry = engine.pool._pool.queue[0]
         entry.invalidate()
 
@@ -548,8 +551,49 @@ class TestTaking:
         with monkeypatch.context() as patch:
             patch.setattr(engine.pool, "_invoke_creator", refuse)
             with pytest.raises(OperationalError):
-                engine.pool.take()
+                engine.pool.take(SCHOOL)
 
         assert engine.pool.checkedout() == 0
-        engine.pool.take().close()
+        engine.pool.take(SCHOOL).close()
+        assert engine.pool.checkedin() == 1
+
+    def test_a_school_gets_the_connection_that_knows_it_and_the_fewest_others(self, tenancy):
+        engine = serving_engine(tenancy.serving_url, pool_size=3)
+        connections = [engine.pool.take(SCHOOL) for _ in range(3)]
+        for connection, schools in zip(connections, ([SCHOOL, uuid4()], [SCHOOL], [uuid4()]), strict=True):
+            for one in schools:
+                mark_school(connection, one)
+        drivers = [connection.dbapi_connection for connection in connections]
+        for connection in connections:
+            connection.close()
+
+        taken = [engine.pool.take(SCHOOL) for _ in range(3)]
+
+        assert [one.dbapi_connection for one in taken] == [drivers[1], drivers[0], drivers[2]]
+        for one in taken:
+            one.close()
+        engine.dispose()
+
+    def test_a_connection_that_has_been_in_enough_schools_is_closed_when_it_is_given_back(self, tenancy):
+        url, options = school_url(tenancy.serving_url), serving_options(1, schools_per_connection=2)
+        engine = create_engine(url, **options)
+        backends = []
+        for number in range(3):
+            connection = engine.pool.take(SCHOOL)
+            backends.append(connection.dbapi_connection.get_backend_pid())
+            mark_school(connection, SCHOOL if number == 0 else uuid4())
+            connection.close()
+
+        # The second request was in its second school.
+        assert backends[0] == backends[1] != backends[2]
+        engine.dispose()
+
+    def test_whoever_listens_for_what_is_given_back_hears_of_it(self, engine):
+        heard = []
+        event.listen(engine.pool, "checkin", lambda driver, _entry: heard.append(driver))
+        connection = engine.pool.take(SCHOOL)
+        driver = connection.dbapi_connection
+        connection.close()
+
+        assert heard == [driver]
         assert engine.pool.checkedin() == 1

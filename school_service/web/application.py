@@ -1,0 +1,194 @@
+"""Flask's application, with the way of a request through it cut short where nothing of ours looks at what is left out.
+
+What a request costs in Python is time that all threads wait for, since one at a time has the interpreter. So a route
+without parameters is looked up and not matched, a view's method is called without making its class anew, and an answer
+of JSON that PostgreSQL rendered goes out without werkzeug's `Response` (`JsonAnswer`). All of it is by Flask's own
+methods, made to be overridden; where an extension has a function for each answer, it gets a `Response`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from flask import Flask, Request, Response
+from flask.sessions import NullSession, SessionInterface
+from flask.signals import request_finished, request_tearing_down
+from flask.views import MethodView
+from werkzeug.routing import Map, MapAdapter, Rule
+from werkzeug.wsgi import get_host
+
+from school_service.web import request_log, response_headers
+from school_service.web.current import the_request
+from school_service.web.rendering import JsonAnswer
+
+HOSTS_REMEMBERED = 1000
+
+View = Callable[..., Any]
+
+
+class _NoSessions(SessionInterface):
+    """The service has no sessions of cookies: every request has the same empty one."""
+
+    _none = NullSession()
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        """Give the empty session."""
+        return self._none
+
+
+class _Routes(MapAdapter):
+    """The routes of a request; one without parameters is looked up where it was found before."""
+
+    def __init__(self, known: dict[tuple[str, str], Rule], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._known = known
+
+    def match(self, *arguments: Any, **options: Any) -> Any:
+        """Find the route; as Flask asks for it, with its rule, for the request's own path and method."""
+        if arguments or options != {"return_rule": True}:
+            return super().match(*arguments, **options)
+        key = (self.default_method, self.path_info)
+        rule = self._known.get(key)
+        if rule is not None:
+            return rule, {}
+        rule, values = super().match(return_rule=True)
+        if not values and rule.rule == self.path_info:
+            # There are as many as there are such routes.
+            self._known[key] = rule
+        return rule, values
+
+
+class Finished:
+    """What answers a request to the WSGI server, and is done with."""
+
+    __slots__ = ("_body", "_fields")
+
+    def __init__(self, body: list[bytes], fields: list[tuple[str, str]]) -> None:
+        self._body, self._fields = body, fields
+
+    def __call__(self, _environ: Any, start_response: Any) -> Iterable[bytes]:
+        """Answer."""
+        start_response("200 OK", self._fields)
+        return self._body
+
+
+class Service(Flask):
+    """The application; none of its functions is asynchronous. `observe` has every answer, as the log has."""
+
+    session_interface = _NoSessions()
+    observe: request_log.Observe | None = None
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._known_routes: dict[tuple[str, str], Rule] = {}
+        self._known_views: dict[tuple[str, str], View | None] = {}
+        self._looked_at: dict[str, bool] = {}
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Call functions as they are: Flask would look at each, in every request."""
+        return func
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Bind the routes to a request; its host, which they do not depend on, is read once and remembered."""
+        if request is None or "HTTP_UPGRADE" in request.environ:
+            return super().create_url_adapter(request)
+        environ = request.environ
+        scheme = environ["wsgi.url_scheme"]
+        host = _read_host(scheme, environ.get("HTTP_HOST"), environ["SERVER_NAME"], environ["SERVER_PORT"])
+        return _Routes(
+            self._known_routes,
+            self.url_map,
+            host,
+            _wsgi_text(environ.get("SCRIPT_NAME", "")),
+            self.url_map.default_subdomain,
+            scheme,
+            _wsgi_text(environ["PATH_INFO"]),
+            environ["REQUEST_METHOD"],
+            _wsgi_text(environ.get("QUERY_STRING", "")),
+        )
+
+    def preprocess_request(self) -> Any:
+        """Begin a request."""
+        request_log.begin()
+        if self.before_request_funcs or self.url_value_preprocessors:
+            return super().preprocess_request()
+        return None
+
+    def dispatch_request(self) -> Any:
+        """Call the view of a request."""
+        current = the_request()
+        rule = current.url_rule
+        if rule is not None and current.routing_exception is None:
+            key = (rule.endpoint, current.environ["REQUEST_METHOD"])
+            view = self._known_views.get(key, _UNKNOWN)
+            if view is _UNKNOWN:
+                view = self._known_views[key] = self._view_of(*key)
+            if view is not None:
+                return view(**(current.view_args or {}))
+        return super().dispatch_request()
+
+    def _view_of(self, endpoint: str, method: str) -> View | None:
+        """Find the method of a view's class that answers a request; None where Flask has to choose what to do."""
+        kind = getattr(self.view_functions[endpoint], "view_class", None)
+        if kind is None or not issubclass(kind, MethodView) or kind.decorators:
+            return None
+        if kind.dispatch_request is not MethodView.dispatch_request or kind.__init__ is not object.__init__:
+            return None
+        # One for all requests: it has nothing of its own.
+        return getattr(kind(), method.lower(), None)
+
+    def finalize_request(self, rv: Any, from_error_handler: bool = False) -> Any:
+        """Make what a view returned the answer, with the fields that all have, and write its line in the log."""
+        if isinstance(rv, JsonAnswer):
+            current = the_request()
+            if current.environ["REQUEST_METHOD"] != "HEAD" and not self._is_looked_at(current):
+                fields = [*rv.fields, *response_headers.FIELDS, ("X-Request-ID", request_log.request_id())]
+                request_log.end(current, 200, self.observe)
+                return Finished(rv.portions, fields)
+            rv = rv.to_response()
+        return super().finalize_request(rv, from_error_handler)
+
+    def _is_looked_at(self, current: Request) -> bool:
+        """Tell whether somebody has a function for each answer of the view that answers a request."""
+        endpoint = current.endpoint or ""
+        found = self._looked_at.get(endpoint)
+        if found is None:
+            functions = self.after_request_funcs
+            found = None in functions or any(name in functions for name in current.blueprints)
+            self._looked_at[endpoint] = found
+        return found or bool(request_finished.receivers)
+
+    def process_response(self, response: Response) -> Response:
+        """Give an answer the fields that all have, and write its line in the log."""
+        response = super().process_response(response)
+        headers = response.headers
+        for name, value in response_headers.FIELDS:
+            if name not in headers:
+                headers[name] = value
+        headers["X-Request-ID"] = request_log.request_id()
+        request_log.end(the_request(), response.status_code, self.observe)
+        return response
+
+    def do_teardown_request(self, *arguments: Any, **options: Any) -> None:
+        """Do what is to be done after a request, if anything is."""
+        if self.teardown_request_funcs or request_tearing_down.receivers:
+            super().do_teardown_request(*arguments, **options)
+
+
+_UNKNOWN: Any = object()
+
+
+@lru_cache(HOSTS_REMEMBERED)
+def _read_host(scheme: str, host: str | None, server_name: str, server_port: str) -> str:
+    """Read the host that a request is for, as werkzeug does; raises BadHost."""
+    environ = {"wsgi.url_scheme": scheme, "SERVER_NAME": server_name, "SERVER_PORT": server_port}
+    if host is not None:
+        environ["HTTP_HOST"] = host
+    return Map().bind(get_host(environ)).server_name
+
+
+def _wsgi_text(text: str) -> str:
+    """Read a text of a WSGI environment, whose characters are the bytes of UTF-8 (PEP 3333)."""
+    return text if text.isascii() else text.encode("latin-1").decode(errors="replace")

@@ -1,0 +1,10 @@
+"""The request that is under way, in one call: each look through Flask's proxy of it is five."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import Request, request
+
+the_request: Callable[[], Request] = request._get_current_object  # type: ignore[attr-defined]
+"""Gives the request; raises RuntimeError where there is none."""
