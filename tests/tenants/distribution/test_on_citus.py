@@ -148,6 +148,30 @@ def test_a_school_reaches_nothing_but_its_own_on_its_node(here, school, statemen
         session.rollback()
 
 
+def test_a_schools_role_has_the_rights_it_needs_on_the_tables_of_every_node_and_on_their_shards(here, school):
+    granted = """
+        SET citus.override_table_visibility TO off;
+        SELECT appended, privileges, count(*)
+        FROM (
+            SELECT c.relname ~ '^audit_entries(_[0-9]+)?$' AS appended,
+                (SELECT string_agg(a.privilege_type, ' ' ORDER BY a.privilege_type) FROM aclexplode(c.relacl) a
+                 WHERE a.grantee = to_regrole(%(name)s)) AS privileges
+            FROM pg_class c WHERE c.relnamespace = to_regnamespace(%(name)s) AND c.relkind = 'r'
+        ) AS tables
+        GROUP BY appended, privileges
+    """
+    rights = {}
+    for server in servers(here):
+        for appended, privileges, tables in execute(server, granted, {"name": school.schema}):
+            rights.setdefault((appended, privileges), []).append(tables)
+
+    # On the coordinator, the school's node and the other: the tables everywhere, the shards on the school's node.
+    few, many = rights.pop((True, "INSERT SELECT")), rights.pop((False, "DELETE INSERT SELECT UPDATE"))
+    assert rights == {}
+    assert sorted(few) == [1, 1, 2]
+    assert sorted(many) == [min(many), min(many), 2 * min(many)]
+
+
 def test_what_fails_half_way_leaves_nothing_on_any_node(here):
     school_id = uuid4()
     too_long = Administrator("a" * 2000, "a password")
