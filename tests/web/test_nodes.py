@@ -111,7 +111,7 @@ def make_shards(tenancy, place):
     schema = schema_name(place.id)
     views = [
         f'CREATE VIEW "{schema}".{table}_{number} AS SELECT * FROM "{schema}".{table};'
-        f'GRANT SELECT ON "{schema}".{table}_{number} TO "{schema}"'
+        f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}".{table}_{number} TO "{schema}"'
         for table in TABLES
         for number in (1, 2)
     ]
