@@ -19,7 +19,7 @@ from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.provisioning.ownership import table_grants
 from tenants.registry.installation import install
-from tests.postgres import at_schools
+from tests.postgres import at_schools, on_citus
 from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
@@ -153,8 +153,8 @@ def write_and_read(tenancy, school):
 
 @pytest.fixture(scope="module")
 def here(server):
-    """An installation whose provisioning login is no superuser: it can do least."""
-    with installation(server, superuser=False) as tenancy:
+    """An installation whose provisioning login is no superuser where it need not be one: it can do least."""
+    with installation(server, superuser=on_citus()) as tenancy:
         yield tenancy
 
 
