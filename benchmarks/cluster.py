@@ -347,10 +347,10 @@ def measure(bench: Bench, load: Load, callers: Sequence[Caller]) -> None:
     worker.start()
     print(f"    started again, all schools answer after {wait_for_answer(load, callers):.1f} s")
     worker = Server(second.at(bench.tenancy.admin_url))
-    with bench.load(load, f"{second} is stopped for {2 * bench.seconds:.0f} s", away=second):
+    with bench.load(load, f"{second} is stopped for {3 * bench.seconds:.0f} s", away=second):
         worker.send(signal.SIGSTOP)
         try:
-            time.sleep(2 * bench.seconds)
+            time.sleep(3 * bench.seconds)
         finally:
             worker.send(signal.SIGCONT)
     print(f"    it goes on, all schools answer after {wait_for_answer(load, callers):.1f} s")
