@@ -289,6 +289,21 @@ def test_the_shards_are_read_and_where_they_were_made_anew_the_next_request_find
     assert there.get(path).status_code == found
 
 
+def test_a_school_whose_tables_are_dropped_is_asked_for_again(cluster, tenancy, there, place):
+    there.ok(there.get("/classrooms"))
+    says = "could not find valid entry for shard 1"
+    gone = ENTER_NODE.replace("the school is on another node", says).replace("SC421", "XX000")
+    execute(tenancy.admin_url, gone.replace("CREATE", "CREATE OR REPLACE", 1))
+    try:
+        cluster.move(place, 2)
+        asked = cluster.asked
+        there.ok(there.get("/classrooms"))
+        assert cluster.asked == asked + 1
+    finally:
+        execute(tenancy.admin_url, ENTER_NODE.replace("CREATE", "CREATE OR REPLACE", 1))
+        cluster.move(place, 1)
+
+
 def test_what_is_written_is_answered_of_the_shards(cluster, placed, there, place):
     name = uuid4().hex
 
