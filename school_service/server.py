@@ -42,7 +42,7 @@ from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write
 from tenants.distribution.engines import NodeEngines
 from tenants.distribution.registry import check_registry_distributed
 from tenants.driver_errors import first_line
-from tenants.exceptions import NotInstalled
+from tenants.exceptions import NotDistributed, NotInstalled
 from tenants.migrations.migration_sql import head
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
@@ -447,8 +447,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     try:
         with app.app_context(), db.engines["registry"].connect() as connection:
             check_installed(connection)
-            if settings.tenant_distributed:
-                check_registry_distributed(connection)
+            check_registry_distributed(connection, distributed=settings.tenant_distributed)
             own_issuer()  # here, so that no request has to read it
             found = connection.execute(
                 text(
@@ -472,7 +471,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             if settings.tenant_roles and schools.any_school is not None:
                 _check_role(connection, schema_name(UUID(schools.any_school)))
             app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
-    except NotInstalled as error:
+    except (NotDistributed, NotInstalled) as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
         reason = first_line(error.orig)

@@ -55,7 +55,7 @@ class NotInstalled(TenancyError):
 
 
 class NotDistributed(TenancyError):
-    """Schools are to be placed by Citus, and the database doesn't have it."""
+    """Schools are to be placed by Citus, and the database doesn't have it; or they are, and nobody said so."""
 
 
 class UnknownNode(TenancyError):

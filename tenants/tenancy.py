@@ -81,7 +81,7 @@ class Tenancy:
     @cached_property
     def admin(self) -> Engine:
         """The engine of the operator's work."""
-        return admin_engine(self.admin_url)
+        return admin_engine(self.admin_url, distributed=self.distributed)
 
     @property
     def serving_login(self) -> str:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.core.columns import created_at, primary_key
 from school_service.core.database import current_session, db, request_context
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.statements import stored_in
 from tenants.clock import now
 from tenants.connections.engines import execute_batch
 
@@ -70,17 +71,17 @@ class KeyedRequest:
 _FIND = """
 SELECT pg_try_advisory_xact_lock(%(lock)s) AS free, s.id, s.operation, s.fingerprint, s.status, s.answer
 FROM (SELECT 1) AS one
-LEFT JOIN idempotency_keys s ON s.key = %(key)s AND s.actor = %(actor)s AND s.created_at >= %(since)s
+LEFT JOIN {idempotency_keys} s ON s.key = %(key)s AND s.actor = %(actor)s AND s.created_at >= %(since)s
 """
 
 _STORE = """
-DELETE FROM idempotency_keys WHERE key = %(idempotency_key)s AND actor = %(idempotency_actor)s
+DELETE FROM {idempotency_keys} WHERE key = %(idempotency_key)s AND actor = %(idempotency_actor)s
     AND created_at < %(idempotency_since)s;
-DELETE FROM idempotency_keys WHERE id IN (
-    SELECT id FROM idempotency_keys WHERE created_at < %(idempotency_since)s
+DELETE FROM {idempotency_keys} WHERE id IN (
+    SELECT id FROM {idempotency_keys} WHERE created_at < %(idempotency_since)s
     ORDER BY created_at LIMIT %(idempotency_expired)s FOR UPDATE SKIP LOCKED
 );
-INSERT INTO idempotency_keys (id, key, actor, operation, fingerprint, status, answer, created_at)
+INSERT INTO {idempotency_keys} (id, key, actor, operation, fingerprint, status, answer, created_at)
 VALUES (
     %(idempotency_id)s, %(idempotency_key)s, %(idempotency_actor)s, %(idempotency_operation)s,
     %(idempotency_fingerprint)s, %(idempotency_status)s, %(idempotency_answer)s, %(idempotency_at)s
@@ -100,7 +101,7 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
         "actor": request.actor,
         "since": now() - EXPIRES_AFTER,
     }
-    found = execute_batch(current_session().bound_connection(), _FIND, values)
+    found = execute_batch(current_session().bound_connection(), _named(_FIND), values)
     if found is None:
         raise RuntimeError("The search for a stored answer has always a row.")
     if found["id"] is None:
@@ -135,7 +136,7 @@ def store_answer(request: KeyedRequest, status: int, body: bytes) -> None:
         "expired": EXPIRED_AT_ONCE,
     }
     named = {f"idempotency_{name}": value for name, value in values.items()}
-    request_context().with_commit.append((_STORE, named))
+    request_context().with_commit.append((_named(_STORE), named))
 
 
 def erase_answers() -> None:
@@ -145,6 +146,10 @@ def erase_answers() -> None:
     """
     erasing = update(StoredAnswer).where(StoredAnswer.answer.is_not(None)).values(answer=None)
     db.session.execute(erasing.execution_options(synchronize_session=False))
+
+
+def _named(sql: str) -> str:
+    return sql.format(idempotency_keys=stored_in(StoredAnswer.__tablename__))
 
 
 def _lock_number(request: KeyedRequest) -> int:

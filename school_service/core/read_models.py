@@ -54,41 +54,27 @@ _TYPES: dict[Any, Any] = {
     float: Numeric,
     list[UUID]: partial(ARRAY, Uuid),
 }
-# Around the name of a table that is read, in the text of a statement that is being compiled; and of one with an alias.
+# Around the name of a table, in the text of a statement that is being compiled; and of one with an alias.
 _BARE, _ALIASED = "\x01", "\x02"
 _MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
 
 
 class _MarkingCompiler(PGCompiler):
-    """Writes SQL in which the tables are marked that a statement reads.
-
-    `needs_tables`: it, or a part of it, changes or locks rows.
-    """
-
-    needs_tables = False
+    """Writes SQL in which the tables are marked that a statement reads or changes."""
 
     def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
         text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
-        if not options.get("asfrom") or options.get("iscrud") or not isinstance(table, Table):
+        if not options.get("asfrom") or not isinstance(table, Table):
             return text
         alias = options.get("enclosing_alias")
         mark = _BARE if alias is None or alias.element is not table else _ALIASED
         return f"{mark}{text}{mark}"
 
-    def for_update_clause(self, *arguments: Any, **options: Any) -> str:
-        self.needs_tables = True
-        text: str = super().for_update_clause(*arguments, **options)  # type: ignore[no-untyped-call]
-        return text
-
-    def visit_update(self, *arguments: Any, **options: Any) -> str:
-        self.needs_tables = True
-        text: str = super().visit_update(*arguments, **options)
-        return text
-
-    def visit_delete(self, *arguments: Any, **options: Any) -> str:
-        self.needs_tables = True
-        text: str = super().visit_delete(*arguments, **options)  # type: ignore[no-untyped-call]
-        return text
+    def visit_insert(self, insert_stmt: Any, *arguments: Any, **options: Any) -> str:
+        text: str = super().visit_insert(insert_stmt, *arguments, **options)  # type: ignore[no-untyped-call]
+        # Its table is not visited. An INSERT within it that is of the same table has been marked.
+        into, name = "INSERT INTO", self.preparer.format_table(insert_stmt.table)
+        return text.replace(f"{into} {name} ", f"{into} {_BARE}{name}{_BARE} ", 1)
 
 
 class _Dialect(PGDialect_psycopg2):
@@ -136,12 +122,15 @@ class CompiledStatement:
         compiled: Any = executable.compile(dialect=_dialect)
         marked = str(compiled)
         self._text = _MARKED.sub(r"\2", marked)
-        # Text, mark, table, text, mark, …, text. Citus does not let what changes rows read shards; and who waits for
-        # whom, it knows of the tables.
-        self._parts = [] if compiled.needs_tables else _MARKED.split(marked)
+        # Text, mark, table, text, mark, …, text.
+        self._parts = _MARKED.split(marked)
         self._tables = frozenset(self._parts[2::3])
         if "__[POSTCOMPILE" in self._text:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
+        if "ON CONFLICT ON CONSTRAINT" in self._text:
+            raise TypeError(
+                "ON CONFLICT names columns (index_elements): a shard's constraints have other names."
+            )
         self._names: list[str] = compiled.positiontup
         self._constants: dict[str, Any] = {}
         self._computed: list[tuple[str, Callable[[], Any]]] = []
@@ -157,11 +146,12 @@ class CompiledStatement:
 
     @property
     def sql(self) -> str:
-        """The text, as the driver takes it; in a transaction on a node of Citus, it reads the shards that are there.
+        """The text, as the driver takes it; in a transaction on a node of Citus, it names the shards that are there.
 
         Citus has a statement of its tables planned, writes it anew for their shards, and has that planned, too.
-        One that reads the shards is planned once, as on PostgreSQL alone. Citus 14.0 also writes an INSERT … SELECT
-        anew, where a function in it is not immutable (jsonb_build_object), with a condition that is no SQL.
+        One that names the shards is planned once, as on PostgreSQL alone. Citus 14.0 also writes an INSERT … SELECT
+        anew, where a function in it is not immutable (jsonb_build_object), with a condition that is no SQL. All
+        tables of a statement are shards, or none: Citus refuses one that reads shards and changes a table.
         """
         names = shard_names(self._tables) if self._tables else None
         if names is None:

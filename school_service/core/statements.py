@@ -19,6 +19,7 @@ from uuid import UUID
 from sqlalchemy import Table, select
 from sqlalchemy.sql import ClauseElement
 
+from school_service.core.database import shard_names
 from school_service.core.read_models import (
     BoundQuery,
     ReadModel,
@@ -87,7 +88,7 @@ class PutRow(NewRow):
     @property
     def sql(self) -> str:
         """The INSERT, and the UPDATE where there is such a row; its id stays."""
-        return _replacement(self.table, self.key)
+        return f"{_insertion(self.table)} {_replacing(self.table, self.key)}"
 
 
 def put_row(model: type[Any], *key: str, **values: Any) -> PutRow:
@@ -126,6 +127,15 @@ def execute(*executables: Executable | BoundQuery) -> dict[str, Any] | None:
     """
     *ahead, last = executables
     return fetch_row(in_one_message(*ahead, read=_bound(last)))
+
+
+def stored_in(table: str, school_id: UUID | None = None) -> str:
+    """Name a table for a statement that is written by hand: on a node of Citus its shard, for which it is planned once.
+
+    As `shard_names`: of the transaction's school, unless another is given.
+    """
+    names = shard_names((table,), school_id)
+    return table if names is None else names[table]
 
 
 def in_one_message(*ahead: Executable | BoundQuery, read: BoundQuery) -> BoundQuery:
@@ -265,16 +275,20 @@ def _default(column: Any) -> Callable[[], Any]:
     return lambda: default.arg
 
 
-@cache
 def _insertion(table: Table) -> str:
+    return f"INSERT INTO {stored_in(table.name)} {_columns_and_values(table)}"
+
+
+@cache
+def _columns_and_values(table: Table) -> str:
     columns = _defaults(table)
     values = ", ".join(["%s"] * len(columns))
     # Names of the metadata alone: values are parameters.
-    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
+    return f"({', '.join(columns)}) VALUES ({values})"
 
 
 @cache
-def _replacement(table: Table, key: tuple[str, ...]) -> str:
+def _replacing(table: Table, key: tuple[str, ...]) -> str:
     fixed = {*key, *(column.name for column in table.primary_key)}
     changed = ", ".join(f"{name} = excluded.{name}" for name in _defaults(table) if name not in fixed)
-    return f"{_insertion(table)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+    return f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"

@@ -55,6 +55,8 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
 }
 
+# Said by Citus, which has no lock for a shard whose table was dropped.
+_SHARD_IS_GONE = "could not find valid entry for shard"
 _NO_MEMBERSHIP = (
     "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
 )
@@ -236,6 +238,9 @@ def admitted(state: dict[str, Any] | None) -> dict[str, Any] | None:
 def registry_refusal(error: DBAPIError) -> TenancyError | None:
     """Translate the registry's refusal of a binding; None where it is another error."""
     state = sqlstate(error) or ""
+    if state == "XX000" and _SHARD_IS_GONE in str(error.orig):
+        # The school is being deleted, or was restored since: the coordinator knows.
+        state = "SC421"
     found = _REFUSALS.get(state)
     if found is not None:
         return found[0](found[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 
 from tenants.connections.engines import execute_script
-from tenants.exceptions import NotInstalled
+from tenants.exceptions import NotDistributed, NotInstalled
 
 # Roles, functions and tables in one transaction: Citus does that one by one, not on many connections at once.
 SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential'"
@@ -82,12 +82,18 @@ $$
 """
 
 
-def check_registry_distributed(connection: Connection) -> None:
-    """See that the registry is on every node as this program needs it; raises NotInstalled."""
-    if connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one() is None:
+def check_registry_distributed(connection: Connection, *, distributed: bool) -> None:
+    """See that the registry is on every node as this program needs it, or where schools are not `distributed`, is not.
+
+    Raises NotInstalled; NotDistributed where the nodes of Citus have the schools and the program is not to know.
+    """
+    found = connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one()
+    if distributed and found is None:
         raise NotInstalled(
             "TENANT_DISTRIBUTED is on, and the registry is not on the nodes. Run: school-service tenants init"
         )
+    if found is not None and not distributed:
+        raise NotDistributed("Citus places the schools of this database: set TENANT_DISTRIBUTED to on.")
 
 
 def distribute_registry(connection: Connection) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg2.errorcodes import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE
-from sqlalchemy import Connection, delete, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -47,12 +47,11 @@ from tenants.provisioning.ownership import (
     schema_owner,
     table_grants,
 )
-from tenants.registry.schools import failed_migrations, schema_name, schools
+from tenants.registry.schools import failed_migrations, schema_name, schools, schools_to_lock
 from tenants.tenancy import Tenancy
 
 MAX_WORKERS = 20
 
-_is_whole = schools.c.deletion.is_distinct_from("begun")
 _TRANSIENT = {LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED}
 
 
@@ -306,10 +305,11 @@ class _MigrationRun:
     def _attempt(self, school: MigrationState, wait: bool) -> Outcome:
         with self._tenancy.admin.begin() as connection:
             self._limit_waiting(connection)
+            rows = schools_to_lock(connection)
             revision = connection.execute(
-                select(schools.c.revision)
+                select(rows.c.revision)
                 # A school whose tables are being dropped is left alone.
-                .where(schools.c.id == school.id, _is_whole)
+                .where(rows.c.id == school.id, _is_whole(rows))
                 # Grants that refer to the school go on: they need its key alone.
                 .with_for_update(key_share=True, skip_locked=not wait)
             ).scalar_one_or_none()
@@ -393,13 +393,17 @@ class _MigrationRun:
                 ["school_id", *failure],
                 select(
                     schools.c.id, *(literal(value, columns[name].type) for name, value in failure.items())
-                ).where(schools.c.id == school.id, schools.c.revision.in_(unmigrated), _is_whole),
+                ).where(schools.c.id == school.id, schools.c.revision.in_(unmigrated), _is_whole(schools)),
             )
             .on_conflict_do_update(index_elements=[columns.school_id], set_=failure)
         )
         with self._tenancy.admin.begin() as connection:
             self._limit_waiting(connection)
             return connection.execute(statement).rowcount == 1
+
+
+def _is_whole(rows: Table) -> ColumnElement[bool]:
+    return rows.c.deletion.is_distinct_from("begun")
 
 
 def _reason(error: DBAPIError) -> str:

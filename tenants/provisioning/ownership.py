@@ -63,20 +63,17 @@ def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
     """Write the statements that let whoever serves a school at all of its tables; its owner runs them."""
     role = _serving_role(tenancy, schema)
     quoted = quote_identifier(schema)
-    granting = f"DO {quote_literal(_granting(schema, role))}"
-    if tenancy.distributed:
-        # As Citus hands it on; the coordinator looks through the tables of all schools for other reasons, too.
-        granting = f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {quoted} TO {role}"
     return [
         f"GRANT USAGE ON SCHEMA {quoted} TO {role}",
-        granting,
+        f"DO {quote_literal(_granting(schema, role))}",
         *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {role}" for table in APPEND_ONLY),
     ]
 
 
 def _granting(schema: str, role: str) -> str:
     """Write the block that lets a role, quoted, at all tables of a schema that are there when it runs."""
-    # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
+    # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools. Citus hands on the GRANT
+    # that the block runs, to the tables on all nodes and to their shards.
     found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(quote_identifier(schema)))
     return f"""
 DECLARE

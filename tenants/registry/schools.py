@@ -30,6 +30,7 @@ from sqlalchemy import (
     Uuid,
     func,
     select,
+    text,
     update,
 )
 from sqlalchemy.exc import DBAPIError
@@ -157,11 +158,16 @@ def school_id_of(schema: str) -> UUID:
 
 def find_school(connection: Connection, school_id: UUID) -> School:
     """Find a school by id; raises UnknownSchool."""
-    return _find(connection, school_id, select(schools))
+    return _find(connection, school_id, select(schools).where(schools.c.id == school_id))
+
+
+_SHARD_OF_SCHOOLS = text(
+    "SELECT shardid FROM pg_dist_shard WHERE logicalrelid = CAST('registry.schools' AS regclass)"
+)
 
 
 def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School:
-    row = connection.execute(query.where(schools.c.id == school_id)).one_or_none()
+    row = connection.execute(query).one_or_none()
     if row is None:
         raise UnknownSchool(f"No school has the id {school_id}.")
     return School(**row._mapping)
@@ -191,8 +197,22 @@ def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False
 
     `shared`: FOR SHARE, which others may take as well; else FOR NO KEY UPDATE. Raises UnknownSchool.
     """
+    rows = schools_to_lock(connection)
     # Grants that refer to the school go on: they need its key alone.
-    return _find(connection, school_id, select(schools).with_for_update(read=shared, key_share=not shared))
+    found = select(rows).where(rows.c.id == school_id).with_for_update(read=shared, key_share=not shared)
+    return _find(connection, school_id, found)
+
+
+def schools_to_lock(connection: Connection) -> Table:
+    """Give the table in which the operator's work locks the row of a school: `schools`, but for Citus.
+
+    There it is the coordinator's own copy of that table. A row of the table itself can't be locked alone: Citus keeps
+    all others from writing any row of a table that every node has.
+    """
+    if not connection.get_execution_options().get("distributed"):
+        return schools
+    number = connection.execute(_SHARD_OF_SCHOOLS).scalar_one()
+    return schools.to_metadata(MetaData(), name=f"{schools.name}_{number}")
 
 
 def installation_id(connection: Connection) -> UUID:

@@ -12,8 +12,8 @@ from school_service.config import Settings
 from school_service.server import ServingError, check_database
 from tenants.provisioning.create import create_school
 from tests.conftest import dispose
-from tests.postgres import addresses, on_postgresql_alone
-from tests.tenants.installations import ADMINISTRATOR, installation
+from tests.postgres import addresses, on_citus, on_postgresql_alone
+from tests.tenants.installations import ADMINISTRATOR, execute, installation
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +55,20 @@ def test_schools_with_roles_and_none_at_all_are_served_with_roles(settings, tena
 def test_where_citus_is_to_place_the_schools_the_registry_is_on_the_nodes(settings, tenancy):
     with pytest.raises(ServingError, match="the registry is not on the nodes"):
         check(replace(settings, tenant_distributed=True))
+
+
+def test_where_citus_has_placed_the_schools_the_settings_say_so(settings, tenancy):
+    told = replace(settings, tenant_distributed=True)
+    apart = replace(settings, tenant_distributed=False)
+    function = "FUNCTION registry.enter_node(first_shard bigint)"
+    if not on_citus():
+        check(apart)
+        execute(tenancy.admin_url, f"CREATE {function} RETURNS void LANGUAGE sql AS ''")
+    try:
+        with pytest.raises(ServingError, match="Citus places the schools of this database"):
+            check(apart)
+        if on_citus():
+            check(told)
+    finally:
+        if not on_citus():
+            execute(tenancy.admin_url, f"DROP {function}")

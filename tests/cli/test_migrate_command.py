@@ -14,6 +14,7 @@ from tenants.migrations.migrate import migrate_schools
 from tenants.migrations.migration_sql import head
 from tests.cli.program import DEADLINE, PROGRAM, environment, run, running
 from tests.factories import UNKNOWN_ID
+from tests.postgres import addresses
 from tests.tenants.installations import emptied, installation
 from tests.tenants.migrations.histories import later_history, path_of_program, small_history
 from tests.tenants.migrations.upgrades import (
@@ -60,8 +61,7 @@ def here(installed):
 def settings(here, history):
     """Its settings, for the program one revision on."""
     return {
-        "DATABASE_URL": here.serving_url.render_as_string(hide_password=False),
-        "ADMIN_DATABASE_URL": here.admin_url.render_as_string(hide_password=False),
+        **addresses(here.admin_url, here.serving_url),
         "PYTHONPATH": path_of_program(history),
     }
 

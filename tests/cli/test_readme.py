@@ -30,8 +30,7 @@ def test_a_database_becomes_a_service_as_the_readme_says(server, tmp_path):
         assert urlsplit(settings[name]).path == "/schools"
     printed = ""
     with postgres.test_database(server) as (admin, login):
-        settings["DATABASE_URL"] = login.render_as_string(hide_password=False)
-        settings["ADMIN_DATABASE_URL"] = admin.render_as_string(hide_password=False)
+        settings.update(postgres.addresses(admin, login))
         for words in lines:
             if words[0] == "openssl":
                 subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=60)

@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import delete, exists, func, insert, literal, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import aliased
 
 from school_service.core import read_models
@@ -92,6 +93,12 @@ def test_a_filter_that_it_has_not_is_refused(model, arguments, named):
 
 ROOM, OTHER = Classroom, aliased(Classroom, name="other")
 REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
+ADDED = (
+    insert(Subject)
+    .from_select(["name"], select(Classroom.name), include_defaults=False)
+    .returning(Subject.name)
+    .cte("added")
+)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +108,8 @@ REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
         (select(OTHER.name), "SELECT other.name FROM classrooms_7 AS other"),
         (
             select(ROOM.id).join(OTHER, OTHER.id == ROOM.id).with_for_update(of=ROOM, read=True),
-            "SELECT classrooms.id FROM classrooms "
-            "JOIN classrooms AS other ON other.id = classrooms.id FOR SHARE OF classrooms",
+            "SELECT classrooms.id FROM classrooms_7 AS classrooms "
+            "JOIN classrooms_7 AS other ON other.id = classrooms.id FOR SHARE OF classrooms",
         ),
         (
             select(select(Subject.id).where(Subject.name == ROOM.name).lateral("l").c.id).select_from(ROOM),
@@ -114,7 +121,7 @@ REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
             insert(Subject).from_select(
                 ["name"], select(ROOM.name).where(~exists(select(Subject.id))), include_defaults=False
             ),
-            "INSERT INTO subjects (name) SELECT classrooms.name FROM classrooms_7 AS classrooms "
+            "INSERT INTO subjects_8 AS subjects (name) SELECT classrooms.name FROM classrooms_7 AS classrooms "
             "WHERE NOT (EXISTS (SELECT subjects.id FROM subjects_8 AS subjects))",
         ),
         (
@@ -124,18 +131,32 @@ REMOVED = delete(Classroom).returning(Classroom.name).cte("removed")
         ),
         (
             update(Subject).values(name="x").where(Subject.name.in_(select(ROOM.name))),
-            "UPDATE subjects SET name=%s WHERE subjects.name IN (SELECT classrooms.name FROM classrooms)",
+            "UPDATE subjects_8 AS subjects SET name=%s WHERE subjects.name IN "
+            "(SELECT classrooms.name FROM classrooms_7 AS classrooms)",
+        ),
+        (
+            update(Subject).values(name=ROOM.name).where(Subject.id == ROOM.id),
+            "UPDATE subjects_8 AS subjects SET name=classrooms.name FROM classrooms_7 AS classrooms "
+            "WHERE subjects.id = classrooms.id",
         ),
         (
             insert(Subject).from_select(["name"], select(REMOVED.c.name), include_defaults=False),
-            "WITH removed AS (DELETE FROM classrooms RETURNING classrooms.name) "
-            "INSERT INTO subjects (name) SELECT removed.name FROM removed",
+            "WITH removed AS (DELETE FROM classrooms_7 AS classrooms RETURNING classrooms.name) "
+            "INSERT INTO subjects_8 AS subjects (name) SELECT removed.name FROM removed",
+        ),
+        (
+            insert(Subject).from_select(["name"], select(ADDED.c.name), include_defaults=False),
+            "WITH added AS (INSERT INTO subjects_8 AS subjects (name) SELECT classrooms.name AS name "
+            "FROM classrooms_7 AS classrooms RETURNING subjects.name) "
+            "INSERT INTO subjects_8 AS subjects (name) SELECT added.name FROM added",
+        ),
+        (
+            upsert(Subject).values(name="x").on_conflict_do_nothing(index_elements=["name"]),
+            "INSERT INTO subjects_8 AS subjects (id, name) VALUES (%s::UUID, %s) ON CONFLICT (name) DO NOTHING",
         ),
     ],
 )
-def test_on_a_node_what_reads_reads_the_shards_and_what_changes_or_locks_rows_the_tables(
-    statement, on_a_node, monkeypatch
-):
+def test_on_a_node_a_statement_reads_changes_and_locks_the_shards(statement, on_a_node, monkeypatch):
     compiled = CompiledStatement(statement)
     plain = " ".join(compiled.sql.split())
     numbers = {"classrooms": 7, "subjects": 8}
@@ -145,3 +166,11 @@ def test_on_a_node_what_reads_reads_the_shards_and_what_changes_or_locks_rows_th
 
     assert " ".join(compiled.sql.split()) == on_a_node
     assert plain == on_a_node.replace("_7 AS classrooms", "").replace("_8 AS subjects", "").replace("_7", "")
+
+
+def test_a_constraint_named_by_on_conflict_is_refused_before_it_is_sent():
+    given = upsert(Subject).values(name="x")
+    CompiledStatement(given.on_conflict_do_nothing(index_elements=["name"]))
+
+    with pytest.raises(TypeError, match="names columns"):
+        CompiledStatement(given.on_conflict_do_nothing(constraint="uq_subjects_name"))

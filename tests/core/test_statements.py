@@ -9,9 +9,18 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
+from school_service.core import statements
 from school_service.core.read_models import fetch_row, read_model
-from school_service.core.statements import execute, in_one_message, insert_row, new_row, statement
+from school_service.core.statements import (
+    execute,
+    in_one_message,
+    insert_row,
+    new_row,
+    put_row,
+    statement,
+)
 from school_service.features.classrooms.models import Classroom
+from school_service.features.subjects.models import Subject
 from school_service.features.users.models import CREATED, User
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -108,3 +117,12 @@ def test_the_other_school_has_nothing_of_it(api, other_api):
         assert fetch_row(level_of(room.id)) is None
     with in_transaction(SchoolBinding(api.school)):
         assert fetch_row(level_of(room.id)) == {"level": "x"}
+
+
+def test_a_row_is_inserted_into_the_shard_on_a_node(monkeypatch):
+    row, put = new_row(Subject, name="x", code="x"), put_row(Subject, "code", name="x", code="x")
+    plain = row.sql, put.sql
+    monkeypatch.setattr(statements, "shard_names", lambda tables, school_id: {"subjects": "subjects_8"})
+
+    assert all(sql.startswith("INSERT INTO subjects (") for sql in plain)
+    assert (row.sql, put.sql) == tuple(sql.replace("INTO subjects ", "INTO subjects_8 ") for sql in plain)

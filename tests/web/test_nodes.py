@@ -111,7 +111,7 @@ def make_shards(tenancy, place):
     schema = schema_name(place.id)
     views = [
         f'CREATE VIEW "{schema}".{table}_{number} AS SELECT * FROM "{schema}".{table};'
-        f'GRANT SELECT ON "{schema}".{table}_{number} TO "{schema}"'
+        f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}".{table}_{number} TO "{schema}"'
         for table in TABLES
         for number in (1, 2)
     ]
@@ -287,6 +287,21 @@ def test_the_shards_are_read_and_where_they_were_made_anew_the_next_request_find
 
     cluster.move(place, 1)
     assert there.get(path).status_code == found
+
+
+def test_a_school_whose_tables_are_dropped_is_asked_for_again(cluster, tenancy, there, place):
+    there.ok(there.get("/classrooms"))
+    says = "could not find valid entry for shard 1"
+    gone = ENTER_NODE.replace("the school is on another node", says).replace("SC421", "XX000")
+    execute(tenancy.admin_url, gone.replace("CREATE", "CREATE OR REPLACE", 1))
+    try:
+        cluster.move(place, 2)
+        asked = cluster.asked
+        there.ok(there.get("/classrooms"))
+        assert cluster.asked == asked + 1
+    finally:
+        execute(tenancy.admin_url, ENTER_NODE.replace("CREATE", "CREATE OR REPLACE", 1))
+        cluster.move(place, 1)
 
 
 def test_what_is_written_is_answered_of_the_shards(cluster, placed, there, place):

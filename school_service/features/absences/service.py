@@ -268,7 +268,7 @@ def _store(
         .cte("touched")
     )
     return storing.on_conflict_do_update(
-        constraint=Absence.__table__.primary_key,
+        index_elements=Absence.__table__.primary_key.columns,
         set_={"status": storing.excluded.status, "note": storing.excluded.note},
     ).add_cte(touched)
 

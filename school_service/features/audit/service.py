@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from school_service.core.database import RequestContext, db, request_context
 from school_service.core.records import unnest_rows
+from school_service.core.statements import stored_in
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
 from tenants.clock import now
 from tenants.connections.engines import json_text
@@ -36,7 +37,7 @@ from tenants.tenancy import SeedRows
 
 # As one JSON document: PostgreSQL is quicker to take it apart than to read as many parameters.
 _INSERT = """
-INSERT INTO audit_entries
+INSERT INTO {audit_entries}
     (id, at, actor, actor_name, action, entity, entity_id, old, new, request_id, address)
 SELECT e.id, e.at, %(actor)s, %(actor_name)s, e.action, e.entity, e.entity_id, e.old, e.new, %(request_id)s, %(address)s
 FROM json_to_recordset(%(entries)s) AS e (
@@ -153,7 +154,8 @@ def audit_refusal(entity: str, entity_id: UUID | None, new: Values) -> None:
 
 def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """Write the statement that adds entries to the audit log, in the name of a request, and its parameters."""
-    return _INSERT, {**_author(context), "entries": json_text(entries)}
+    sql = _INSERT.format(audit_entries=stored_in(AuditEntry.__tablename__, context.school_id))
+    return sql, {**_author(context), "entries": json_text(entries)}
 
 
 def logged_score(score: Any, sheet: Any) -> Any:

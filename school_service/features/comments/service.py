@@ -262,6 +262,6 @@ def _store(
         [*common, "sheet", "created_at", "updated_at", "student_id", *MEMBERS], select(*values)
     )
     return storing.on_conflict_do_update(
-        constraint=TermComment.__table__.primary_key,
+        index_elements=TermComment.__table__.primary_key.columns,
         set_={name: storing.excluded[name] for name in changing},
     )

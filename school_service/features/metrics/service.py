@@ -184,6 +184,7 @@ def _store(
         statement = insert(MetricScore).from_select(rows.c.keys(), select(rows))
         db.session.execute(
             statement.on_conflict_do_update(
-                constraint=MetricScore.__table__.primary_key, set_={"score": statement.excluded.score}
+                index_elements=MetricScore.__table__.primary_key.columns,
+                set_={"score": statement.excluded.score},
             )
         )

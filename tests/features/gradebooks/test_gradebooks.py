@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from tenants.registry.schools import schema_name
-from tests.postgres import on_postgresql_alone
+from tests.features.scoresheets.test_killed_server import watching_schools
 from tests.threads import run_concurrently
 
 
@@ -109,7 +109,6 @@ def test_of_twenty_at_once_one_is_entered(committing):
 
 
 @pytest.mark.parametrize(("deleted", "status"), [(True, 422), (False, 200)])
-@on_postgresql_alone
 def test_it_waits_for_an_assessment_that_is_being_deleted(committing, tenancy, deleted, status):
     taught = committing.taught()
     assessment = committing.assessment(taught.subject, taught.term)
@@ -118,7 +117,7 @@ def test_it_waits_for_an_assessment_that_is_being_deleted(committing, tenancy, d
 
     with (
         tenancy.admin.connect() as deleting,
-        tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as watching,
+        watching_schools(tenancy) as watching,
         ThreadPoolExecutor(1) as thread,
     ):
         deleting.exec_driver_sql(

@@ -17,8 +17,8 @@ WAITING = text(
     "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     " AND query LIKE :query"
 )
-# The lock of assessments is the second statement of what undoing sends first.
-LOCKING = "SELECT cohorts.id%SELECT assessments.id%"
+# What undoing sends first; the lock of assessments is its second statement, of which PostgreSQL need not tell the text.
+LOCKING = "SELECT cohorts.id%"
 SCORING = "SELECT assessments.total_points%"
 
 

@@ -31,9 +31,9 @@ INSERT INTO students (id, number, user_id, admission_number, status, created_at)
 SELECT md5('s' || n)::uuid, 1000000 + n, md5('u' || n)::uuid, 'MANY/' || n, 'ACTIVE', now()
 FROM generate_series(1, {count}) n;
 INSERT INTO enrollments (id, student_id, batch_id, cohort_id, session_id, started_at)
-SELECT md5('e' || n)::uuid, md5('s' || n)::uuid, b.id, b.cohort_id, '{session}', now()
-FROM generate_series(1, {count}) n
-JOIN batches b ON b.id = CASE n % 2 WHEN 0 THEN '{first}'::uuid ELSE '{second}'::uuid END;
+SELECT md5('e' || n)::uuid, md5('s' || n)::uuid, CASE n % 2 WHEN 0 THEN '{first}'::uuid ELSE '{second}' END,
+    '{cohort}', '{session}', now()
+FROM generate_series(1, {count}) n;
 """
 PUBLICATIONS = """
 INSERT INTO publications (id, batch_id, cohort_id, session_id, term_id, version, state, rules,

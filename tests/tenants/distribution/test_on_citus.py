@@ -7,14 +7,15 @@ from uuid import uuid4
 import psycopg2
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from tenants.backups.backup import back_up
 from tenants.backups.restore import restore
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import registry_url, serving_engine
+from tenants.connections.engines import execute_script, registry_url, serving_engine
 from tenants.connections.sessions import begin_in_school
 from tenants.distribution.moving import move_school
-from tenants.distribution.nodes import list_nodes, locate_school, lock_out_moves
+from tenants.distribution.nodes import limit_waiting, list_nodes, locate_school, lock_out_moves
 from tenants.exceptions import (
     AlreadyExists,
     MoveRefused,
@@ -25,7 +26,7 @@ from tenants.exceptions import (
 )
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
-from tenants.registry.schools import schema_name
+from tenants.registry.schools import change_school, lock_school, schema_name
 from tenants.tenancy import Administrator
 from tests.postgres import nodes_of, on_citus_alone
 from tests.tenants.conftest import tagged_school
@@ -148,6 +149,30 @@ def test_a_school_reaches_nothing_but_its_own_on_its_node(here, school, statemen
         session.rollback()
 
 
+def test_a_schools_role_has_the_rights_it_needs_on_the_tables_of_every_node_and_on_their_shards(here, school):
+    granted = """
+        SET citus.override_table_visibility TO off;
+        SELECT appended, privileges, count(*)
+        FROM (
+            SELECT c.relname ~ '^audit_entries(_[0-9]+)?$' AS appended,
+                (SELECT string_agg(a.privilege_type, ' ' ORDER BY a.privilege_type) FROM aclexplode(c.relacl) a
+                 WHERE a.grantee = to_regrole(%(name)s)) AS privileges
+            FROM pg_class c WHERE c.relnamespace = to_regnamespace(%(name)s) AND c.relkind = 'r'
+        ) AS tables
+        GROUP BY appended, privileges
+    """
+    rights = {}
+    for server in servers(here):
+        for appended, privileges, tables in execute(server, granted, {"name": school.schema}):
+            rights.setdefault((appended, privileges), []).append(tables)
+
+    # On the coordinator, the school's node and the other: the tables everywhere, the shards on the school's node.
+    few, many = rights.pop((True, "INSERT SELECT")), rights.pop((False, "DELETE INSERT SELECT UPDATE"))
+    assert rights == {}
+    assert sorted(few) == [1, 1, 2]
+    assert sorted(many) == [min(many), min(many), 2 * min(many)]
+
+
 def test_what_fails_half_way_leaves_nothing_on_any_node(here):
     school_id = uuid4()
     too_long = Administrator("a" * 2000, "a password")
@@ -159,6 +184,24 @@ def test_what_fails_half_way_leaves_nothing_on_any_node(here):
     assert create_school(here, name="x", administrator=ADMINISTRATOR, school_id=school_id).id == school_id
     with pytest.raises(AlreadyExists):
         create_school(here, name="x", administrator=ADMINISTRATOR, school_id=school_id)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["backed up", "migrated"])
+def test_a_school_that_is_locked_holds_up_its_own_changes_alone(here, school, shared):
+    other = tagged_school(here)
+
+    def change(school_id):
+        with here.admin.begin() as connection:
+            execute_script(connection, limit_waiting(here, 1))
+            return change_school(connection, school_id, address="Yaba").address
+
+    with here.admin.begin() as locking:
+        lock_school(locking, school.id, shared=shared)
+        assert change(other.id) == "Yaba"
+        assert create_school(here, name="Meanwhile", administrator=ADMINISTRATOR)
+        with pytest.raises(OperationalError, match="lock timeout"):
+            change(school.id)
+    assert change(school.id) == "Yaba"
 
 
 def test_several_are_created_at_the_same_time(here):

@@ -17,6 +17,7 @@ from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school
 from tenants.registry import schools as registry
 from tests.cli.program import wait_for
+from tests.postgres import at_schools
 from tests.tenants.catalogue import drift, read_catalogue
 from tests.tenants.installations import ADMINISTRATOR, emptied, execute, installation
 from tests.tenants.migrations.histories import later_history, small_history
@@ -29,6 +30,7 @@ from tests.tenants.migrations.upgrades import (
     make_schools,
     mend_school,
     revision,
+    rows_of_schools,
 )
 from tests.threads import run_concurrently
 
@@ -310,9 +312,8 @@ def test_two_runs_at_once_share_the_schools(here, later):
 def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes):
     taken, free = make_schools(here, 2)
 
-    with locked(
-        here, "SELECT FROM registry.schools WHERE id = %s FOR NO KEY UPDATE", (str(taken.id),)
-    ) as another_run:
+    row = f"SELECT FROM {rows_of_schools(here)} WHERE id = %s FOR NO KEY UPDATE"
+    with locked(here, row, (str(taken.id),)) as another_run:
 
         def run(number):
             if number == 0:
@@ -339,12 +340,15 @@ def test_a_school_that_another_run_works_on_is_waited_for(here, later, finishes)
 def test_a_school_deleted_meanwhile_is_no_failure(here, later):
     gone, stays = make_schools(here, 2)
 
-    with locked(here, "DELETE FROM registry.schools WHERE id = %s", (str(gone.id),)) as deletion:
+    row = f"SELECT FROM {rows_of_schools(here)} WHERE id = %s FOR NO KEY UPDATE"
+    with locked(here, row, (str(gone.id),)) as deletion:
 
         def run(number):
             if number == 0:
                 return migrate_schools(later, retry=LockRetry(lock_timeout=30))
             await_lock(here)
+            with deletion.cursor() as cursor:
+                cursor.execute("DELETE FROM registry.schools WHERE id = %s", (str(gone.id),))
             deletion.commit()
             return None
 
@@ -571,7 +575,7 @@ def test_new_tables_are_open_to_whoever_serves(server, origin, tmp_path, roles, 
 
         switch = f'SET ROLE "{school.schema}";' if roles else ""
         assert execute(
-            here.serving_url,
+            at_schools(here.serving_url),
             f'{switch} INSERT INTO "{school.schema}".notes VALUES (%s) RETURNING 1',
             (str(uuid4()),),
         ) == [(1,)]

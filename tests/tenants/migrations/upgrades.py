@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg2
 
 from tenants.provisioning.create import create_school
-from tenants.registry.schools import School
+from tenants.registry.schools import School, schools_to_lock
 from tenants.tenancy import Tenancy
 from tests.cli.program import wait_for
 from tests.tenants.installations import ADMINISTRATOR, execute
@@ -72,6 +72,12 @@ def locked(tenancy: Tenancy, sql: str, parameters: Sequence[Any] | None = None) 
         yield connection
     finally:
         connection.close()
+
+
+def rows_of_schools(tenancy: Tenancy) -> str:
+    """Name the table in which the operator's work locks the rows of schools."""
+    with tenancy.admin.connect() as connection:
+        return schools_to_lock(connection).fullname
 
 
 def await_lock(tenancy: Tenancy, count: int = 1) -> None:

@@ -23,6 +23,7 @@ from tenants.provisioning.delete import LOCKS, delete_school
 from tenants.registry.clients import create_client, list_clients
 from tenants.registry.schools import change_school, find_school
 from tests.cli.program import wait_for
+from tests.postgres import on_postgresql_alone
 from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import ADMINISTRATOR, bound_sessions, execute, installation, working
 from tests.tenants.provisioning.test_create import traces
@@ -258,6 +259,7 @@ def test_two_at_once_delete_it_once(tenancy, school, tmp_path):
 # In batches.
 
 
+@on_postgresql_alone
 def test_a_transaction_takes_no_more_locks_than_it_may(server):
     """Of a school with far more tables than ours has, each of which refers to others."""
     with installation(server) as tenancy:

@@ -47,7 +47,10 @@ def test_the_tables_are_given_to_citus_before_their_first_rows_and_grants(plain,
     )
     assert {"CREATE TABLE", "CREATE INDEX"} < set(kinds)
     assert "INSERT INTO" in after
-    assert "GRANT SELECT," in after
+    granting = [one for one in statements if "GRANT SELECT, INSERT, UPDATE, DELETE ON" in one]
+    assert [words(one) for one in granting] == ["DO '"]
+    assert kinds.index("DO '") > statements.index(given)
+    assert "ON ALL TABLES" not in "".join(statements)
     # A role that can't sign in could not be asked for by the coordinator.
     assert not any("SET LOCAL ROLE" in statement for statement in statements)
 
