@@ -15,6 +15,7 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.metrics.sheets import TRAITS, Observed
 from tests.features.publications.arms import Arms
 from tests.features.submissions.classes import Class, message
+from tests.postgres import on_citus
 
 
 @pytest.fixture
@@ -296,6 +297,7 @@ def test_a_card_that_says_the_same_has_not_changed(api, arms):
     assert (again["version"], again["changed"]) == (2, 0)
 
 
+@pytest.mark.skipif(on_citus(), reason="Citus explains no statement that names shards with ANALYZE")
 @pytest.mark.parametrize("version", [1, 2])
 def test_only_from_the_second_version_on_is_one_before_looked_for(api, arms, version):
     (first,) = arms.published(arms.first)
