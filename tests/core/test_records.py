@@ -5,7 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from uuid import RFC_4122, UUID, uuid4
 
-from school_service.core.records import array_text, new_ids
+import pytest
+from sqlalchemy import literal, select
+
+from school_service.core.database import db
+from school_service.core.records import array_text, is_one_of, new_ids
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 
 
 def test_many_ids_are_random_uuids_and_all_differ():
@@ -26,3 +32,19 @@ def test_an_array_is_written_as_postgresql_reads_it():
     assert array_text([one, str(one)]) == f"{{{one},{one}}}"
     assert array_text([Decimal("12.50"), True]) == "{12.50,True}"
     assert array_text(()) == "{}"
+
+
+@pytest.mark.parametrize(
+    "written", ['"', "\\", '\\"', "{}", "a,b", "NULL", "", " ", "'; --", "Ngọzi", "😀", "%s", ":x", "\t\n"]
+)
+def test_many_texts_are_compared_as_they_are_written(api, written):
+    asked = ["another", written, 'a "third"']
+
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
+        found = [
+            one
+            for one in ["another", written, 'a "third"', "third", f"{written}x", f"\\{written}", "null"]
+            if db.session.connection().scalar(select(is_one_of(literal(one), asked)))
+        ]
+
+    assert found == asked

@@ -20,6 +20,7 @@ from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
+from school_service.core.records import is_one_of
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classrooms.models import Classroom
 from school_service.features.cohorts.models import Batch, Cohort
@@ -366,10 +367,10 @@ def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
     of_sheet = {each.admission_number.lower() for each in names}
     small = func.lower(Student.admission_number)
     of_students = select(small.label("number"), Student.admission_number.label("written")).where(
-        small.in_(of_sheet)
+        is_one_of(small, of_sheet)
     )
     accounts_of_sheet = {each.username_key for each in names}
-    of_users = select(User.username_key).where(User.username_key.in_(accounts_of_sheet))
+    of_users = select(User.username_key).where(is_one_of(User.username_key, accounts_of_sheet))
     numbers = {row.number: row.written for row in db.session.execute(of_students)}
     usernames = set(db.session.scalars(of_users))
     for each in names:
