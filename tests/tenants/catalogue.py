@@ -43,7 +43,8 @@ WHERE c.relnamespace = {schema}
 _OTHERS = """
 SELECT CASE relkind WHEN 'S' THEN 'sequence ' WHEN 'c' THEN 'type ' ELSE 'view ' END || relname, relkind::text
 FROM pg_class WHERE relnamespace = {schema} AND relkind NOT IN ('r', 'p', 'f', 'i', 'I')
-UNION ALL SELECT 'function ' || oid::regprocedure::text, md5(prosrc)
+UNION ALL SELECT 'function ' || oid::regprocedure::text,
+        md5(regexp_replace(prosrc, 'school_[0-9a-f]{32}|_[0-9]{6,}', '', 'g'))  -- Citus: its schema and shards
     FROM pg_proc WHERE pronamespace = {schema}
 UNION ALL SELECT 'type ' || typname, typtype::text FROM pg_type
     WHERE typnamespace = {schema} AND typtype IN ('e', 'd', 'r', 'm')

@@ -37,6 +37,7 @@ from tests.cli.program import wait_for
 from tests.client import ApiClient
 from tests.conftest import PASSWORD
 from tests.factories import Factory
+from tests.postgres import on_citus
 from tests.tenants.catalogue import drift, read_catalogue
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
 from tests.tenants.migrations.histories import later_history
@@ -747,7 +748,13 @@ def test_the_rows_of_another_school_are_refused(tenancy, whole, file, school):
     ("change", "part"),
     [
         ('CREATE TABLE "{0}".extra (id uuid)', "column extra.id, table extra"),
-        ('CREATE SEQUENCE "{0}".numbers', "sequence numbers"),
+        pytest.param(
+            'CREATE SEQUENCE "{0}".numbers',
+            "sequence numbers",
+            marks=pytest.mark.skipif(
+                on_citus(), reason="of a sequence that no table has, a node of Citus knows nothing"
+            ),
+        ),
         ('ALTER TABLE "{0}".classrooms ADD COLUMN motto text', r"column classrooms\.motto"),
         ('ALTER TABLE "{0}".classrooms DROP COLUMN level', r"column classrooms\.level"),
         ('ALTER TABLE "{0}".classrooms ALTER COLUMN name TYPE text', r"column classrooms\.name"),

@@ -183,7 +183,8 @@ def evil_of(tenancy, schema):
     """List the functions, triggers and rules of a schema."""
     return execute(
         tenancy.admin_url,
-        "SELECT prosrc FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace UNION ALL "
+        "SELECT regexp_replace(prosrc, '_[0-9]{6,}', '', 'g') FROM pg_proc "  # Citus: its shards
+        "WHERE pronamespace = %(schema)s::regnamespace UNION ALL "
         "SELECT tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid "
         "WHERE relnamespace = %(schema)s::regnamespace AND NOT tgisinternal UNION ALL "
         "SELECT evtname FROM pg_event_trigger",
