@@ -62,7 +62,7 @@ CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, wh
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 # Allocations, and collections of the younger, between the garbage collector's looks: with Python's own it looked again
-# and again at the rows of a large sheet, which all live, for up to 8 ms.
+# and again at the rows of a large sheet, which all live, while other requests waited.
 GC_THRESHOLDS = (10_000, 100, 50)
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 MOST_JOINED = 64 * 1024  # bytes of a body that is sent together with its header fields
