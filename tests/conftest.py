@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -303,32 +303,36 @@ def uncommitted_engine(settings: Settings) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def rehearsed(app: Flask, uncommitted_engine: Engine, place: Place, other_place: Place) -> Iterator[Flask]:
+def rehearsed(
+    app: Flask, tenancy: Tenancy, uncommitted_engine: Engine, place: Place, other_place: Place
+) -> Iterator[Flask]:
     """The application, whose requests are all undone after the test."""
     with app.app_context(), uncommitted(uncommitted_engine):
         limiter.limiter.storage.reset()
         db.session.remove()
         try:
-            with replaced_engine(app, uncommitted_engine):
+            with replaced_engines(app, dict.fromkeys(tenancy.placement.school_logins, uncommitted_engine)):
                 yield app
         finally:
             db.session.remove()
 
 
 @contextmanager
-def replaced_engine(app: Flask, engine: Engine) -> Iterator[None]:
-    """Let an engine serve every school of the application, for the length of the block."""
-    nodes = node_engines()
-    engines: Any = db.engines
+def replaced_engines(app: Flask, engines: Mapping[str, Engine]) -> Iterator[None]:
+    """Let other engines, by login, serve the schools of the application, for the length of the block."""
+    placement: Placement = app.extensions["placement"]
+    with app.app_context():
+        nodes, served = node_engines(), app.extensions["engines"]
+    real = dict(served)
     if nodes is None:
-        real, engines[None] = engines[None], engine
+        served.update({login if placement.divided else None: engine for login, engine in engines.items()})
     else:
-        nodes.engine_of = lambda _school_id: engine
+        nodes.engine_of = lambda school_id: engines[placement.login_of(school_id)]
     try:
         yield
     finally:
         if nodes is None:
-            engines[None] = real
+            served.update(real)
         else:
             del nodes.engine_of
 

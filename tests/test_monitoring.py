@@ -35,7 +35,7 @@ from school_service.web.request_log import WAITED
 from tenants.migrations.migration_sql import head, revisions
 from tenants.registry.schools import change_school
 from tests.client import ApiClient, Document
-from tests.conftest import PASSWORD, make_place
+from tests.conftest import PASSWORD, dispose, make_place
 from tests.threads import run_concurrently
 
 ROOT = Path(__file__).parents[1]
@@ -60,10 +60,7 @@ def measured_app(settings, tenancy):
     """An application with metrics, on the tests' database."""
     app = create_app(replace(settings, metrics_port=0, pool_size=1))
     yield app
-    with app.app_context():
-        db.session.remove()
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 @pytest.fixture
@@ -259,9 +256,7 @@ def test_the_age_of_the_providers_keys(settings, tenancy, metrics):
         keys._fetched_at = keys._clock() - 100
         assert 100 <= read(outside)["provider_keys_age_seconds"][()] < 200
     finally:
-        with app.app_context():
-            for engine in db.engines.values():
-                engine.dispose()
+        dispose(app)
 
 
 def test_without_a_port_there_are_no_metrics(app):
@@ -465,6 +460,4 @@ def test_every_cause_and_outcome_is_there_from_the_start(settings):
 
     assert dict(found["school_service_unavailable"]) == dict.fromkeys(((cause,) for cause in ALL_CAUSES), 0)
     assert len(found["school_service_sign_ins"]) == 10
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)

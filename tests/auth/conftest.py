@@ -18,14 +18,13 @@ from school_service.app import create_app
 from school_service.auth.login_throttle import limiter
 from school_service.auth.tokens import TokenVerifier, own_issuer
 from school_service.config import Settings
-from school_service.core.database import db
 from school_service.web.request_scope import AppState
 from tenants.registry.clients import create_client
 from tenants.registry.schools import clients
 from tenants.tenancy import Tenancy
 from tests.auth.outside_provider import OutsideProvider
 from tests.client import ApiClient, Document
-from tests.conftest import Place
+from tests.conftest import Place, dispose
 
 
 class Clock:
@@ -107,15 +106,7 @@ def start(load: Callable[..., Settings], tenancy: Tenancy) -> Iterator[Callable[
 
     yield starting
     for app in apps:
-        end(app)
-
-
-def end(app: Flask) -> None:
-    """Close the connections of an application."""
-    with app.app_context():
-        db.session.remove()
-        for engine in db.engines.values():
-            engine.dispose()
+        dispose(app)
 
 
 @pytest.fixture
@@ -130,7 +121,7 @@ def trusting(load: Callable[..., Settings], tenancy: Tenancy) -> Iterator[tuple[
     """An application that trusts some outside provider, and its document: making them takes longer than most tests."""
     app = create_app(load(AUTH_URL="https://provider.example.org"))
     yield app, Document(app)
-    end(app)
+    dispose(app)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.auth.tokens import issue_client_token, issue_user_token, own_issuer
 from school_service.config import ConfigError, Settings
-from school_service.core.database import db
 from tenants.provisioning.create import create_school
 from tenants.registry.clients import create_client
 from tests.client import ApiClient, Document
+from tests.conftest import dispose
 from tests.tenants.installations import ADMINISTRATOR, installation
 
 OLD, NEW = SigningKey.generate(), SigningKey.generate()
@@ -159,9 +159,7 @@ def other_installation(server, settings):
         written = {name: URL.render_as_string(url, hide_password=False) for name, url in addresses.items()}
         app = create_app(Settings.load({**written, "SIGNING_KEY": settings.signing_key}))
         yield app, tenancy
-        with app.app_context():
-            for engine in db.engines.values():
-                engine.dispose()
+        dispose(app)
 
 
 def test_a_token_of_another_installation_is_refused_though_the_key_is_the_same(

@@ -15,7 +15,6 @@ from werkzeug.test import TestResponse
 
 from school_service.app import create_app
 from school_service.config import Settings
-from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import (
     Choice,
@@ -32,6 +31,7 @@ from school_service.web.fields import (
 )
 from school_service.web.schemas import RecordSchema, Schema
 from tenants.tenancy import Tenancy
+from tests.conftest import dispose
 
 SECRET = 'SELECT secret FROM school_0123456789abcdef0123456789abcdef.users: relation "users" psycopg2'
 
@@ -140,9 +140,7 @@ def probing(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
     app = create_app(replace(settings, max_upload_bytes=100_000))
     app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(_probe())
     yield app
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from school_service.app import create_app
-from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.features.classrooms.reads import classroom, classrooms
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Id, Text
 from school_service.web.schemas import RecordSchema, Schema
+from tests.conftest import dispose
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
@@ -86,9 +86,7 @@ def client(settings, tenancy, place):
     headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
     client = app.test_client()
     yield lambda path, **query: client.get(path, headers=headers, query_string=query)
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 @pytest.mark.parametrize("path", ["page-first", "page-last", "list"])

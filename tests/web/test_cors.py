@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from school_service.app import create_app
-from school_service.core.database import db
 from school_service.web.cors import answer_fields
+from tests.conftest import dispose
 from tests.factories import UNKNOWN_ID
 
 OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
@@ -21,12 +21,6 @@ EXPOSED = (
 
 def application(settings, *origins, **options):
     return create_app(replace(settings, cors_origins=origins, **options))
-
-
-def dispose(app):
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from tenants.registry.schools import change_school
 from tests.client import ApiClient, Document
-from tests.conftest import make_place
+from tests.conftest import dispose, make_place
 from tests.threads import run_concurrently
 from tests.web.conftest import TakenSchema
 
@@ -40,9 +40,7 @@ def running(settings):
     try:
         yield app
     finally:
-        with app.app_context():
-            for engine in db.engines.values():
-                engine.dispose()
+        dispose(app)
 
 
 def terminate_backends(tenancy):

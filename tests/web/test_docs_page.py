@@ -22,8 +22,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from waitress import create_server, wasyncore
 
 from school_service.app import create_app
-from school_service.core.database import db
-from tests.conftest import make_place
+from tests.conftest import dispose, make_place
 
 PATIENCE = 60  # seconds
 
@@ -358,6 +357,4 @@ def test_a_page_of_another_origin_calls_the_service_where_cors_origins_names_it(
         assert (answer[0], answer[1]) == (code, answer[3]["request_id"])
     assert shut_out == ["TypeError: Failed to fetch"] * 2
     assert len([entry for entry in complaints(browser) if "blocked by CORS policy" in entry]) == 2
-    with opened.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(opened)

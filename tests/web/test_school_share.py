@@ -13,7 +13,7 @@ from school_service.core.database import db
 from school_service.web.request_scope import app_state, in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.client import ApiClient, Document
-from tests.conftest import make_place
+from tests.conftest import dispose, make_place
 
 
 @pytest.fixture
@@ -21,9 +21,7 @@ def own(settings, tenancy):
     """An application of its own with a share of two requests, and two schools."""
     app = create_app(replace(settings, school_requests=2, statement_timeout=3))
     yield app, [make_place(app, tenancy, name) for name in ("Comprehensive High School", "Edo College")]
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 def test_the_school_of_a_request_is_known_once_its_token_was_verified(own):

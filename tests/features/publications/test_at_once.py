@@ -14,7 +14,13 @@ from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.cli.program import serving, wait_for
 from tests.features.publications.arms import Arms
-from tests.features.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
+from tests.features.scoresheets.test_killed_server import (
+    GONE,
+    environment,
+    seen,
+    tables_locked,
+    watching_schools,
+)
 from tests.features.submissions.classes import Class
 from tests.threads import run_concurrently
 
@@ -141,17 +147,15 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_n
     to_publish = {"term": "FIRST", "batches": [arms.first, arms.second]}
     before, frozen = arms.listed(cohort=arms.cohort["id"]), cards(api)
     open_, log = api.ok(class_.listed()), api.ok(api.get("/audit"))["total"]
-    schema = f"school_{api.school.hex}"
 
     with (
         serving(cwd=tmp_path, settings=environment(settings)) as service,
         ThreadPoolExecutor() as threads,
         watching_schools(tenancy) as watching,
     ):
-        with tenancy.admin.begin() as locking:
-            # The versions before are superseded and the new ones made, when the first card has to wait; a submission
-            # is made, when the absences that blanks become do.
-            locking.execute(text(f"LOCK TABLE {schema}.report_cards, {schema}.absences IN SHARE MODE"))
+        # The versions before are superseded and the new ones made, when the first card has to wait; a submission
+        # is made, when the absences that blanks become do.
+        with tables_locked(tenancy, api.school, "report_cards", "absences"):
             publishing = threads.submit(post, service, api, "/publications", to_publish)
             submitting = threads.submit(
                 post, service, api, f"/cohort-subjects/{class_.subject}/submission", to_submit

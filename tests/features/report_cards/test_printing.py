@@ -14,12 +14,11 @@ from unicodedata import normalize
 import pytest
 
 from school_service.app import create_app
-from school_service.core.database import db
 from school_service.core.ordinals import position_text
 from school_service.features.report_cards import service
 from school_service.printing.printers import Printers
 from tests.client import ApiClient, Document
-from tests.conftest import make_place
+from tests.conftest import dispose, make_place
 from tests.factories import PASSWORD, UNKNOWN_ID, Factory
 from tests.features.promotions.ends import End
 from tests.features.publications.arms import Arms
@@ -448,9 +447,7 @@ def test_a_printer_that_hangs_ends_with_503_and_takes_no_connection_meanwhile(se
     app.extensions["printers"] = Printers(1)
     found = make.api.get(f"/students/{arms.students[arms.first][0]}/report-card?term=FIRST").data
     assert f"https://schools.example.org/verify/{place.id}/" in "".join(text_of(found).split())
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 # What became of a student

@@ -11,9 +11,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from tenants.connections.engines import registry_url
+from tenants.distribution.nodes import locate_school
 from tests.cli.program import serving, wait_for
 from tests.features.scoresheets.sheets import counts, scores, sheet_of, upload
-from tests.postgres import addresses, at_schools
+from tests.postgres import addresses, at_schools, on_citus
 
 pytestmark = pytest.mark.program
 
@@ -74,6 +75,22 @@ def watching_schools(tenancy):
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         yield connection
+
+
+@contextmanager
+def tables_locked(tenancy, school_id, *tables):
+    """Keep every other transaction from writing to tables of a school, on the server that has it."""
+    with tenancy.admin.connect() as connection:
+        location = locate_school(connection, school_id) if on_citus() else None
+    names = tables if location is None else location.shards.names(tables).values()
+    with watching_schools(tenancy) as connection:
+        connection.execute(text("BEGIN"))
+        if location is not None:
+            connection.execute(text("SET LOCAL citus.enable_manual_changes_to_shards TO on"))
+        for name in names:
+            connection.execute(text(f"LOCK TABLE school_{school_id.hex}.{name} IN SHARE MODE"))
+        yield
+        connection.execute(text("ROLLBACK"))
 
 
 def send(service, assessment, content, api):

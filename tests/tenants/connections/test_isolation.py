@@ -22,7 +22,7 @@ from tenants.connections.engines import SchoolDialect, execute_batch, serving_en
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
-from tests.conftest import Way
+from tests.conftest import Way, dispose
 from tests.pgbouncer import is_bouncer, reconnect
 from tests.postgres import at_schools, on_citus, with_one_server
 from tests.savepoint_engine import CountingCursor
@@ -377,9 +377,7 @@ def sql_app(settings, tenancy):
 
     app.register_blueprint(blp)
     yield app
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 @pytest.fixture

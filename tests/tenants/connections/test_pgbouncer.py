@@ -15,7 +15,7 @@ from tenants.connections.binding import SchoolBinding
 from tenants.connections.sessions import begin_in_school
 from tenants.exceptions import UnknownSchool
 from tests.client import ApiClient
-from tests.conftest import Way
+from tests.conftest import Way, dispose
 from tests.postgres import with_one_server
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import bound_sessions, execute, working
@@ -90,8 +90,7 @@ def test_two_applications_share_one_backend(settings, tenancy, document, place):
     for app in apps:
         with app.app_context():
             assert sum(engine.pool.checkedin() for engine in db.engines.values()) > 1
-            for engine in db.engines.values():
-                engine.dispose()
+        dispose(app)
 
     assert statuses == [200] * 16
     assert {count for _, count in found} == {1}

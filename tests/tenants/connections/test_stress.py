@@ -17,12 +17,11 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from school_service.app import create_app
 from school_service.auth.tokens import issue_client_token
-from school_service.core.database import db
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import SchoolDialect
 from tenants.registry.clients import create_client
-from tests.conftest import Way
-from tests.postgres import with_one_server
+from tests.conftest import Way, dispose, replaced_engines
+from tests.postgres import on_citus, with_one_server
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import routed_sessions, working
 
@@ -143,9 +142,10 @@ def http_ways(app, token):
         return response
 
     def list_(school, _lots):
-        answer = send(school, "GET").get_json()
-        assert {room["school"] for room in answer} == {str(school.id)}
-        return [room["name"] for room in answer]
+        answer = send(school, "GET")
+        assert answer.status_code == 200, (answer.status_code, answer.text)
+        assert {room["school"] for room in answer.get_json()} == {str(school.id)}
+        return [room["name"] for room in answer.get_json()]
 
     def create(school, _lots):
         answer = send(school, "POST", {"name": f"{school.id} {uuid4()}", "level": "tag"}).get_json()
@@ -181,9 +181,7 @@ def busy_app(settings, tenancy):
     """An application with fewer connections than threads."""
     app = create_app(replace(settings, pool_size=4))
     yield app
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 @pytest.fixture(scope="module")
@@ -249,17 +247,14 @@ def test_the_crowd_sees_a_session_in_a_wrong_school(wrong_engines, tenancy, many
     assert crowd.strangers
 
 
-def test_the_crowd_sees_a_request_in_a_wrong_school(busy_app, wrong_engines, tenancy, token, many):
+def test_the_crowd_sees_a_request_in_a_wrong_school(busy_app, wrong_engines, token, many):
     crowd = Crowd(many, http_ways(busy_app, token)[:1])
-    with busy_app.app_context():
-        engines = db.engines
-    real = dict(engines)
-    for login, wrong in wrong_engines.items():
-        engines[login if tenancy.placement.divided else None] = wrong
 
-    try:
-        crowd.run(25, seed=0)
-    finally:
-        engines.update(real)
-
-    assert crowd.strangers
+    with replaced_engines(busy_app, wrong_engines):
+        if on_citus():
+            # What reads names the tables of the right school there, which the role of the wrong one may not read.
+            with pytest.raises(AssertionError, match="500"):
+                crowd.run(25, seed=0)
+        else:
+            crowd.run(25, seed=0)
+            assert crowd.strangers

@@ -10,10 +10,9 @@ import pytest
 
 from migrations.tenant import ALSO_SERVED
 from school_service.app import create_app
-from school_service.core.database import db
 from tenants.migrations.migrate import LockRetry, migrate_schools
 from tenants.migrations.migration_sql import head, revisions, served_revisions
-from tests.conftest import make_place
+from tests.conftest import dispose, make_place
 from tests.tenants.migrations.histories import later_history
 from tests.tenants.migrations.upgrades import await_lock, locked, revision
 from tests.threads import run_concurrently
@@ -70,9 +69,7 @@ def both(settings, added):
     state = app.extensions["school-service"]
     state.binding_options = replace(state.binding_options, serves=(*served_revisions(), head(added)))
     yield app
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    dispose(app)
 
 
 def request_classrooms(app, school, method="GET", **options):

@@ -13,6 +13,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry.schools import School, schools_to_lock
 from tenants.tenancy import Tenancy
 from tests.cli.program import wait_for
+from tests.postgres import nodes_of
 from tests.tenants.installations import ADMINISTRATOR, execute
 
 # How often a school was migrated shows in its classroom's level.
@@ -83,4 +84,7 @@ def rows_of_schools(tenancy: Tenancy) -> str:
 def await_lock(tenancy: Tenancy, count: int = 1) -> None:
     """Wait until so many transactions wait for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    wait_for(lambda: execute(tenancy.admin_url, waiting)[0][0] >= count, "somebody waits for a lock")
+    nodes = nodes_of(tenancy.admin_url)
+    wait_for(
+        lambda: sum(execute(node, waiting)[0][0] for node in nodes) >= count, "somebody waits for a lock"
+    )
