@@ -24,7 +24,7 @@ from tenants.backups.encryption import Identity
 from tenants.backups.revision_tables import refuse_unknown, table_columns, table_statements
 from tenants.backups.table_rows import TableRows
 from tenants.connections.engines import execute_script, quote_identifier
-from tenants.distribution.nodes import check_distributed
+from tenants.distribution.nodes import provide_nodes
 from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
@@ -79,6 +79,8 @@ def restore(
         refuse_unknown(manifest.revision, tenancy.history)
         row = _row(manifest, school_id, name)
         schema = schema_name(row["id"])
+        if tenancy.distributed:
+            provide_nodes(tenancy)
         with tenancy.admin.begin() as connection:
             owner = _create_schema(tenancy, connection, row)
             tables = table_columns(connection, schema)
@@ -114,8 +116,6 @@ def _row(manifest: Manifest, school_id: UUID | None, name: str | None) -> dict[s
 
 def _create_schema(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> str:
     """Make the school's row, role and schema, and its tables at its revision; answer the role that owns them."""
-    if tenancy.distributed:
-        check_distributed(connection)
     try:
         execute_script(connection, ";\n".join([_SETTINGS, *schema_statements(tenancy, connection, row)]))
     except DBAPIError as error:

@@ -22,6 +22,7 @@ from tenants.distribution.nodes import (
     limit_waiting,
     locate_school,
     lock_out_backups,
+    provide_nodes,
 )
 from tenants.driver_errors import first_line
 from tenants.exceptions import MoveRefused, SchoolBusy, SchoolDeleting
@@ -81,6 +82,8 @@ def move_school(
     Raises UnknownSchool; SchoolDeleting; SchoolBusy; UnknownNode; NotDistributed; MoveRefused where the node takes no
     schools, or Citus does not have the school, or can't move it.
     """
+    if tenancy.distributed:
+        provide_nodes(tenancy)
     with tenancy.admin.begin() as connection:
         found = find_node(tenancy, connection, target)
         school = find_school(connection, school_id)

@@ -58,6 +58,8 @@ _SCHOOLS = text(
 )
 
 
+_REPLICATE = text("SELECT replicate_reference_tables('block_writes')")
+
 _LOCK_KEY = "hashtextextended('move of ' || :school, 0)"
 _TRY_LOCK = text(f"SELECT pg_try_advisory_xact_lock({_LOCK_KEY})")
 _SHARE_LOCK = text(f"SELECT pg_advisory_xact_lock_shared({_LOCK_KEY})")
@@ -155,6 +157,16 @@ def check_distributed(connection: Connection) -> None:
             "The nodes of Citus do not know their coordinator: "
             "run there SELECT citus_set_coordinator_host('its name for the others')."
         )
+
+
+def provide_nodes(tenancy: Tenancy) -> None:
+    """See that each node has the registry's tables: one that has joined since gets copies; raises NotDistributed.
+
+    In a transaction of its own, before another that writes to them, in which Citus copies none.
+    """
+    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        check_distributed(connection)
+        connection.execute(_REPLICATE)
 
 
 def locate_school(connection: Connection, school_id: UUID) -> Location | None:

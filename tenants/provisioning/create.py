@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
-from tenants.distribution.nodes import check_distributed
+from tenants.distribution.nodes import provide_nodes
 from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import constraint_names, sqlstate
 from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
@@ -41,10 +41,10 @@ def create_school(
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
+    if tenancy.distributed:
+        provide_nodes(tenancy)
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         mark_school(connection, school_id)
-        if tenancy.distributed:
-            check_distributed(connection)
         statements = creation_statements(
             tenancy, connection, school_id=school_id, name=name, rows=rows, details=details
         )

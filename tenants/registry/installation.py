@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
 from tenants.connections.engines import execute_script, quote_identifier
-from tenants.distribution.nodes import check_distributed
+from tenants.distribution.nodes import provide_nodes
 from tenants.distribution.registry import distribute_registry
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
@@ -83,9 +83,9 @@ def install(tenancy: Tenancy) -> None:
             "SERVING_LOGINS divides the schools over logins without powers: "
             "give DATABASE_URL a login of its own, and this one as ADMIN_DATABASE_URL."
         )
+    if tenancy.distributed:
+        provide_nodes(tenancy)
     with _exclusive(tenancy) as connection:
-        if tenancy.distributed:
-            check_distributed(connection)
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
         tenancy.reference(connection)

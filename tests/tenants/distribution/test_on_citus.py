@@ -26,6 +26,7 @@ from tenants.exceptions import (
 )
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
+from tenants.registry.installation import install
 from tenants.registry.schools import change_school, lock_school, schema_name
 from tenants.tenancy import Administrator
 from tests.postgres import nodes_of, on_citus_alone
@@ -270,6 +271,32 @@ def test_a_move_to_nowhere_is_refused(here, school):
         move_school(here, school.id, coordinator)
     with pytest.raises(UnknownSchool):
         move_school(here, uuid4(), str(other_node(here, school.id)))
+
+
+@pytest.mark.parametrize("first", ["create", "restore", "move", "install"])
+def test_a_node_that_joins_gets_the_registry_with_the_first_that_is_done(server, tmp_path, first):
+    with installation(server, installed=False) as tenancy:
+        new = workers(tenancy)[1]
+        address = (new.host, new.port)
+        execute(tenancy.admin_url, "SELECT citus_remove_node(%s, %s)", address)
+        install(tenancy)
+        school = tagged_school(tenancy)
+        back_up(tenancy, school.id, tmp_path / "school.zip")
+        execute(tenancy.admin_url, "SELECT citus_add_node(%s, %s)", address)
+
+        acts = {
+            "create": lambda: create_school(tenancy, name="x", administrator=ADMINISTRATOR),
+            "restore": lambda: restore(tenancy, tmp_path / "school.zip", school_id=uuid4()),
+            "move": lambda: move_school(tenancy, school.id, f"{new.host}:{new.port}"),
+            "install": lambda: install(tenancy),
+        }
+        acts[first]()
+        if first != "move":
+            acts["move"]()
+
+        assert node_of(tenancy, school.id).at(new) == new
+        with working(sessions_on(tenancy, node_of(tenancy, school.id)), SchoolBinding(school.id)) as session:
+            assert session.scalar(text("SELECT count(*) FROM classrooms")) == 2
 
 
 def test_the_nodes_are_listed_with_their_schools(here, school):
