@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -86,7 +87,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     These are no options of setup.cfg's, which a run without pytest-xdist would refuse.
     """
     option = config.option
-    if hasattr(config, "workerinput") or not hasattr(option, "numprocesses"):
+    if hasattr(config, "workerinput"):
+        return
+    # What one process has compiled, the others and the programs that tests start need not compile again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    if not hasattr(option, "numprocesses"):
         return
     by_folder = all(Path(argument).is_dir() for argument in config.args)
     if option.numprocesses is None and by_folder and not (option.usepdb or option.collectonly):

@@ -6,7 +6,8 @@ import html
 import re
 import shutil
 import subprocess
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import islice, takewhile
 
 import pytest
 
@@ -44,8 +45,16 @@ def misplaced(pdf: bytes) -> list[tuple[str, ...]]:
     for page in listed.decode(errors="replace").split("<page ")[1:]:
         boxes = [(*map(float, box.groups()[:4]), html.unescape(box[5])) for box in _BOX.finditer(page)]
         found += [(box[4],) for box in boxes if not _within(box)]
-        found += [(one[4], other[4]) for one, other in combinations(boxes, 2) if _overlap(one, other)]
+        found += [(one[4], other[4]) for one, other in _at_one_height(boxes) if _overlap(one, other)]
     return found
+
+
+def _at_one_height(boxes: list[tuple]) -> Iterator[tuple[tuple, tuple]]:
+    """Pair the boxes of which neither is wholly above the other."""
+    boxes = sorted(boxes, key=lambda box: box[1])
+    for place, one in enumerate(boxes):
+        below = takewhile(lambda other, bottom=one[3]: other[1] < bottom, islice(boxes, place + 1, None))
+        yield from ((one, other) for other in below)
 
 
 def _within(box: tuple) -> bool:
