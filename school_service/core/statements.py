@@ -222,22 +222,25 @@ class _Message:
 @dataclass(frozen=True, slots=True)
 class _TableLock:
     table: Table
+    shared: bool
 
     @property
     def sql(self) -> str:
-        return advisory_lock(self.table)
+        return advisory_lock(self.table, shared=self.shared)
 
     @property
     def sent(self) -> tuple[Any, ...]:
         return ()
 
 
-def advisory_lock(table: Table) -> str:
+def advisory_lock(table: Table, *, shared: bool = False) -> str:
     """Write the statement that waits for whoever has run it for the same table of the school.
 
-    It is no LOCK TABLE, which Citus would take on every node, and refuse while one of them is down.
+    Who has it `shared` waits for those alone who have not. It is no LOCK TABLE, which Citus would take on every node,
+    and refuse while one of them is down.
     """
-    return f"SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.{table.name}', 0))"
+    lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    return f"SELECT {lock}(hashtextextended(current_schema() || '.{table.name}', 0))"
 
 
 Lock = Callable[..., Executable | BoundQuery]
@@ -254,9 +257,12 @@ def row_lock(model: type[Any]) -> Lock:
     return lock
 
 
-def table_lock(model: type[Any]) -> Lock:
-    """Wait for other writers of a table, as `records.lock_table` does, whichever record it is about."""
-    return lambda *_ids: _TableLock(model.__table__)
+def table_lock(model: type[Any], *, shared: bool = False) -> Lock:
+    """Wait for other writers of a table, as `records.lock_table` does, whichever record it is about.
+
+    `shared`: for who reads the table in more than one statement, and writes none of it.
+    """
+    return lambda *_ids: _TableLock(model.__table__, shared)
 
 
 @cache

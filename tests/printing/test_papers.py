@@ -23,6 +23,7 @@ from tests.printing.pictures import png
 from tests.printing.samples import (
     BARE,
     card,
+    figures,
     student,
     subject_result,
     task,
@@ -378,6 +379,19 @@ def test_a_transcript_says_every_session(printed):
             assert any(line.split()[-5:] == figures for line in text.splitlines() if subject["name"] in line)
     assert "Page 2 of 2" in text
     assert "Graduated" in text
+
+
+@needs_poppler
+def test_a_card_without_subjects_has_neither_a_table_nor_headings_of_nothing(printed):
+    nobody = {"batch_figures": figures(None, None), "cohort_figures": figures(None, None)}
+    empty = card(0, **nobody)
+    headings = {"Result of the term", "Subject", "Grade", "A1 from 75 Excellent"}
+
+    text, of_one = (text_of(printed(task(one))) for one in (empty, card(1)))
+
+    assert "Affective traits" in text
+    assert not [heading for heading in headings if heading in text]
+    assert [heading for heading in headings if heading not in of_one] == []
 
 
 @needs_poppler

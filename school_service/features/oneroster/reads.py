@@ -34,7 +34,7 @@ from sqlalchemy import (
     union,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
@@ -504,27 +504,35 @@ def _line_items(exported: Exported) -> Rows:
 
 def _published_results(exported: Exported) -> Subquery:
     """The graded subjects of the cards that are published, of cohort subjects that are still there."""
+    cards = (
+        select(ReportCard.student_id, ReportCard.card, Publication.term_id, Publication.published_at)
+        # A student who came from another batch may have two cards of a term: the later one counts.
+        .ext(distinct_on(ReportCard.student_id, Publication.term_id))
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(*_in_force(exported))
+        .order_by(ReportCard.student_id, Publication.term_id, Publication.published_at.desc(), Publication.id)
+        .subquery("cards")
+    )
     subject = (
-        func.jsonb_array_elements(ReportCard.card["subjects"])
+        func.jsonb_array_elements(cards.c.card["subjects"])
         .table_valued(column("value", JSONB), name="subject")
         .render_derived()
     )
     return (
         select(
             CohortSubject.id.label("class_id"),
-            Publication.term_id,
-            Publication.published_at,
+            cards.c.term_id,
+            cards.c.published_at,
             Student.id.label("student_id"),
             Student.user_id,
             subject.c.value["percent"].astext.label("percent"),
             subject.c.value["grade"].astext.label("grade"),
         )
-        .select_from(Publication)
-        .join(ReportCard, ReportCard.publication_id == Publication.id)
-        .join(Student, Student.id == ReportCard.student_id)
+        .select_from(cards)
+        .join(Student, Student.id == cards.c.student_id)
         .join(subject, true())
         .join(CohortSubject, CohortSubject.id == cast(subject.c.value["subject"]["id"].astext, Uuid))
-        .where(*_in_force(exported), subject.c.value["percent"].astext.is_not(None))
+        .where(subject.c.value["percent"].astext.is_not(None))
         .subquery("published")
     )
 

@@ -15,8 +15,14 @@ from school_service.features.classrooms.models import Classroom
 from school_service.features.cohort_subjects.models import CohortSubject
 from school_service.features.cohorts.models import CURRENT, Batch, Cohort, Enrollment
 from school_service.features.cohorts.reads import session_by_id_or_name
-from school_service.features.promotions.models import PromotionBatch
-from school_service.features.publications.models import IN_FORCE, PUBLISHED, Publication, ReportCard
+from school_service.features.promotions.models import LIVE, Promotion, PromotionBatch, PromotionDecision
+from school_service.features.publications.models import (
+    IN_FORCE,
+    PUBLISHED,
+    REOPENED,
+    Publication,
+    ReportCard,
+)
 from school_service.features.results.rules import (
     Computed,
     blanks,
@@ -298,7 +304,8 @@ def reopening(publication_id: UUID) -> Query:
     """Select what decides whether a publication may be reopened, to be read once its cohort is locked.
 
     `later` is JSON: the names of published results of later terms of the session that rest on it: those of the batch,
-    and of where its students were then. `promoted` tells whether the batch is in a live promotion.
+    and of where its students were then. `promoted` tells whether the batch is in a live promotion, or a student whose
+    latest card of the session is one of these: from an arm to which they have gone since.
     """
     later, later_term = aliased(Publication), aliased(Term)
     own, others = aliased(ReportCard), aliased(ReportCard)
@@ -307,6 +314,39 @@ def reopening(publication_id: UUID) -> Query:
         .join(others, others.student_id == own.student_id)
         .where(own.publication_id == Publication.id, others.publication_id == later.id)
         .correlate(Publication, later)
+    )
+    newer, newer_term = aliased(Publication), aliased(Term)
+    replaced = (
+        select(others.id)
+        .join(newer, newer.id == others.publication_id)
+        .join(newer_term, newer_term.id == newer.term_id)
+        .where(
+            others.student_id == own.student_id,
+            newer.session_id == Publication.session_id,
+            or_(newer.state == PUBLISHED, newer.state == REOPENED),
+            or_(
+                newer_term.term > Term.term,
+                and_(newer_term.term == Term.term, newer.published_at > Publication.published_at),
+            ),
+        )
+        .correlate(own, Publication, Term)
+    )
+    decided = (
+        select(PromotionDecision.student_id)
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .join(own, own.student_id == PromotionDecision.student_id)
+        .where(
+            own.publication_id == Publication.id,
+            Promotion.session_id == Publication.session_id,
+            LIVE,
+            ~replaced.exists(),
+        )
+        .correlate(Publication, Term)
+    )
+    batch = (
+        select(PromotionBatch.batch_id)
+        .where(PromotionBatch.batch_id == Publication.batch_id, PromotionBatch.live)
+        .correlate(Publication)
     )
     name = later_term.display_name + " of " + Classroom.name + " " + Batch.name
     names = (
@@ -331,10 +371,7 @@ def reopening(publication_id: UUID) -> Query:
             Publication.batch_id,
             Publication.term_id,
             names.scalar_subquery().label("later"),
-            select(PromotionBatch.batch_id)
-            .where(PromotionBatch.batch_id == Publication.batch_id, PromotionBatch.live)
-            .exists()
-            .label("promoted"),
+            or_(batch.exists(), decided.exists()).label("promoted"),
         )
         .join(Term, Term.id == Publication.term_id)
         .where(Publication.id == publication_id)

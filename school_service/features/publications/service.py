@@ -1,9 +1,9 @@
 """Publications: release the results of batches in a term, reopen and withdraw them; and what they hold meanwhile.
 
-Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, whoever publishes then the students FOR SHARE. Whoever
-submits or reopens a subject, enrolls and removes students, enters metrics and comments locks the cohort too, and who
-changes what students take locks the students. So what is judged is what is frozen, and of two who publish at once one
-finds that it is done.
+Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, whoever publishes then the students FOR SHARE, and
+the settings and grade bands, which it reads anew for each arm. Whoever submits or reopens a subject, enrolls and
+removes students, enters metrics and comments locks the cohort too, and who changes what students take locks the
+students. So what is judged is what is frozen, and of two who publish at once one finds that it is done.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, in_one_message, statement
+from school_service.core.statements import execute, in_one_message, statement, table_lock
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.cohorts.models import Batch, Cohort
 from school_service.features.cohorts.service import find_session
@@ -45,9 +45,13 @@ from school_service.features.publications.models import (
 )
 from school_service.features.result_settings.models import ResultSettings
 from school_service.features.results.service import check_broadsheet, check_term
+from school_service.features.settings.models import GradeConfiguration
+from school_service.features.settings.service import sharing_settings
 from tenants.clock import now
 
 ENTITY = "publication"
+
+_share_bands = table_lock(GradeConfiguration, shared=True)
 
 NewVersion = dict[str, Any]
 """A batch to publish, as `reads.publishing` has it, with the `version` to be."""
@@ -163,7 +167,7 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     """Reopen what is published, to be corrected and published again; or withdraw it, what is REOPENED too.
 
     Returns the read model of the publication, which is changed in one message with being read. Raises NotFound, and
-    Conflict where it is not PUBLISHED, or results of a later term that rest on it are.
+    Conflict where it is not PUBLISHED, results of a later term that rest on it are, or a promotion rests on it.
     """
     found = execute(reads.lock_cohort(publication_id), reads.reopening(publication_id))
     if found is None:
@@ -175,7 +179,7 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     if later:
         raise Conflict(f"Later results rest on it: reopen {', '.join(later)} first.")
     if found["promoted"]:
-        raise Conflict("The batch is promoted by these results: undo that promotion first.")
+        raise Conflict("A promotion rests on these results: undo that promotion first.")
     new = WITHDRAWN if withdraw else REOPENED
     audit_change(
         ENTITY,
@@ -216,7 +220,13 @@ def refuse_published(name: str | None) -> None:
 def _judge(batch_ids: Sequence[UUID], term: str) -> tuple[dict[str, Any], list[NewVersion]]:
     """Lock all that publishing concerns, and see that it may be done: each batch gets its next version."""
     ids = list(dict.fromkeys(batch_ids))
-    found = execute(reads.lock_cohorts(ids), reads.lock_students(ids), reads.publishing(ids[0], ids, term))
+    found = execute(
+        reads.lock_cohorts(ids),
+        reads.lock_students(ids),
+        sharing_settings(),
+        _share_bands(),
+        reads.publishing(ids[0], ids, term),
+    )
     if found is None:
         _refuse_unknown(ids[0], term)
         raise RuntimeError("The batch and the term are there, and what decides was not found.")

@@ -29,7 +29,7 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.read_models import Query
 from school_service.features.cohorts.models import CURRENT, Batch, Enrollment
@@ -214,23 +214,35 @@ def subject_results(scope: CTE, cohort_subject_id: Any, batch_id: Any, live: Que
     results of the same, which are not computed where all of them are published.
     """
     current = _current_publications(scope, batch_id)
+    cards = (
+        select(ReportCard.card, current.c.state, current.c.version)
+        # A student who came from another batch may have two cards of the term: the later one counts.
+        .ext(distinct_on(ReportCard.student_id))
+        .join(current, current.c.id == ReportCard.publication_id)
+        .order_by(
+            ReportCard.student_id,
+            current.c.state == WITHDRAWN,
+            current.c.published_at.desc(),
+            current.c.id,
+        )
+        .subquery("cards")
+    )
     listed = (
-        func.jsonb_array_elements(ReportCard.card["subjects"])
+        func.jsonb_array_elements(cards.c.card["subjects"])
         .table_valued(column("subject", JSONB))
         .render_derived(name="listed")
     )
     subject = listed.c.subject
-    student = ReportCard.card["student"]
+    student = cards.c.card["student"]
     frozen = (
         select(
             cast(_without_dob(student), JSON).label("student"),
             *(_member(subject, name, kind).label(name) for name, kind in _SUBJECT_RESULT.items()),
-            current.c.state,
-            current.c.version,
+            cards.c.state,
+            cards.c.version,
             *_order(student, subject["batch" if batch_id is not None else "cohort"]),
         )
-        .select_from(ReportCard)
-        .join(current, current.c.id == ReportCard.publication_id)
+        .select_from(cards)
         .join(listed, literal(True))
         .where(subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
     )
@@ -268,7 +280,13 @@ def _current_publications(scope: CTE, batch_id: Any) -> CTE:
         newer.c.term_id == Publication.term_id,
         newer.c.version > Publication.version,
     )
-    found = select(Publication.id, Publication.batch_id, Publication.state, Publication.version).where(
+    found = select(
+        Publication.id,
+        Publication.batch_id,
+        Publication.state,
+        Publication.version,
+        Publication.published_at,
+    ).where(
         Publication.cohort_id == one(scope, "cohort_id"),
         Publication.term_id == one(scope, "term_id"),
         Publication.state != SUPERSEDED,

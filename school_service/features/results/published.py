@@ -66,6 +66,7 @@ def _publications() -> Query:
     return select(
         Publication.id,
         Publication.session_id,
+        Term.term,
         Publication.state,
         Publication.version,
         Publication.published_at,
@@ -260,7 +261,7 @@ def _class_figures(figures: Any) -> tuple[Label[Any], ...]:
 
 
 def _averages(publication: CTE, cards: CTE) -> Any:
-    """The averages of the session's terms as they were published: an object by the name of the term."""
+    """The averages of the session's terms until this one as they were published: an object by the name of the term."""
     earlier = (
         select(Term.term, ReportCard.average)
         .ext(distinct_on(Term.term))
@@ -270,6 +271,8 @@ def _averages(publication: CTE, cards: CTE) -> Any:
             ReportCard.student_id == cards.c.student_id,
             Publication.session_id == one(publication, "session_id"),
             IN_FORCE,
+            # Who went to another batch may have a card of a later term there, which is not in this session result.
+            Term.term <= one(publication, "term"),
         )
         .order_by(Term.term, Publication.published_at.desc(), Publication.id)
         .correlate(cards)

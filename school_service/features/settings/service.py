@@ -60,6 +60,15 @@ def locking_settings() -> Any:
     return select(SchoolSettings.id).with_for_update(key_share=True)
 
 
+@statement
+def sharing_settings() -> Any:
+    """Let nobody change what `locking_settings` is taken for until the transaction ends: the statement, for `execute`.
+
+    For who reads these settings in more than one statement; many may do so at once.
+    """
+    return select(SchoolSettings.id).with_for_update(read=True)
+
+
 def create_named(model: type[NamedSetting], *, name: str) -> NewRow:
     """Add a department, employee category or position; a name that another of them has is a conflict."""
     setting = insert_row(model, name=name)

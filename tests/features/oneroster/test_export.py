@@ -25,6 +25,7 @@ from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script
 from tests.factories import UNKNOWN_ID
 from tests.features.oneroster.csv_binding import TABLES, columns_of, read_zip
+from tests.features.publications.arms import Arms
 
 PATH = "/oneroster/csv"
 STUDENTS = 20_000
@@ -377,6 +378,34 @@ def test_published_results(api, make, taught, state):
     (result,) = files["results"]  # who has no percent has no result
     assert (result["score"], result["textScore"], result["scoreStatus"]) == ("76.5", "A1", "fully graded")
     assert result["studentSourcedId"] == account_of(api, first)
+
+
+def test_who_has_cards_of_two_arms_has_the_later_result(api, make):
+    arms = Arms(make)
+    arms.mark()
+    (of_first,) = arms.published(arms.first)
+    student, subject = arms.students[arms.first][0], arms.subjects[0]
+    api.ok(
+        api.post(f"/cohorts/{arms.cohort['id']}/enrollment", {"students": [student], "batch": arms.second})
+    )
+    api.ok(arms.reopen(of_first))
+    arms.correct(student, 61)
+
+    def results():
+        files = export(api, arms.cohort["session"])[1]
+        ids = [row["sourcedId"] for row in files["results"]]
+        assert len({*ids}) == len(ids)
+        item = str(uuid5(UUID(subject["id"]), arms.terms["FIRST"]["id"]))
+        account = account_of(api, student)
+        return [
+            row["score"]
+            for row in files["results"]
+            if (row["lineItemSourcedId"], row["studentSourcedId"]) == (item, account)
+        ]
+
+    assert results() == ["90.00"]
+    api.ok(arms.publish(arms.second))
+    assert results() == ["61.00"]
 
 
 @pytest.mark.parametrize("state", ["WITHDRAWN", "SUPERSEDED"])

@@ -663,11 +663,36 @@ def test_what_promotion_rests_on_is_not_reopened(api, published):
         answer = end.reopen(publications[end.first], withdraw=withdraw)
         assert (answer.status_code, message(answer)) == (
             409,
-            "The batch is promoted by these results: undo that promotion first.",
+            "A promotion rests on these results: undo that promotion first.",
         )
     assert end.reopen(publications[end.second]).status_code == 200
     api.ok(end.undo(promotion))
     assert end.reopen(publications[end.first]).status_code == 200
+
+
+def test_what_the_promotion_of_another_arm_rests_on_is_not_reopened(api, published):
+    """A student who has gone to the other arm since is promoted there, by the card that they have here."""
+    end = published
+    student = end.students[end.first][0]
+    api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
+    promotion = end.promoted(end.move(end.second))
+    (of_first,) = (one for one in end.listed(cohort=end.cohort["id"]) if one["batch"] == end.first)
+
+    for withdraw in (False, True):
+        assert end.reopen(of_first, withdraw=withdraw).status_code == 409
+    api.ok(end.undo(promotion))
+    assert end.reopen(of_first).status_code == 200
+
+
+def test_a_card_that_another_arm_has_replaced_may_be_reopened(api, end):
+    end.mark()
+    (of_first,) = end.published(end.first)
+    student = end.students[end.first][0]
+    api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
+    api.ok(end.publish(end.second))
+    end.promoted(end.move(end.second))
+
+    assert end.reopen(of_first).status_code == 200
 
 
 def test_a_transcript_tells_the_outcome_while_it_stands(api, published):

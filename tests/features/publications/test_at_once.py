@@ -113,6 +113,46 @@ def test_what_is_published_is_what_was_judged_whoever_changes_it_meanwhile(commi
         assert frozen[identity, student]["comments"]["form_teacher"] == said[student]
 
 
+def test_settings_and_bands_that_change_meanwhile_wait_until_it_is_published(committing, tenancy):
+    """With POINTS the continuous assessment would count too, which nobody has a score of: nothing would be graded."""
+    arms, make = Arms(committing, 1, 1), committing
+    api = make.api
+    weights = [{"level": None, "category": "EXAM", "weight": 100}]
+    api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))
+    arms.mark()
+    make.assessment(arms.subjects[0], arms.terms["FIRST"], category="CA1")
+    arms.submit()
+    band = next(one for one in api.ok(api.get("/grade-configs")) if one["letter_grade"] == "A1")
+    acts = (
+        ("%settings%", lambda one: one.patch("/result-settings", {"weighting": "POINTS"})),
+        ("%advisory%", lambda one: one.patch(f"/grade-configs/{band['id']}", {"letter_grade": "A"})),
+    )
+
+    with ThreadPoolExecutor() as threads, watching_schools(tenancy) as watching:
+        # All is judged, and the cards have to wait.
+        with tables_locked(tenancy, api.school, "report_cards"):
+            publishing = threads.submit(arms.publish)
+            wait_for(lambda: seen(watching, WAITING, beginning="UPDATE%publications%"), "the publication")
+            changing = []
+            for beginning, act in acts:
+                changing.append(threads.submit(act, api.using()))
+                wait_for(
+                    lambda begun=beginning, last=changing[-1]: (
+                        last.done() or seen(watching, WAITING, beginning=begun)
+                    ),
+                    "the change, behind it or done",
+                )
+        published = publishing.result()
+        assert [one.result().status_code for one in changing] == [200, 200]
+
+    assert len(api.ok(published)) == 2
+    subjects = [one for card in cards(api).values() for one in card["subjects"]]
+    assert [(one["status"], one["grade"]) for one in subjects] == [("GRADED", "A1")] * 2
+    query = {"batch": arms.first, "term": "FIRST", "live": "true"}
+    (student,) = api.ok(api.get("/broadsheets", query_string=query))["students"]
+    assert student["status"] == "INCOMPLETE"
+
+
 def test_reopening_and_publishing_follow_one_another(committing):
     arms = Arms(committing, 1, 1)
     first, _ = arms.published()

@@ -541,5 +541,5 @@ def test_point_11_publishing_takes_few_messages_however_many_students(api, make,
         api.ok(api.get(changes_path))
 
     assert (len(published), len(reopened), len(listed), len(shown)) == (4, 4, 1, 1)
-    # Two locks and what decides; what is replaced, what is made, the cards of each batch, and the answer.
-    assert sum(sent.count(";\n") + 1 for sent in published[1:-1]) == 6 + 2
+    # Four locks and what decides; what is replaced, what is made, the cards of each batch, and the answer.
+    assert sum(sent.count(";\n") + 1 for sent in published[1:-1]) == 8 + 2

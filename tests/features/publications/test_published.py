@@ -135,6 +135,26 @@ def test_the_results_of_a_subject_are_published_arm_by_arm(api, arms):
     assert {one["state"] for one in api.ok(of_subject(arms))} == {"PUBLISHED"}
 
 
+def test_who_has_cards_of_two_arms_is_in_the_results_of_a_subject_once(api, arms):
+    arms.mark()
+    (of_first,) = arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    api.ok(
+        api.post(f"/cohorts/{arms.cohort['id']}/enrollment", {"students": [student], "batch": arms.second})
+    )
+    api.ok(arms.reopen(of_first))
+    api.ok(arms.publish(arms.second))
+
+    def states(**query):
+        listed = api.ok(of_subject(arms, **query))
+        return [one["state"] for one in listed if one["student"]["id"] == student]
+
+    assert states() == ["PUBLISHED"]
+    assert len(api.ok(of_subject(arms))) == len(arms.everyone)
+    # Each arm's own publication says what it said.
+    assert (states(batch=arms.first), states(batch=arms.second)) == (["REOPENED"], ["PUBLISHED"])
+
+
 def test_who_came_after_a_publication_is_in_none_of_its_subjects(api, make, arms):
     arms.published()
     (late,) = make.enrolled(arms.cohort, batch=arms.first)

@@ -191,6 +191,25 @@ def test_that_of_a_session_has_the_averages_of_its_terms(small):
     )  # fmt: skip
 
 
+def test_who_went_to_another_arm_has_no_later_term_in_the_session_of_the_first(small):
+    small.publish("FIRST")
+    enrollment = {"students": [small.students["Ada"]], "batch": small.batches["B"]}
+    small.api.ok(small.api.post(f"/cohorts/{small.cohort['id']}/enrollment", enrollment))
+    paper = small.paper("English", "SECOND")
+    small.make.entry(paper, small.students["Ada"], small.batches["B"], 61)
+    small.publish("SECOND", arms="B")
+
+    def averages(arm):
+        _, _, _, header, *rows = shown(
+            opened(download(small, arm, session=small.session["id"]))["Broadsheet"]
+        )
+        (row,) = (dict(zip(header, row, strict=False)) for row in rows if row[2] == "Bàlógun Ada")
+        return row["First term"], row["Second term"]
+
+    assert averages("A") == (70, None)
+    assert averages("B") == (70, 61)
+
+
 def test_it_is_on_record_and_two_messages(small, messages):
     with messages() as sent:
         download(small)
