@@ -17,7 +17,8 @@ from waitress import wasyncore
 
 LOOK_INTERVAL = 0.5  # seconds after which every connection is looked at: deadlines change what one waits for
 
-_READ = select.POLLIN | select.POLLPRI
+# Not POLLPRI, as waitress: urgent data, which nobody reads, would be announced again and again.
+_READ = select.POLLIN
 _TRANSFER = _READ | select.POLLOUT
 
 

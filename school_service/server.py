@@ -404,9 +404,7 @@ class Admission:
             if not idle:
                 connection.close()
                 return
-            oldest = min(idle, key=lambda channel: channel.idle_since)
-            oldest.will_close = True
-            options["map"].look_again(oldest._fileno)
+            min(idle, key=lambda channel: channel.idle_since).handle_close()
         Channel(self, server, connection, address, *rest, **options)
 
 
@@ -657,9 +655,10 @@ def _handling(handler: Any) -> Iterator[None]:
 
 def _end_late(server: Any) -> None:
     now = time.monotonic()
-    for channel in server.active_channels.values():
+    for channel in list(server.active_channels.values()):
         if channel.is_late(now):
-            channel.will_close = True
+            # At once: the loop would wait for room to send in, and who reads nothing makes none.
+            channel.handle_close()
 
 
 def _drain(server: Any, loop: EventLoop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 import waitress
@@ -264,3 +264,61 @@ def test_a_connection_lost_while_its_answer_is_sent_ends(service):
 
         assert client.recv(1) == b""
         assert not service.serving.active_channels
+
+
+def test_urgent_data_that_nobody_reads_is_not_announced_again_and_again(service):
+    with service.connect() as client:
+        service.settle()
+        client.send(b"!", socket.MSG_OOB)
+        events = service.loop.events
+        for _ in range(20):
+            service.loop.run_once(0.001)
+        assert service.loop.events == events
+
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
+
+
+@pytest.mark.parametrize("size", [LARGE, 6])
+def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
+    service.body = b"x" * size
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        service.settle()
+        (channel,) = service.serving.active_channels.values()
+        assert bool(channel.total_outbufs_len) == (size == LARGE)
+        server._end_late(service.serving)
+        assert service.serving.active_channels
+
+        channel.last_activity -= server.IDLE_TIMEOUT + 1
+        channel.idle_since -= server.IDLE_TIMEOUT + 1
+        server._end_late(service.serving)
+        service.settle()
+
+        assert not service.serving.active_channels
+
+
+def test_who_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
+    monkeypatch.setattr(server, "CONNECTION_LIMIT", 1)
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        service.settle()
+        (channel,) = service.serving.active_channels.values()
+        # The kernel has taken the answer, and has no room for more.
+        with suppress(BlockingIOError):
+            while channel.socket.send(bytes(2**20)):
+                pass
+        with service.connect() as other:
+            service.settle()
+            other.sendall(REQUEST % 2)
+            service.settle()
+            service.answer()
+            assert read(other) == b"answer"
+            assert list(service.serving.active_channels.values()) != [channel]
+            assert len(service.serving.active_channels) == 1
