@@ -26,7 +26,6 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.buffers import OverflowableBuffer
 from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
 from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
@@ -36,6 +35,8 @@ from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.dispatcher import Dispatcher, NodeShares
 from school_service.event_loop import EventLoop
+from school_service.request_parser import RequestParser
+from school_service.web import response_headers
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from school_service.monitoring import Metrics
     from school_service.web.request_scope import AppState
 
-_ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
+_ORIGIN = re.compile(rb"\r\nOrigin:([^\r\n]*)(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 _log = logging.getLogger(__name__)
@@ -81,22 +82,6 @@ _log = logging.getLogger(__name__)
 
 class ServingError(Exception):
     """The service can't start; the message says why."""
-
-
-class RequestParser(HTTPRequestParser):
-    """waitress' parser, which ends the connection of a request whose length is told in two ways.
-
-    A proxy in front may believe the other of the two, and take the rest for a request of its next caller (RFC 9112,
-    section 6.3). waitress itself goes by Transfer-Encoding, or for HTTP/1.0 by Content-Length, and reads on.
-    """
-
-    def parse_header(self, header_plus: bytes) -> None:
-        """Read the header fields."""
-        super().parse_header(header_plus)
-        # Of HTTP/1.1 waitress has taken the field away by now, of HTTP/1.0 it has not looked at it.
-        two_lengths = self.chunked and "CONTENT_LENGTH" in self.headers
-        if two_lengths or "TRANSFER_ENCODING" in self.headers:
-            self.headers["CONNECTION"] = "close"
 
 
 class Refusal:
@@ -116,7 +101,8 @@ class Refusal:
             "message": self.message,
             "request_id": request_id,
         }
-        headers = {"Content-Type": "application/json", "X-Request-ID": request_id, **self._headers}
+        headers = {"Content-Type": "application/json", "X-Request-ID": request_id}
+        headers |= {**dict(response_headers.FIELDS), **self._headers}
         return f"{self._status.value} {body['status']}", list(headers.items()), orjson.dumps(body)
 
 
@@ -127,6 +113,29 @@ OVERLOADED = Refusal(
     "The service is overloaded. Try again shortly.",
     {"Retry-After": str(SHED_RETRY_AFTER)},
 )
+
+_REFUSALS = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: TOO_LARGE,
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: Refusal(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The header fields of the request are too large."
+    ),
+    HTTPStatus.NOT_IMPLEMENTED: Refusal(
+        HTTPStatus.NOT_IMPLEMENTED, "The transfer coding of the body is not supported."
+    ),
+    HTTPStatus.INTERNAL_SERVER_ERROR: Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "The service failed."),
+}
+
+
+def _refusal_of(error: Any) -> Refusal:
+    """Give waitress' errors the one shape."""
+    if isinstance(error, Refusal):
+        return error
+    refusal = _REFUSALS.get(error.code)
+    if refusal is None:
+        # What follows the first quotation mark is the client's own.
+        reason = error.body.partition('"')[0].strip()
+        refusal = Refusal(HTTPStatus(error.code), f"The request is not valid HTTP: {reason}.")
+    return refusal
 
 
 class BoundedParser(RequestParser):
@@ -148,11 +157,14 @@ class BoundedParser(RequestParser):
             # waitress reads no field then; this one decides who may read the answer.
             found = _ORIGIN.findall(self.header_plus + data)
             if len(found) == 1:
-                self.headers["ORIGIN"] = found[0].decode("latin-1")
+                self.headers["ORIGIN"] = found[0].strip(b" \t").decode("latin-1")
         if self.headers_finished and max(self.content_length, self.body_bytes_received) > JSON_LIMIT:
             refusal = self._judge_large()
             if refusal is not None:
                 self.error, self.completed = refusal, True
+        if self.completed:
+            # There is no more to come. waitress would ask for it, in place of an answer.
+            self.expect_continue = False
         return taken
 
     def _judge_large(self) -> Refusal | None:
@@ -174,15 +186,21 @@ class BoundedParser(RequestParser):
 class RefusalTask(ErrorTask):
     """An answer that is given without the application, which pages of CORS_ORIGINS may read as any other."""
 
+    content_length: int
+
     def execute(self) -> None:
         """Write the answer, and the request's line in the log."""
-        self.response_headers.extend(self.channel.cors_fields.items())
+        self.status, fields, body = _refusal_of(self.request.error).to_response()
+        self.response_headers.extend((*fields, *self.channel.cors_fields.items()))
+        self.set_close_on_finish()
+        self.content_length = len(body)
         try:
-            super().execute()
+            # To HEAD the fields alone are the answer, and are written at its end.
+            if getattr(self.request, "command", None) != "HEAD":
+                self.write(body)
         finally:
-            # Also where the client has gone. waitress writes the names of fields in a way of its own.
-            fields = {name.lower(): value for name, value in self.response_headers}
-            self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
+            # Also where the client has gone.
+            self.channel.log_refusal(self.request, int(self.status.split()[0]), dict(fields)["X-Request-ID"])
 
 
 class RequestTask(WSGITask):

@@ -322,3 +322,26 @@ def test_who_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
             assert read(other) == b"answer"
             assert list(service.serving.active_channels.values()) != [channel]
             assert len(service.serving.active_channels) == 1
+
+
+@pytest.mark.parametrize(("method", "has_body"), [(b"POST", True), (b"HEAD", False)])
+def test_a_refusal_has_no_body_where_head_asks(service, method, has_body):
+    with service.connect() as client:
+        client.sendall(method + b" / HTTP/1.1\r\nHost: school\r\nContent-Length: 2000000\r\n\r\n")
+        service.settle()
+        service.answer()
+        service.settle()
+        head, _, body = client.makefile("rb").read().partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert body.startswith(b'{"code":413,') is has_body
+    assert b"\r\nContent-Length: 134\r\n" in head
+
+
+def test_a_request_without_a_body_is_answered_though_it_waits_to_be_asked_for_one(service):
+    with service.connect() as client:
+        client.sendall((REQUEST % 1)[:-2] + b"Expect: 100-continue\r\n\r\n" + REQUEST % 2)
+        service.settle()
+        for _ in range(2):
+            service.answer()
+            assert read(client) == b"answer"
