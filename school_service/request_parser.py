@@ -19,6 +19,7 @@ LONGEST_CHUNK_LINE = (
 )  # bytes of a line that tells the size of a chunk, or of the fields after the last one
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_HOST = re.compile(r"[\w.~!$&'()*+;=%:\[\]-]*", re.ASCII)
 _REQUEST_LINE = re.compile(rb"[^ \t]+ [^ \t]+(?: HTTP/[0-9]\.[0-9])?")
 
 
@@ -56,9 +57,10 @@ class RequestParser(HTTPRequestParser):
             raise ParsingError("Content-Length or address is invalid") from None
         if self.version == "1.1":
             host = self.headers.get("HOST")
-            if host is None or "," in host:
-                raise ParsingError("There must be one Host header field")
-        # Of HTTP/1.1 waitress has taken the field away by now, of HTTP/1.0 it has not looked at it.
+            # waitress joins two of them with a comma.
+            if host is None or not _HOST.fullmatch(host):
+                raise ParsingError("There must be one sound Host header field")
+        # Of HTTP/1.1 waitress has taken Transfer-Encoding away by now, of HTTP/1.0 it has not looked at it.
         two_lengths = self.chunked and "CONTENT_LENGTH" in self.headers
         if two_lengths or "TRANSFER_ENCODING" in self.headers:
             self.headers["CONNECTION"] = "close"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import re
+import resource
 import select
 import signal
 import socket
@@ -59,7 +61,11 @@ HEADER_TIMEOUT = 15  # seconds from a request's first byte to the end of its hea
 BODY_TIMEOUT = 60  # the same to the end of its body, and BODY_RATE is what a large one must come with besides
 BODY_RATE = 16 * 1024  # bytes a second
 LINGER_TIMEOUT = 5  # seconds that a client has to read why its body is not wanted
-CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
+CONNECTION_LIMIT = 500
+OPEN_FILES = (
+    4096  # that the process may have, where the system lets it: 1024 elsewhere, which 500 uploads can take
+)
+NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 # Allocations, and collections of the younger, between the garbage collector's looks: with Python's own it looked again
@@ -569,6 +575,7 @@ def serve(
     gc.set_threshold(*GC_THRESHOLDS)
     # So a short request waits less for its turn beside one that computes; the default is 5 ms.
     sys.setswitchinterval(SWITCH_INTERVAL)
+    _raise_file_limit()
     loop = EventLoop()
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
@@ -599,6 +606,7 @@ def serve(
         metrics.queue = dispatcher
     server.channel_class = Admission(state.known_school, settings, metrics)
     server.maintenance = lambda _now: _end_late(server)
+    server.accept = accepting(server, loop)
     stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -671,6 +679,34 @@ def _handling(handler: Any) -> Iterator[None]:
             signal.signal(number, previous)
 
 
+def accepting(server: Any, loop: EventLoop) -> Callable[[], Any]:
+    """Make what takes the server's connections: where no more files can be open, it says so and waits a little.
+
+    waitress tries again at once, and writes a traceback each time.
+    """
+    accept = server.accept
+
+    def take() -> Any:
+        try:
+            return accept()
+        except OSError as error:
+            if error.errno not in NO_FILES:
+                raise
+            loop.pause(server._fileno)
+            _log.warning("no connection can be taken", extra={"reason": error.strerror})
+            return None
+
+    return take
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the connections may need: each its socket, a body and an answer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _end_late(server: Any) -> None:
     now = time.monotonic()
     for channel in list(server.active_channels.values()):
@@ -682,7 +718,9 @@ def _end_late(server: Any) -> None:
 def _drain(server: Any, loop: EventLoop) -> None:
     """Stop listening, let the requests end that have come (even in part), close what is idle."""
     # Those who have connected already are not turned away.
-    while select.select([server.socket], [], [], 0)[0]:
+    for _ in range(server.adj.backlog):
+        if not select.select([server.socket], [], [], 0)[0]:
+            break
         server.handle_accept()
     # Not server.close(): threads still wake the loop by the server's trigger.
     wasyncore.dispatcher.close(server)

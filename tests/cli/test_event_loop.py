@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from contextlib import closing, suppress
@@ -345,3 +346,37 @@ def test_a_request_without_a_body_is_answered_though_it_waits_to_be_asked_for_on
         for _ in range(2):
             service.answer()
             assert read(client) == b"answer"
+
+
+def test_where_no_more_files_can_be_open_the_loop_waits_a_little_and_goes_on(service, logs, monkeypatch):
+    monkeypatch.setattr(event_loop, "LOOK_INTERVAL", 1000)
+    take, refusing = service.serving.accept, True
+
+    def accept():
+        if refusing:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return take()
+
+    service.serving.accept = accept
+    service.serving.accept = server.accepting(service.serving, service.loop)
+    with service.connect() as client:
+        for _ in range(20):
+            service.loop.run_once(0.01)
+        assert [line["reason"] for line in logs()] == ["Too many open files"]
+        assert not service.serving.active_channels
+
+        refusing, service.loop._next_look = False, 0.0
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
+
+
+def test_the_process_may_have_as_many_files_as_its_connections_need(monkeypatch):
+    limits = []
+    monkeypatch.setattr(server.resource, "setrlimit", lambda _, given: limits.append(given))
+    for found in [(1024, 500_000), (1024, 2000), (1024, -1), (20_000, 20_000), (-1, -1)]:
+        monkeypatch.setattr(server.resource, "getrlimit", lambda _, found=found: found)
+        server._raise_file_limit()
+
+    assert limits == [(4096, 500_000), (2000, 2000), (4096, -1)]

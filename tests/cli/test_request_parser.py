@@ -78,12 +78,15 @@ def test_a_header_of_many_words_and_continued_lines_is_read():
         HEAD + b"Host: school\r\n\r\n",
         HEAD.replace(b"school", b"school, other") + b"\r\n",
         b"GET /users HTTP/1.1\r\n\r\n",
+        b"GET /users HTTP/1.1\r\nHost: a/b\r\n\r\n",
+        b"GET /users HTTP/1.1\r\nHost: \xe9\r\n\r\n",
         b"GET http://[ HTTP/1.1\r\nHost: school\r\n\r\n",
         b"GET /us\ters HTTP/1.1\r\nHost: school\r\n\r\n",
         b"GET /users\x7f HTTP/1.1\r\nHost: school\r\n\r\n",
     ],
     ids=[
         "length of 5000 digits", "signed length", "two lengths", "two hosts", "list of hosts", "no host",
+        "path in the host", "host that is not ASCII",
         "half an address", "tab in the address", "control character",
     ],
 )  # fmt: skip
