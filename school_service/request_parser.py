@@ -14,11 +14,10 @@ from waitress.receiver import ChunkedReceiver
 from waitress.utilities import BadRequest
 
 LONGEST_SPACE = 100  # characters of white space on end in a request's head
-LONGEST_CHUNK_LINE = (
-    8 * 1024
-)  # bytes of a line that tells the size of a chunk, or of the fields after the last one
+LONGEST_CHUNK_LINE = 8 * 1024  # bytes of the line with a chunk's size, or of the fields after the last
 
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = bytes({*range(32), 127} - {*b"\t\r\n"})
+_SPACE = b" " * LONGEST_SPACE
 _HOST = re.compile(r"[\w.~!$&'()*+;=%:\[\]-]*", re.ASCII)
 _REQUEST_LINE = re.compile(rb"[^ \t]+ [^ \t]+(?: HTTP/[0-9]\.[0-9])?")
 
@@ -36,16 +35,14 @@ class RequestParser(HTTPRequestParser):
     def received(self, data: bytes) -> int:
         """Take bytes of the request; returns how many of them are its own."""
         taken: int = super().received(data)
-        if not self.completed and self._unfinished_line() > LONGEST_CHUNK_LINE:
+        if self.chunked and not self.completed and self._unfinished_line() > LONGEST_CHUNK_LINE:
             # waitress looks through all of it again, whenever more of it comes.
             self.error, self.completed = BadRequest("Chunk size or trailer too long"), True
         return taken
 
     def _unfinished_line(self) -> int:
-        chunks = self.body_rcv
-        return (
-            max(len(chunks.control_line), len(chunks.trailer)) if isinstance(chunks, ChunkedReceiver) else 0
-        )
+        chunks: ChunkedReceiver = self.body_rcv
+        return max(len(chunks.control_line), len(chunks.trailer))
 
     def parse_header(self, header_plus: bytes) -> None:
         """Read the head: the request line and the header fields; raises ParsingError."""
@@ -72,10 +69,10 @@ class RequestParser(HTTPRequestParser):
 
 
 def _check_head(head: bytes) -> None:
-    if _CONTROL.search(head):
+    if len(head.translate(None, _CONTROL)) != len(head):
         raise ParsingError("Control character in the header")
     # As lines that go on in the next are put together.
-    if b" " * LONGEST_SPACE in head.replace(b"\t", b" ").replace(b"\r\n ", b" "):
+    if _SPACE in head.replace(b"\t", b" ").replace(b"\r\n ", b" "):
         raise ParsingError("Too much white space in the header")
     if not _REQUEST_LINE.fullmatch(head.partition(b"\r\n")[0].rstrip()):
         raise ParsingError("Start line is invalid")
