@@ -293,7 +293,13 @@ class Channel(HTTPChannel):
         self.waited = time.monotonic() - self.queued_at
         origin = self.requests[0].headers.get("ORIGIN")
         self.cors_fields = answer_fields(self._admission.cors_origins, origin)
-        super().service()
+        try:
+            super().service()
+        except BaseException:
+            # What waitress did not catch left the request where it was: the connection would wait for ever.
+            self.cancel()
+            self.server.pull_trigger()
+            raise
         self.idle_since = time.monotonic()
 
     def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:

@@ -380,3 +380,20 @@ def test_the_process_may_have_as_many_files_as_its_connections_need(monkeypatch)
         server._raise_file_limit()
 
     assert limits == [(4096, 500_000), (2000, 2000), (4096, -1)]
+
+
+def test_a_connection_ends_where_its_request_fails_in_a_way_that_nobody_catches(service, monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+
+    def application(environ, start_response):
+        raise SystemExit(3)
+
+    service.serving.application = application
+    with service.connect() as client:
+        client.sendall(REQUEST % 1 + REQUEST % 2)
+        service.settle()
+        service.answer()
+        service.settle()
+
+        assert client.recv(1) == b""
+        assert not service.serving.active_channels
