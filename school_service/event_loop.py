@@ -17,7 +17,8 @@ from waitress import wasyncore
 
 LOOK_INTERVAL = 0.5  # seconds after which every connection is looked at: deadlines change what one waits for
 
-_READ = select.POLLIN | select.POLLPRI
+# Not POLLPRI, as waitress: urgent data, which nobody reads, would be announced again and again.
+_READ = select.POLLIN
 _TRANSFER = _READ | select.POLLOUT
 
 
@@ -33,6 +34,7 @@ class EventLoop(dict[int, Any]):
         self._registered: dict[int, int] = {}
         self._changed: deque[int] = deque()
         self._set_aside: set[int] = set()
+        self._paused: set[int] = set()
         self._next_look = 0.0
 
     def __setitem__(self, number: int, connection: Any) -> None:
@@ -53,12 +55,17 @@ class EventLoop(dict[int, Any]):
         """Tell whether nothing of a connection is noticed until somebody calls `look_again`. From any thread."""
         return number in self._set_aside
 
+    def pause(self, number: int) -> None:
+        """Leave a connection alone until all are looked at again."""
+        self._paused.add(number)
+
     def run_once(self, seconds: float) -> None:
         """Wait at most so many seconds for something to happen, and let the connections concerned deal with it."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK_INTERVAL
             self._changed.extend(self)
+            self._paused.clear()
         while self._changed:
             self._look_at(self._changed.popleft())
         for number, events in self._poll.poll(int(seconds * 1000)):
@@ -92,7 +99,9 @@ class EventLoop(dict[int, Any]):
             self._put_aside(number, connection)
             return
         wasyncore.readwrite(connection, events & (wanted | ~_TRANSFER))
-        if number in self:
+        if number in self._paused:
+            self._register(number, 0)
+        elif number in self:
             wanted = _wanted(connection)
             # Where nothing is wanted its request is being answered, and most often something is before more comes.
             if wanted:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import re
+import resource
 import select
 import signal
 import socket
@@ -26,7 +28,6 @@ from sqlalchemy.exc import DBAPIError
 from waitress import wasyncore
 from waitress.buffers import OverflowableBuffer
 from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
 from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
@@ -36,6 +37,8 @@ from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.dispatcher import Dispatcher, NodeShares
 from school_service.event_loop import EventLoop
+from school_service.request_parser import RequestParser
+from school_service.web import response_headers
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
@@ -58,7 +61,11 @@ HEADER_TIMEOUT = 15  # seconds from a request's first byte to the end of its hea
 BODY_TIMEOUT = 60  # the same to the end of its body, and BODY_RATE is what a large one must come with besides
 BODY_RATE = 16 * 1024  # bytes a second
 LINGER_TIMEOUT = 5  # seconds that a client has to read why its body is not wanted
-CONNECTION_LIMIT = 500  # a process may have 1024 files and connections open, where nobody raised that
+CONNECTION_LIMIT = 500
+OPEN_FILES = (
+    4096  # that the process may have, where the system lets it: 1024 elsewhere, which 500 uploads can take
+)
+NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 # Allocations, and collections of the younger, between the garbage collector's looks: with Python's own it looked again
@@ -73,7 +80,7 @@ if TYPE_CHECKING:
     from school_service.monitoring import Metrics
     from school_service.web.request_scope import AppState
 
-_ORIGIN = re.compile(rb"\r\nOrigin:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
+_ORIGIN = re.compile(rb"\r\nOrigin:([^\r\n]*)(?=\r\n)", re.IGNORECASE)
 HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 _log = logging.getLogger(__name__)
@@ -81,22 +88,6 @@ _log = logging.getLogger(__name__)
 
 class ServingError(Exception):
     """The service can't start; the message says why."""
-
-
-class RequestParser(HTTPRequestParser):
-    """waitress' parser, which ends the connection of a request whose length is told in two ways.
-
-    A proxy in front may believe the other of the two, and take the rest for a request of its next caller (RFC 9112,
-    section 6.3). waitress itself goes by Transfer-Encoding, or for HTTP/1.0 by Content-Length, and reads on.
-    """
-
-    def parse_header(self, header_plus: bytes) -> None:
-        """Read the header fields."""
-        super().parse_header(header_plus)
-        # Of HTTP/1.1 waitress has taken the field away by now, of HTTP/1.0 it has not looked at it.
-        two_lengths = self.chunked and "CONTENT_LENGTH" in self.headers
-        if two_lengths or "TRANSFER_ENCODING" in self.headers:
-            self.headers["CONNECTION"] = "close"
 
 
 class Refusal:
@@ -116,7 +107,8 @@ class Refusal:
             "message": self.message,
             "request_id": request_id,
         }
-        headers = {"Content-Type": "application/json", "X-Request-ID": request_id, **self._headers}
+        headers = {"Content-Type": "application/json", "X-Request-ID": request_id}
+        headers |= {**dict(response_headers.FIELDS), **self._headers}
         return f"{self._status.value} {body['status']}", list(headers.items()), orjson.dumps(body)
 
 
@@ -127,6 +119,29 @@ OVERLOADED = Refusal(
     "The service is overloaded. Try again shortly.",
     {"Retry-After": str(SHED_RETRY_AFTER)},
 )
+
+_REFUSALS = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: TOO_LARGE,
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: Refusal(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The header fields of the request are too large."
+    ),
+    HTTPStatus.NOT_IMPLEMENTED: Refusal(
+        HTTPStatus.NOT_IMPLEMENTED, "The transfer coding of the body is not supported."
+    ),
+    HTTPStatus.INTERNAL_SERVER_ERROR: Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "The service failed."),
+}
+
+
+def _refusal_of(error: Any) -> Refusal:
+    """Give waitress' errors the one shape."""
+    if isinstance(error, Refusal):
+        return error
+    refusal = _REFUSALS.get(error.code)
+    if refusal is None:
+        # What follows the first quotation mark is the client's own.
+        reason = error.body.partition('"')[0].strip()
+        refusal = Refusal(HTTPStatus(error.code), f"The request is not valid HTTP: {reason}.")
+    return refusal
 
 
 class BoundedParser(RequestParser):
@@ -148,11 +163,14 @@ class BoundedParser(RequestParser):
             # waitress reads no field then; this one decides who may read the answer.
             found = _ORIGIN.findall(self.header_plus + data)
             if len(found) == 1:
-                self.headers["ORIGIN"] = found[0].decode("latin-1")
+                self.headers["ORIGIN"] = found[0].strip(b" \t").decode("latin-1")
         if self.headers_finished and max(self.content_length, self.body_bytes_received) > JSON_LIMIT:
             refusal = self._judge_large()
             if refusal is not None:
                 self.error, self.completed = refusal, True
+        if self.completed:
+            # There is no more to come. waitress would ask for it, in place of an answer.
+            self.expect_continue = False
         return taken
 
     def _judge_large(self) -> Refusal | None:
@@ -174,15 +192,21 @@ class BoundedParser(RequestParser):
 class RefusalTask(ErrorTask):
     """An answer that is given without the application, which pages of CORS_ORIGINS may read as any other."""
 
+    content_length: int
+
     def execute(self) -> None:
         """Write the answer, and the request's line in the log."""
-        self.response_headers.extend(self.channel.cors_fields.items())
+        self.status, fields, body = _refusal_of(self.request.error).to_response()
+        self.response_headers.extend((*fields, *self.channel.cors_fields.items()))
+        self.set_close_on_finish()
+        self.content_length = len(body)
         try:
-            super().execute()
+            # To HEAD the fields alone are the answer, and are written at its end.
+            if getattr(self.request, "command", None) != "HEAD":
+                self.write(body)
         finally:
-            # Also where the client has gone. waitress writes the names of fields in a way of its own.
-            fields = {name.lower(): value for name, value in self.response_headers}
-            self.channel.log_refusal(self.request, int(self.status.split()[0]), fields.get("x-request-id"))
+            # Also where the client has gone.
+            self.channel.log_refusal(self.request, int(self.status.split()[0]), dict(fields)["X-Request-ID"])
 
 
 class RequestTask(WSGITask):
@@ -269,7 +293,13 @@ class Channel(HTTPChannel):
         self.waited = time.monotonic() - self.queued_at
         origin = self.requests[0].headers.get("ORIGIN")
         self.cors_fields = answer_fields(self._admission.cors_origins, origin)
-        super().service()
+        try:
+            super().service()
+        except BaseException:
+            # What waitress did not catch left the request where it was: the connection would wait for ever.
+            self.cancel()
+            self.server.pull_trigger()
+            raise
         self.idle_since = time.monotonic()
 
     def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:
@@ -404,9 +434,7 @@ class Admission:
             if not idle:
                 connection.close()
                 return
-            oldest = min(idle, key=lambda channel: channel.idle_since)
-            oldest.will_close = True
-            options["map"].look_again(oldest._fileno)
+            min(idle, key=lambda channel: channel.idle_since).handle_close()
         Channel(self, server, connection, address, *rest, **options)
 
 
@@ -553,6 +581,7 @@ def serve(
     gc.set_threshold(*GC_THRESHOLDS)
     # So a short request waits less for its turn beside one that computes; the default is 5 ms.
     sys.setswitchinterval(SWITCH_INTERVAL)
+    _raise_file_limit()
     loop = EventLoop()
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
@@ -583,6 +612,7 @@ def serve(
         metrics.queue = dispatcher
     server.channel_class = Admission(state.known_school, settings, metrics)
     server.maintenance = lambda _now: _end_late(server)
+    server.accept = accepting(server, loop)
     stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -655,17 +685,48 @@ def _handling(handler: Any) -> Iterator[None]:
             signal.signal(number, previous)
 
 
+def accepting(server: Any, loop: EventLoop) -> Callable[[], Any]:
+    """Make what takes the server's connections: where no more files can be open, it says so and waits a little.
+
+    waitress tries again at once, and writes a traceback each time.
+    """
+    accept = server.accept
+
+    def take() -> Any:
+        try:
+            return accept()
+        except OSError as error:
+            if error.errno not in NO_FILES:
+                raise
+            loop.pause(server._fileno)
+            _log.warning("no connection can be taken", extra={"reason": error.strerror})
+            return None
+
+    return take
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the connections may need: each its socket, a body and an answer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _end_late(server: Any) -> None:
     now = time.monotonic()
-    for channel in server.active_channels.values():
+    for channel in list(server.active_channels.values()):
         if channel.is_late(now):
-            channel.will_close = True
+            # At once: the loop would wait for room to send in, and who reads nothing makes none.
+            channel.handle_close()
 
 
 def _drain(server: Any, loop: EventLoop) -> None:
     """Stop listening, let the requests end that have come (even in part), close what is idle."""
     # Those who have connected already are not turned away.
-    while select.select([server.socket], [], [], 0)[0]:
+    for _ in range(server.adj.backlog):
+        if not select.select([server.socket], [], [], 0)[0]:
+            break
         server.handle_accept()
     # Not server.close(): threads still wake the loop by the server's trigger.
     wasyncore.dispatcher.close(server)

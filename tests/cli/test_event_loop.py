@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 import waitress
@@ -259,6 +260,138 @@ def test_a_connection_lost_while_its_answer_is_sent_ends(service):
             raise OSError(5, "Input/output error")
 
         channel.send = lost
+        service.answer()
+        service.settle()
+
+        assert client.recv(1) == b""
+        assert not service.serving.active_channels
+
+
+def test_urgent_data_that_nobody_reads_is_not_announced_again_and_again(service):
+    with service.connect() as client:
+        service.settle()
+        client.send(b"!", socket.MSG_OOB)
+        events = service.loop.events
+        for _ in range(20):
+            service.loop.run_once(0.001)
+        assert service.loop.events == events
+
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
+
+
+@pytest.mark.parametrize("size", [LARGE, 6])
+def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
+    service.body = b"x" * size
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        service.settle()
+        (channel,) = service.serving.active_channels.values()
+        assert bool(channel.total_outbufs_len) == (size == LARGE)
+        server._end_late(service.serving)
+        assert service.serving.active_channels
+
+        channel.last_activity -= server.IDLE_TIMEOUT + 1
+        channel.idle_since -= server.IDLE_TIMEOUT + 1
+        server._end_late(service.serving)
+        service.settle()
+
+        assert not service.serving.active_channels
+
+
+def test_who_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
+    monkeypatch.setattr(server, "CONNECTION_LIMIT", 1)
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        service.settle()
+        (channel,) = service.serving.active_channels.values()
+        # The kernel has taken the answer, and has no room for more.
+        with suppress(BlockingIOError):
+            while channel.socket.send(bytes(2**20)):
+                pass
+        with service.connect() as other:
+            service.settle()
+            other.sendall(REQUEST % 2)
+            service.settle()
+            service.answer()
+            assert read(other) == b"answer"
+            assert list(service.serving.active_channels.values()) != [channel]
+            assert len(service.serving.active_channels) == 1
+
+
+@pytest.mark.parametrize(("method", "has_body"), [(b"POST", True), (b"HEAD", False)])
+def test_a_refusal_has_no_body_where_head_asks(service, method, has_body):
+    with service.connect() as client:
+        client.sendall(method + b" / HTTP/1.1\r\nHost: school\r\nContent-Length: 2000000\r\n\r\n")
+        service.settle()
+        service.answer()
+        service.settle()
+        head, _, body = client.makefile("rb").read().partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert body.startswith(b'{"code":413,') is has_body
+    assert b"\r\nContent-Length: 134\r\n" in head
+
+
+def test_a_request_without_a_body_is_answered_though_it_waits_to_be_asked_for_one(service):
+    with service.connect() as client:
+        client.sendall((REQUEST % 1)[:-2] + b"Expect: 100-continue\r\n\r\n" + REQUEST % 2)
+        service.settle()
+        for _ in range(2):
+            service.answer()
+            assert read(client) == b"answer"
+
+
+def test_where_no_more_files_can_be_open_the_loop_waits_a_little_and_goes_on(service, logs, monkeypatch):
+    monkeypatch.setattr(event_loop, "LOOK_INTERVAL", 1000)
+    take, refusing = service.serving.accept, True
+
+    def accept():
+        if refusing:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return take()
+
+    service.serving.accept = accept
+    service.serving.accept = server.accepting(service.serving, service.loop)
+    with service.connect() as client:
+        for _ in range(20):
+            service.loop.run_once(0.01)
+        assert [line["reason"] for line in logs()] == ["Too many open files"]
+        assert not service.serving.active_channels
+
+        refusing, service.loop._next_look = False, 0.0
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
+
+
+def test_the_process_may_have_as_many_files_as_its_connections_need(monkeypatch):
+    limits = []
+    monkeypatch.setattr(server.resource, "setrlimit", lambda _, given: limits.append(given))
+    for found in [(1024, 500_000), (1024, 2000), (1024, -1), (20_000, 20_000), (-1, -1)]:
+        monkeypatch.setattr(server.resource, "getrlimit", lambda _, found=found: found)
+        server._raise_file_limit()
+
+    assert limits == [(4096, 500_000), (2000, 2000), (4096, -1)]
+
+
+def test_a_connection_ends_where_its_request_fails_in_a_way_that_nobody_catches(service, monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+
+    def application(environ, start_response):
+        raise SystemExit(3)
+
+    service.serving.application = application
+    with service.connect() as client:
+        client.sendall(REQUEST % 1 + REQUEST % 2)
+        service.settle()
         service.answer()
         service.settle()
 

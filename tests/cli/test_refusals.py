@@ -96,6 +96,15 @@ def test_a_page_of_ours_may_read_why_it_was_refused(answer, status):
 
 
 @pytest.mark.parametrize("status", refused(OURS))
+def test_what_is_refused_has_the_fields_of_every_answer(answer, status):
+    found, fields = answer(refused(OURS)[status])
+
+    assert (found, fields["content-type"], fields["connection"]) == (status, "application/json", "close")
+    assert (fields["cache-control"], fields["x-content-type-options"]) == ("no-store", "nosniff")
+    assert len(fields["x-request-id"]) == 32
+
+
+@pytest.mark.parametrize("status", refused(OURS))
 def test_no_other_page_may(answer, status):
     found, fields = answer(refused(THEIRS)[status], OURS)
     assert (found, fields["vary"]) == (status, "Origin")
