@@ -62,6 +62,23 @@ def test_a_decimal_comma_is_told_how_to_be_written():
     assert (error.value, error.remedy) == ("12,5", "write 12.5")
 
 
+def test_a_number_that_a_comma_has_split_is_no_number():
+    found = read(b"name,score\nAda,12,5\nObi,7,\n,,a note\nEze,8,,late\n")
+
+    assert [(error.row, error.column, error.value) for error in found.errors] == [
+        (2, "C", "5"),
+        (5, "D", "late"),
+    ]
+    quoted = read(b'name,score\n"Ada, Eze",12.5\n')
+    assert (quoted.errors, quoted.rows[0].values["name"]) == ([], "Ada, Eze")
+
+
+def test_a_column_without_a_name_may_have_notes():
+    found = read(b"name,score,\nAda,12,moved\n")
+
+    assert (found.errors, found.ignored, found.rows[0].values["score"]) == ([], [], Decimal(12))
+
+
 def test_it_has_no_details():
     assert read_details(open_sheets(BytesIO(TEXT.encode()))) is None
 
