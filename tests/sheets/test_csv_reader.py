@@ -52,6 +52,15 @@ def test_a_title_above_and_a_line_that_names_the_delimiter_are_passed_over():
     assert [(row.number, row.values["name"]) for row in read(content.encode()).rows] == [(5, "Ada")]
 
 
+def test_a_header_is_the_same_however_its_marks_are_typed():
+    both = tuple(Column(name) for name in ("\u00ccw\u00e0", "I\u0300wa\u0300"))
+    content = "I\u0300wa\u0300,name\nb,c\n".encode()
+
+    assert read_sheet(open_sheets(BytesIO(content)), "", both[:1]).rows[0].values == {both[0].name: "b"}
+    # Where there is one of exactly these letters, it is that.
+    assert read_sheet(open_sheets(BytesIO(content)), "", both).rows[0].values == {both[1].name: "b"}
+
+
 def test_a_formula_is_a_text():
     assert read(b"name,score\n=1+1,5\n").rows[0].values == {"name": "=1+1", "score": Decimal(5)}
 
