@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+# Spaces, and what is not shown although it is a letter or a mark (Unicode, Default_Ignorable_Code_Point): the fillers
+# of Hangul above all, with which people write names that look empty. And the pattern of Braille without dots.
+_BLANK = re.compile(
+    r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]+"
+)
 
 # Zero width non-joiner and joiner: Persian and Indian scripts are not written well without, nor are many emoji.
 _JOINERS = "\u200c\u200d"
 
 
 def is_visible(text: str) -> bool:
-    """Tell whether a text has no character that would make two that look alike differ.
+    """Tell whether a text has no character that would make two that look alike differ, and does not look empty.
 
     Those of Unicode's category C (control, format, surrogate, private use, unassigned) and the separators of lines and
-    paragraphs are refused. ZWNJ and ZWJ may stand within a word: between letters, marks, digits or symbols.
+    paragraphs are refused. ZWNJ and ZWJ may stand within a word: between letters, marks, digits or symbols. Of letters
+    and marks that are not shown there may not be these alone. The empty text is for others to judge.
     """
+    if _BLANK.fullmatch(text):
+        return False
     padded = f" {text} "
     return not any(
         _is_hidden(letter) and not (letter in _JOINERS and _is_of_word(before) and _is_of_word(after))

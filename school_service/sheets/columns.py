@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
@@ -25,9 +26,14 @@ def normalized_name(name: str) -> str:
     return name.strip().casefold()
 
 
+def composed_name(name: str) -> str:
+    """The name of a column as `normalized_name`, and without regard to how letters with marks are typed (NFC)."""
+    return unicodedata.normalize("NFC", normalized_name(name))
+
+
 def words_of(name: str) -> str:
     """The name of a column in words, as a person types it: `Admission_Number` is `admission number`."""
-    return " ".join(normalized_name(name).replace("_", " ").split())
+    return " ".join(composed_name(name).replace("_", " ").split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class CsvTable:
     def rows(self, _title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
         """Go through the rows: the number of each as a spreadsheet program counts, and its filled cells by column.
 
-        Columns count from 1. Raises Invalid.
+        Columns count from 1. The last cell is there when it is empty, too: it says how wide the row is. Raises Invalid.
         """
         elements = 0
         try:
@@ -50,7 +50,11 @@ class CsvTable:
                 elements += 1 + len(fields)
                 if elements > MAX_ELEMENTS or len(fields) > MAX_COLUMNS:
                     raise Invalid(TOO_MUCH_CONTENT)
-                yield number, {column: field for column, field in enumerate(fields, 1) if field}
+                width = len(fields)
+                yield (
+                    number,
+                    {column: field for column, field in enumerate(fields, 1) if field or column == width},
+                )
         except csv.Error:
             raise Invalid(BROKEN_CSV) from None
 

@@ -17,6 +17,7 @@ from openpyxl.utils import get_column_letter
 
 from school_service.core.errors import Invalid
 from school_service.sheets.columns import MAX_ROWS, CellType, Column, normalized_name, words_of
+from school_service.sheets.csv_reader import CsvTable
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Percentage
@@ -97,8 +98,9 @@ def read_sheet(
 
     The header may have rows above it, such as a title. Columns that are not among `columns` are ignored and named in
     the content, unless there is `unknown_column`, which makes the problem of a RowError from their name. A row that
-    has values in none of `columns` is empty. Raises Invalid where there is no such sheet or it has more than MAX_ROWS
-    rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
+    has values in none of `columns` is empty. In a .csv file a row with values beyond the header is an error: they have
+    been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more than
+    MAX_ROWS rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
     """
     header_number, header, below = _find_header(_rows_of(workbook, title), columns)
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
@@ -107,6 +109,7 @@ def read_sheet(
         (position, column.name, _CONVERTERS[column.cell_type]) for position, column in by_position.items()
     ]
     content = SheetContent([], [], letters, ignored)
+    width = max(header, default=0) if isinstance(workbook, CsvTable) else None
     for number, cells in below:
         values: dict[str, Any] = {}
         bad: frozenset[str] = frozenset()
@@ -124,6 +127,8 @@ def read_sheet(
                 )
         if not values and not bad:
             continue
+        if width is not None:
+            content.errors.extend(_beyond(number, cells, width))
         if len(content.rows) == MAX_ROWS:
             raise Invalid(f"The sheet has more than {MAX_ROWS:,} rows.")
         content.rows.append(Row(number, values, bad))
@@ -161,6 +166,19 @@ def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Inv
     return Invalid(
         f"The sheet is that of another {record.lower()}: {details.get(normalized_name(record), named)}."
     )
+
+
+def _beyond(row: int, cells: Mapping[int, Cell], width: int) -> Iterator[RowError]:
+    """Name the first filled cell of a row that is beyond the header, which has so many columns."""
+    for position, cell in cells.items():
+        if position > width and (text := _as_text(cell)):
+            remedy = (
+                "write numbers with a point, put texts with commas in quotes, and nothing beside the table"
+            )
+            yield RowError(
+                row, get_column_letter(position), INVALID, "is beyond the columns of the header", text, remedy
+            )
+            return
 
 
 def _rows_of(workbook: SheetFile, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:

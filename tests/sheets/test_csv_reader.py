@@ -52,6 +52,15 @@ def test_a_title_above_and_a_line_that_names_the_delimiter_are_passed_over():
     assert [(row.number, row.values["name"]) for row in read(content.encode()).rows] == [(5, "Ada")]
 
 
+def test_a_header_is_the_same_however_its_marks_are_typed():
+    both = tuple(Column(name) for name in ("\u00ccw\u00e0", "I\u0300wa\u0300"))
+    content = "I\u0300wa\u0300,name\nb,c\n".encode()
+
+    assert read_sheet(open_sheets(BytesIO(content)), "", both[:1]).rows[0].values == {both[0].name: "b"}
+    # Where there is one of exactly these letters, it is that.
+    assert read_sheet(open_sheets(BytesIO(content)), "", both).rows[0].values == {both[1].name: "b"}
+
+
 def test_a_formula_is_a_text():
     assert read(b"name,score\n=1+1,5\n").rows[0].values == {"name": "=1+1", "score": Decimal(5)}
 
@@ -60,6 +69,23 @@ def test_a_decimal_comma_is_told_how_to_be_written():
     (error,) = read(b"name;score\nAda;12,5\n").errors
 
     assert (error.value, error.remedy) == ("12,5", "write 12.5")
+
+
+def test_a_number_that_a_comma_has_split_is_no_number():
+    found = read(b"name,score\nAda,12,5\nObi,7,\n,,a note\nEze,8,,late\n")
+
+    assert [(error.row, error.column, error.value) for error in found.errors] == [
+        (2, "C", "5"),
+        (5, "D", "late"),
+    ]
+    quoted = read(b'name,score\n"Ada, Eze",12.5\n')
+    assert (quoted.errors, quoted.rows[0].values["name"]) == ([], "Ada, Eze")
+
+
+def test_a_column_without_a_name_may_have_notes():
+    found = read(b"name,score,\nAda,12,moved\n")
+
+    assert (found.errors, found.ignored, found.rows[0].values["score"]) == ([], [], Decimal(12))
 
 
 def test_it_has_no_details():

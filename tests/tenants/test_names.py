@@ -24,6 +24,7 @@ from tenants.names import is_visible
         "👩\u200d🚀",  # emoji joined by ZWJ
         "👩🏾\u200d🚀 and ❤\ufe0f\u200d🔥",
         "No.\u00a02",
+        "ᄒ\u1160ᆫ",  # old Hangul, with a filler
         "",
     ],
 )
@@ -58,6 +59,11 @@ def test_what_is_seen_stands(name):
         "Ada\u200d Obi",
         "A\u200d\u200cda",
         "A-\u200dda",
+        " ",
+        "\u3164",  # Hangul filler: a letter that is not shown
+        "\u115f \uffa0",
+        "\ufe0f\u034f\U000e0100",  # variation selectors, and what joins graphemes: marks that are not shown
+        "\u2800",  # Braille without dots
         "\u200d",
     ],
     ids=ascii,

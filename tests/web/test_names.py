@@ -7,7 +7,7 @@ import pytest
 from tests.features.students.test_import import LEAST, row_errors, upload
 from tests.sheets.workbooks import workbook
 
-HIDDEN = ["A\u200bda", "A\x1bda", "\u202eadA", "A\ue000da", "Ada\u200d"]
+HIDDEN = ["A\u200bda", "A\x1bda", "\u202eadA", "A\ue000da", "Ada\u200d", "\u3164"]
 WITHIN_WORDS = ["می\u200cخواهم", "👩\u200d🚀", "Ọ́lá"]  # noqa: RUF001
 REFUSED = ["Holds characters that can't be seen (control or format characters)."]
 

@@ -26,7 +26,7 @@ from school_service.features.cohorts.models import Batch
 from school_service.features.metrics import reads
 from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
 from school_service.features.students.sheet_rows import STUDENT_COLUMNS
-from school_service.sheets.columns import normalized_name, words_of
+from school_service.sheets.columns import composed_name, words_of
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
@@ -64,7 +64,7 @@ def create_definition(*, name: str, metric_type: str) -> BoundQuery:
     # This locks the counter: nobody else can add the same name meanwhile.
     (position,) = next_numbers(TRAITS[metric_type])
     for known in list_traits():
-        if known.metric_type == metric_type and normalized_name(known.name) == normalized_name(name):
+        if known.metric_type == metric_type and composed_name(known.name) == composed_name(name):
             raise Conflict(
                 f"The {metric_type} trait {known.name} exists already.", {"name": ["already taken"]}
             )

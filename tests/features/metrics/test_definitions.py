@@ -48,6 +48,13 @@ def test_one_that_a_sheet_could_not_tell_from_another_is_a_conflict(api, name):
     assert answer.get_json()["errors"]["json"] == {"name": ["already taken"]}
 
 
+def test_letters_with_marks_are_the_same_however_they_are_typed(api):
+    api.ok(add(api, "\u00ccw\u00e0"))
+
+    assert add(api, "I\u0300wa\u0300").status_code == 409
+    assert add(api, "Iwa").status_code == 200
+
+
 def test_one_that_was_refused_leaves_no_gap(api):
     assert add(api, "Neatness").status_code == 409
 

@@ -361,6 +361,18 @@ def test_a_csv_file_is_a_sheet_too(exam, encoding):
     assert exam.scores()["A/1"] == 50.5
 
 
+def test_a_score_that_a_comma_has_split_is_not_stored(exam):
+    answer = exam.send(b"admission_number,score\nA/1,12,5\nA/2,7\n")
+
+    assert bad_rows(answer) == [(2, "C", "invalid")]
+    (error,) = answer.get_json()["errors"]["rows"]
+    assert error["message"].startswith(
+        'row 2: "5" is beyond the columns of the header for Ngọzi Eze (A/1): write numbers with a point'
+    )
+    assert exam.scores() == {"A/1": 45, "A/2": None, "A/3": None}
+    assert counts(exam.send(b"admission_number,score\nA/1,12.5\nA/2,7\n")) == (2, 1, 1, 0, 0)
+
+
 def test_more_than_200_problems_are_counted(exam):
     answer = exam.send(sheet_of(*((f"X/{number}", None, None, "absent") for number in range(250))))
 
