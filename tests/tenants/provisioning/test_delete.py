@@ -18,6 +18,7 @@ from tenants.backups.restore import restore
 from tenants.connections.binding import SchoolBinding
 from tenants.exceptions import BackupRefused, SchoolBusy, SchoolDeleting, UnknownSchool
 from tenants.migrations.migrate import list_migration_states
+from tenants.provisioning import delete
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import LOCKS, delete_school
 from tenants.registry.clients import create_client, list_clients
@@ -228,22 +229,15 @@ def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(tenan
     assert restore(tenancy, Path(deleted.backup)) == school
 
 
-def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path):
-    opening = "UPDATE registry.schools SET deletion = NULL WHERE id = %s"
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE query = %s AND wait_event_type = 'Lock'"
+def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path, monkeypatch):
+    def back_up_and_open(*arguments, **options):
+        back_up(*arguments, **options)
+        opening = "UPDATE registry.schools SET deletion = NULL WHERE id = %s AND deletion = 'closed'"
+        execute(tenancy.admin_url, opening, (str(school.id),))
 
-    with ThreadPoolExecutor(1) as pool:
-
-        @contextmanager
-        def progress(_tables):
-            # The backup has locked the school: whoever would open it is next.
-            pool.submit(execute, tenancy.admin_url, opening, (str(school.id),))
-            sent = opening.replace("%s", f"'{school.id}'")
-            wait_for(lambda: execute(tenancy.admin_url, waiting, (sent,)), "the opening")
-            yield lambda _steps: None
-
-        with pytest.raises(SchoolDeleting, match="opened again meanwhile: it stays"):
-            delete_school(tenancy, school.id, backup_folder=tmp_path, progress=progress)
+    monkeypatch.setattr(delete, "back_up", back_up_and_open)
+    with pytest.raises(SchoolDeleting, match="opened again meanwhile: it stays"):
+        delete_school(tenancy, school.id, backup_folder=tmp_path)
     assert found(tenancy, school) == school
 
 
