@@ -62,9 +62,7 @@ BODY_TIMEOUT = 60  # the same to the end of its body, and BODY_RATE is what a la
 BODY_RATE = 16 * 1024  # bytes a second
 LINGER_TIMEOUT = 5  # seconds that a client has to read why its body is not wanted
 CONNECTION_LIMIT = 500
-OPEN_FILES = (
-    4096  # that the process may have, where the system lets it: 1024 elsewhere, which 500 uploads can take
-)
+OPEN_FILES = 4096  # that the process may have, where the system lets it; 500 uploads can take 1024
 NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to

@@ -86,6 +86,15 @@ class Service:
         thread.start()
         thread.join()
 
+    def unread(self, client):
+        """Answer a request of a client who reads nothing of it; its connection."""
+        client.sendall(REQUEST % 1)
+        self.settle()
+        self.answer()
+        self.settle()
+        (channel,) = self.serving.active_channels.values()
+        return channel
+
 
 @pytest.fixture
 def service():
@@ -286,11 +295,7 @@ def test_urgent_data_that_nobody_reads_is_not_announced_again_and_again(service)
 def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
     service.body = b"x" * size
     with service.connect() as client:
-        client.sendall(REQUEST % 1)
-        service.settle()
-        service.answer()
-        service.settle()
-        (channel,) = service.serving.active_channels.values()
+        channel = service.unread(client)
         assert bool(channel.total_outbufs_len) == (size == LARGE)
         server._end_late(service.serving)
         assert service.serving.active_channels
@@ -306,11 +311,7 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
 def test_who_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
     monkeypatch.setattr(server, "CONNECTION_LIMIT", 1)
     with service.connect() as client:
-        client.sendall(REQUEST % 1)
-        service.settle()
-        service.answer()
-        service.settle()
-        (channel,) = service.serving.active_channels.values()
+        channel = service.unread(client)
         # The kernel has taken the answer, and has no room for more.
         with suppress(BlockingIOError):
             while channel.socket.send(bytes(2**20)):

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
+    ColumnElement,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
@@ -90,7 +91,12 @@ class Publication(db.Model):
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
 
 
-IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
+def in_force(publication: type[Publication]) -> ColumnElement[bool]:
+    """Tell whether a publication is the one that counts: PUBLISHED, or REOPENED and not published again yet."""
+    return or_(publication.state == PUBLISHED, publication.state == REOPENED)
+
+
+IN_FORCE = in_force(Publication)
 
 # Whoever publishes what is published already has not seen it: one version of a batch's term is the one in force.
 Index(

@@ -19,9 +19,9 @@ from school_service.features.promotions.models import LIVE, Promotion, Promotion
 from school_service.features.publications.models import (
     IN_FORCE,
     PUBLISHED,
-    REOPENED,
     Publication,
     ReportCard,
+    in_force,
 )
 from school_service.features.results.rules import (
     Computed,
@@ -323,7 +323,7 @@ def reopening(publication_id: UUID) -> Query:
         .where(
             others.student_id == own.student_id,
             newer.session_id == Publication.session_id,
-            or_(newer.state == PUBLISHED, newer.state == REOPENED),
+            in_force(newer),
             or_(
                 newer_term.term > Term.term,
                 and_(newer_term.term == Term.term, newer.published_at > Publication.published_at),

@@ -21,18 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
-    ARRAY,
     CTE,
     ColumnElement,
     FromClause,
     Integer,
     Label,
     Numeric,
-    String,
     Text,
     Uuid,
     and_,
-    any_,
     case,
     cast,
     column,
@@ -49,6 +46,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.read_models import Query
+from school_service.core.records import is_one_of
 from school_service.features.absences.models import ABSENT, Absence
 from school_service.features.assessments.models import NOT_DELETED, Assessment
 from school_service.features.classrooms.models import Classroom
@@ -650,7 +648,7 @@ def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
             Assessment.cohort_id == one(scope, "cohort_id"),
             NOT_DELETED,
             Assessment.include_in_final,
-            is_one_of(Assessment.category, tuple(BROUGHT_IN)),
+            is_one_of(Assessment.category, BROUGHT_IN),
             term <= one(scope, "term"),
         )
         .group_by(*whose, Assessment.category)
@@ -700,11 +698,6 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
 
 
 # What all of them are made of
-
-
-def is_one_of(text: Any, texts: tuple[str, ...]) -> Any:
-    """Tell whether a text is one of a few."""
-    return text == any_(literal(list(texts), ARRAY(String)))
 
 
 def _rounded(numerator: Any, denominator: Any, places: Any) -> Column:
