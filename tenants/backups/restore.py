@@ -79,8 +79,7 @@ def restore(
         refuse_unknown(manifest.revision, tenancy.history)
         row = _row(manifest, school_id, name)
         schema = schema_name(row["id"])
-        if tenancy.distributed:
-            provide_nodes(tenancy)
+        provide_nodes(tenancy)
         with tenancy.admin.begin() as connection:
             owner = _create_schema(tenancy, connection, row)
             tables = table_columns(connection, schema)

@@ -82,8 +82,7 @@ def move_school(
     Raises UnknownSchool; SchoolDeleting; SchoolBusy; UnknownNode; NotDistributed; MoveRefused where the node takes no
     schools, or Citus does not have the school, or can't move it.
     """
-    if tenancy.distributed:
-        provide_nodes(tenancy)
+    provide_nodes(tenancy)
     with tenancy.admin.begin() as connection:
         found = find_node(tenancy, connection, target)
         school = find_school(connection, school_id)

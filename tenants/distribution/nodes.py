@@ -162,8 +162,11 @@ def check_distributed(connection: Connection) -> None:
 def provide_nodes(tenancy: Tenancy) -> None:
     """See that each node has the registry's tables: one that has joined since gets copies; raises NotDistributed.
 
-    In a transaction of its own, before another that writes to them, in which Citus copies none.
+    In a transaction of its own, before another that writes to them, in which Citus copies none. Nothing to do on
+    PostgreSQL alone.
     """
+    if not tenancy.distributed:
+        return
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         check_distributed(connection)
         connection.execute(_REPLICATE)

@@ -41,8 +41,7 @@ def create_school(
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
-    if tenancy.distributed:
-        provide_nodes(tenancy)
+    provide_nodes(tenancy)
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         mark_school(connection, school_id)
         statements = creation_statements(

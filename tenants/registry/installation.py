@@ -83,8 +83,7 @@ def install(tenancy: Tenancy) -> None:
             "SERVING_LOGINS divides the schools over logins without powers: "
             "give DATABASE_URL a login of its own, and this one as ADMIN_DATABASE_URL."
         )
-    if tenancy.distributed:
-        provide_nodes(tenancy)
+    provide_nodes(tenancy)
     with _exclusive(tenancy) as connection:
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
