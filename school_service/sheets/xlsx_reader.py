@@ -40,7 +40,6 @@ from openpyxl.xml.constants import (
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
 from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows
-from school_service.sheets.xstring import unescape
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
 MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
@@ -73,6 +72,7 @@ _MAIN, _TYPES, _RELATIONSHIPS = f"{{{SHEET_MAIN_NS}}}", f"{{{CONTYPES_NS}}}", f"
 _RELATIONSHIP_ID = f"{{{REL_NS}}}id"
 _STYLES = f"{_MAIN}cellXfs/{_MAIN}xf"
 _TRUE = {"1", "t", "true"}
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _log = logging.getLogger(__name__)
 
 
@@ -165,7 +165,7 @@ class Workbook:
         if data_type == "d":
             day_or_time: date | time = from_ISO8601(content)
             return day_or_time
-        return unescape(content) if "_x" in content else content
+        return _unescape(content) if "_x" in content else content
 
     def _date(self, number: float) -> date | time | CellError:
         try:
@@ -175,7 +175,9 @@ class Workbook:
         return day_or_time
 
     def _read_strings(self, part: str) -> list[str]:
-        return [unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)]
+        return [
+            _unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)
+        ]
 
     def _read_styles(self) -> dict[int, type[date] | type[Percentage]]:
         """Find the styles that show a number as a date or a time, or as a percentage."""
@@ -204,6 +206,15 @@ def open_workbook(file: IO[bytes]) -> Workbook:
         raise Invalid(TOO_MUCH_CONTENT)
     with _broken_workbook_is_invalid():
         return Workbook(_Archive(content))
+
+
+def _unescape(text: str) -> str:
+    """Read characters that XML can't carry, `_x0001_`; what is no character (NUL, half of a pair) stays as it is."""
+    return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
+
+
+def _character(number: int) -> str | None:
+    return None if number == 0 or 0xD800 <= number <= 0xDFFF else chr(number)
 
 
 def _kind_of(code: str) -> type[date] | type[Percentage] | None:

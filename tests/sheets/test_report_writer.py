@@ -7,8 +7,9 @@ from io import BytesIO
 
 from openpyxl import load_workbook
 
-from school_service.sheets.report_writer import Marked, Report, ReportColumn, write_report
-from school_service.sheets.workbook_frame import LINE_HEIGHT
+from school_service.sheets.report_writer import Report, ReportColumn, write_report
+from school_service.sheets.workbook_layout import Marked
+from school_service.sheets.workbook_writer import LINE_HEIGHT
 from tests.sheets.test_sheet_writer import TEXTS
 
 NAME = ReportColumn("Name", least=10, most=20, text=True)
@@ -31,6 +32,12 @@ def test_texts_stay_texts_and_figures_figures():
     assert sheet["A3"].value == texts[0]
     assert (sheet["B2"].value, sheet["B2"].data_type) == ("=Score", "s")
     assert (sheet["B3"].value, sheet["B3"].number_format) == (12.5, "0.0")
+
+
+def test_only_a_text_that_looks_like_a_formula_has_the_sign_that_keeps_it_a_text_when_it_is_edited():
+    sheet = opened(report(["=1+1", Decimal("12.50")], ["Ada", 7]))["Report"]
+
+    assert {cell.coordinate for row in sheet.iter_rows() for cell in row if cell.quotePrefix} == {"B2", "A3"}
 
 
 def test_what_is_marked_is_bold_italic_and_red():
