@@ -74,18 +74,22 @@ def write_report(reports: Sequence[Report]) -> bytes:
 def _sheet(report: Report) -> Sheet:
     columns = report.columns
     widths = [_width(column, report, position) for position, column in enumerate(columns)]
-    cells = [_cell_styles(column.places, text=column.text) for column in columns]
-    summary = [_summary_styles(column.places) for column in columns]
     rows = [
-        Rows([[line] for line in report.lines[:1]], [_TITLE], height=_TITLE_HEIGHT),
-        Rows([[line] for line in report.lines[1:]], [_LINE]),
-        Rows([[column.heading for column in columns]], [_HEADING] * len(columns), _lines_of),
-        Rows(report.rows, cells, _lines_of),
-        Rows(report.summary, summary, _lines_of),
+        Rows([[line] for line in report.lines[:1]], height=_TITLE_HEIGHT),
+        Rows([[line] for line in report.lines[1:]]),
+        Rows([[column.heading for column in columns]], _lines_of),
+        Rows(report.rows, _lines_of),
+        Rows(report.summary, _lines_of),
     ]
     layout = SheetLayout(
         report.title,
-        tuple(dict.fromkeys([_TITLE, _LINE, _HEADING, *cells, *summary])),
+        (
+            (_TITLE,),
+            (_LINE,),
+            (_HEADING,) * len(columns),
+            tuple(_cell_styles(column.places, text=column.text) for column in columns),
+            tuple(_summary_styles(column.places) for column in columns),
+        ),
         Page(landscape=True, a3=report.large, margins=_MARGINS, repeated_columns=report.frozen),
         header=len(report.lines) + 1,
         frozen_columns=report.frozen,

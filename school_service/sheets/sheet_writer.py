@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
@@ -33,6 +33,7 @@ _TEXT = CellStyle(_FORMATS[CellType.TEXT], vertical="top", wrapped=True)
 _NUMBER = CellStyle(vertical="top")
 _HEADING = _TEXT._replace(bold=True, fill="D9E2EC", lines="below")
 _HEADING_TO_FILL = _HEADING._replace(colour="FFFFFF", fill="334E68")
+_NEW_CELLS = {cell_type: CellStyle(number_format) for cell_type, number_format in _FORMATS.items()}
 _DETAILS = (styled_alike(_TEXT._replace(bold=True)), styled_alike(_TEXT))
 
 Value = str | int | float | Decimal | date | None
@@ -71,27 +72,28 @@ def write_workbook(
 
 def _table_sheet(table: Table, page_header: tuple[str, str]) -> Sheet:
     columns = table.columns
-    widths = _column_widths(table)
-    headings = tuple(_heading_styles(column) for column in columns)
+    names = [column.name for column in columns]
+    values = [[row.get(name) for name in names] for row in table.rows]
+    widths = _column_widths(columns, values)
+    headings = tuple(
+        _heading_styles(column.heading, to_fill=column.required and not column.locked) for column in columns
+    )
     styles = tuple(_cell_styles(column.cell_type, locked=column.locked) for column in columns)
     locked = {column.locked for column in columns}
     layout = SheetLayout(
         table.title,
-        headings + styles,
+        (headings, styles),
         _page(widths),
         header=1,
         frozen_columns=_frozen_columns(columns),
         # A text that is typed into a cell that is still empty, such as 0803…, stays that text.
-        new_cells=tuple(CellStyle(_FORMATS[column.cell_type]) for column in columns),
+        new_cells=tuple(_NEW_CELLS[column.cell_type] for column in columns),
         rules=tuple(_rules(columns)),
         # Where some columns say whose row it is, and others are to be filled in, rows may be sorted.
         protected=Protected(resized=True, sorted=len(locked) == 2) if True in locked else None,
     )
-    rows = (
-        Rows([[column.name for column in columns]], headings, _lines_of),
-        Rows(([row.get(column.name) for column in columns] for row in table.rows), styles, _lines_of),
-    )
-    last_row_of_rules = (len(table.rows) or MAX_ROWS) + 1
+    rows = (Rows([names], _lines_of), Rows(values, _lines_of))
+    last_row_of_rules = (len(values) or MAX_ROWS) + 1
     return Sheet(layout, widths, rows, last_row_of_rules, page_header)
 
 
@@ -99,22 +101,22 @@ def _details_sheet(
     details: Sequence[tuple[str, str]], hidden: Sequence[tuple[str, str]], page_header: tuple[str, str]
 ) -> Sheet:
     widths = [min(longest + 2, MAX_WIDTH) for longest in _longest(zip(*details, strict=True))]
-    rows = (Rows(details, _DETAILS, _lines_of), Rows(hidden, _DETAILS, hidden=True))
-    layout = SheetLayout(DETAILS, _DETAILS, _page(widths), protected=Protected())
+    rows = (Rows(details, _lines_of), Rows(hidden, hidden=True))
+    layout = SheetLayout(DETAILS, (_DETAILS, _DETAILS), _page(widths), protected=Protected())
     return Sheet(layout, widths, rows, page_header=page_header)
 
 
-def _column_widths(table: Table) -> list[int]:
+def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[int]:
     """The width of each column in characters: of its longest text, within reason."""
-    values = ([row.get(column.name) for row in table.rows] for column in table.columns)
+    longest = _longest(zip(*rows, strict=True)) if rows else [0] * len(columns)
     return [
-        min(max(longest + 2, len(column.name) + 4, column.width), MAX_WIDTH)
-        for column, longest in zip(table.columns, _longest(values), strict=True)
+        min(max(length + 2, len(column.name) + 4, column.width), MAX_WIDTH)
+        for column, length in zip(columns, longest, strict=True)
     ]
 
 
 def _longest(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
-    return (max(map(len, map(str, values)), default=0) for values in columns)
+    return (max(map(len, map(str, values))) for values in columns)
 
 
 def _lines_of(text: str, _width: float) -> int:
@@ -135,11 +137,12 @@ def _frozen_columns(columns: Sequence[Column]) -> int:
     return first if len(columns) - first > 1 else 0
 
 
-def _heading_styles(column: Column) -> ColumnStyles:
-    style = _HEADING_TO_FILL if column.required and not column.locked else _HEADING
-    if column.heading is not None:
+@lru_cache(maxsize=256)
+def _heading_styles(heading: str | None, *, to_fill: bool) -> ColumnStyles:
+    style = _HEADING_TO_FILL if to_fill else _HEADING
+    if heading is not None:
         # Programs find the column by its name, people read words: the fourth part of a format is that of texts.
-        style = style._replace(number_format=f';;;"{column.heading}"')
+        style = style._replace(number_format=f';;;"{heading}"')
     return styled_alike(style)
 
 

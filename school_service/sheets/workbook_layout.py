@@ -84,13 +84,14 @@ class Page(NamedTuple):
 class SheetLayout(NamedTuple):
     """What the frame of a sheet depends on.
 
-    `styles` are those of all rows of the sheet. The row of the `header` and what is above it stay when the rows below
-    scroll, and are printed on each page; 0: there is none. So do the first `frozen_columns`. `new_cells` are the
-    styles of cells that have not been written, by column; without them such cells have no style.
+    `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and what
+    is above it stay when the rows below scroll, and are printed on each page; 0: there is none. So do the first
+    `frozen_columns`. `new_cells` are the styles of cells that have not been written, by column; without them such cells
+    have no style.
     """
 
     title: str
-    styles: tuple[ColumnStyles, ...]
+    styles: tuple[tuple[ColumnStyles, ...], ...]
     page: Page
     header: int = 0
     frozen_columns: int = 0
@@ -100,14 +101,13 @@ class SheetLayout(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that look alike: what is in them, and the styles of their columns, which are among those of the layout.
+    """Rows that look alike, and what is in them.
 
     `lines_of` tells how many lines a text takes in a column that is so many characters wide: not every program finds
     the height of a row. `height` is that of the row in points where it is not what the texts need.
     """
 
     values: Iterable[Sequence[Value]]
-    styles: Sequence[ColumnStyles]
     lines_of: Callable[[str, float], int] | None = None
     height: int = 0
     hidden: bool = False

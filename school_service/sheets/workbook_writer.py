@@ -8,7 +8,7 @@ the XML of its sheets, and is written there. The same records give the same byte
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -67,9 +67,9 @@ def write_sheets(sheets: Sequence[Sheet]) -> bytes:
     frame = frame_of(tuple(sheet.layout for sheet in sheets))
     content = BytesIO(frame.archive)
     with ZipFile(content, "a") as archive:
-        for (path, xml), sheet in zip(frame.sheets, sheets, strict=True):
+        for of_sheet, sheet in zip(frame.sheets, sheets, strict=True):
             # Whatever the time is: the same records give the same bytes.
-            archive.writestr(ZipInfo(path), _filled(xml, sheet, frame), ZIP_DEFLATED, compresslevel=1)
+            archive.writestr(ZipInfo(of_sheet.path), _filled(of_sheet, sheet), ZIP_DEFLATED, compresslevel=1)
     return content.getvalue()
 
 
@@ -88,22 +88,32 @@ class StyleNumbers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A workbook without its sheets, as the bytes of a zip; the path and the XML of each sheet; the styles' numbers.
+class SheetFrame:
+    """A sheet without what is written into it: its XML, in pieces, and the numbers of the styles of its layout.
 
-    The XML of a sheet is in pieces: every other one is the name of what is to be written there.
+    Every other piece is the name of what is to be written there.
     """
 
+    path: str
+    xml: tuple[str, ...]
+    styles: tuple[tuple[StyleNumbers, ...], ...]
+    new_cells: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A workbook without its sheets, as the bytes of a zip, and the frames of the sheets."""
+
     archive: bytes
-    sheets: tuple[tuple[str, tuple[str, ...]], ...]
-    columns: Mapping[ColumnStyles, StyleNumbers]
-    new_cells: Mapping[CellStyle, int]
+    sheets: tuple[SheetFrame, ...]
 
 
 def _size_of(frame: Frame) -> int:
     """About how many bytes a cached frame takes, with its layout."""
-    of_sheets = sum(len(piece) for _, pieces in frame.sheets for piece in pieces)
-    return len(frame.archive) + of_sheets + _STYLES_BYTES * (len(frame.columns) + len(frame.new_cells))
+    size = len(frame.archive)
+    for sheet in frame.sheets:
+        size += sum(map(len, sheet.xml)) + _STYLES_BYTES * sum(map(len, sheet.styles))
+    return size
 
 
 _frames: LRUCache[tuple[Hashable, ...], Frame] = LRUCache(MAX_CACHED_BYTES, _size_of)
@@ -116,16 +126,14 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
     workbook.remove(workbook.worksheets[0])
     workbook.properties = DocumentProperties(creator="School Service", created=_TIMESTAMP)
     sheets = [_make_sheet(workbook, layout) for layout in layouts]
-    columns = {
-        styles: _style_numbers(sheet, styles)
+    styles = [
+        tuple(tuple(_style_numbers(sheet, column) for column in rows) for rows in layout.styles)
         for sheet, layout in zip(sheets, layouts, strict=True)
-        for styles in layout.styles
-    }
-    new_cells = {
-        style: _style_number(sheet, style)
+    ]
+    new_cells = [
+        tuple(_style_number(sheet, style) for style in layout.new_cells)
         for sheet, layout in zip(sheets, layouts, strict=True)
-        for style in layout.new_cells
-    }
+    ]
     written = BytesIO()
     workbook.save(written)
 
@@ -137,11 +145,10 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
                 # openpyxl writes when it was saved, into the properties of the document.
                 part = _MODIFIED.sub(rf"\g<1>{_TIMESTAMP.isoformat()}Z".encode(), parts.read(name))
                 fixed.writestr(ZipInfo(name), part, ZIP_DEFLATED)
-        opened = tuple(
-            (path, _pieces(parts.read(path).decode(), layout))
-            for path, layout in zip(paths, layouts, strict=True)
-        )
-    return Frame(archive.getvalue(), opened, columns, new_cells)
+        xml = [
+            _pieces(parts.read(path).decode(), layout) for path, layout in zip(paths, layouts, strict=True)
+        ]
+    return Frame(archive.getvalue(), tuple(map(SheetFrame, paths, xml, styles, new_cells)))
 
 
 def _style_numbers(sheet: Worksheet, styles: ColumnStyles) -> StyleNumbers:
@@ -266,50 +273,47 @@ def _set_up_page(sheet: Worksheet, page: Page) -> None:
 # What is written into the frame
 
 
-def _filled(pieces: Sequence[str], sheet: Sheet, frame: Frame) -> bytes:
+def _filled(frame: SheetFrame, sheet: Sheet) -> bytes:
     """Write what is left open in the XML of a sheet."""
-    rows = list(_sheet_rows(sheet, frame))
+    rows = list(_sheet_rows(sheet, frame.styles))
     written = {
         "dimension": f"A1:{get_column_letter(len(sheet.widths))}{len(rows)}",
-        "columns": _columns(sheet, frame),
+        "columns": _columns(sheet.widths, frame.new_cells),
         "rows": "".join(rows),
         "last_row_of_rules": str(sheet.last_row_of_rules),
         "page_header": _page_header(*sheet.page_header),
     }
-    filled = list(pieces)
-    filled[1::2] = [written[name] for name in pieces[1::2]]
-    return "".join(filled).encode()
+    pieces = list(frame.xml)
+    pieces[1::2] = [written[name] for name in frame.xml[1::2]]
+    return "".join(pieces).encode()
 
 
-def _columns(sheet: Sheet, frame: Frame) -> str:
-    styles = [f' style="{frame.new_cells[style]}"' for style in sheet.layout.new_cells]
-    styles = styles or [""] * len(sheet.widths)
+def _columns(widths: Sequence[float], new_cells: Sequence[int]) -> str:
+    styles = [f' style="{style}"' for style in new_cells] or [""] * len(widths)
     columns = "".join(
         f'<col min="{number}" max="{number}" width="{width:g}"{style} customWidth="1"/>'
-        for number, (width, style) in enumerate(zip(sheet.widths, styles, strict=True), 1)
+        for number, (width, style) in enumerate(zip(widths, styles, strict=True), 1)
     )
     return f"<cols>{columns}</cols>"
 
 
-def _sheet_rows(sheet: Sheet, frame: Frame) -> Iterator[str]:
+def _sheet_rows(sheet: Sheet, styles: Sequence[Sequence[StyleNumbers]]) -> Iterator[str]:
     """Write the rows of a sheet as XML, numbered from 1."""
     numbers = count(1)
-    for rows in sheet.rows:
-        columns = [
-            (get_column_letter(position), width, frame.columns[of_column])
-            for position, (width, of_column) in enumerate(zip(sheet.widths, rows.styles, strict=False), 1)
-        ]
+    columns = [(get_column_letter(position), width) for position, width in enumerate(sheet.widths, 1)]
+    for rows, of_columns in zip(sheet.rows, styles, strict=True):
+        cells_of = [(*column, style) for column, style in zip(columns, of_columns, strict=False)]
         lines_of, hidden = rows.lines_of, ' hidden="1"' if rows.hidden else ""
         for values, number in zip(rows.values, numbers, strict=False):
             cells = []
             lines = 1
-            for (letter, width, styles), value in zip(columns, values, strict=True):
+            for (letter, width, style), value in zip(cells_of, values, strict=True):
                 if isinstance(value, str):
-                    cells.append(_text_cell(f"{letter}{number}", value, styles))
-                    if lines_of is not None:
-                        lines = max(lines, lines_of(value, width))
+                    cells.append(_text_cell(f"{letter}{number}", value, style))
+                    if lines_of is not None and (needed := lines_of(value, width)) > lines:
+                        lines = needed
                 else:
-                    cells.append(_cell(f"{letter}{number}", value, styles))
+                    cells.append(_cell(f"{letter}{number}", value, style))
             height = rows.height or (lines * LINE_HEIGHT if lines > 1 else 0)
             tall = f' ht="{height}" customHeight="1"' if height else ""
             yield f'<row r="{number}"{tall}{hidden}>{"".join(cells)}</row>'
@@ -328,13 +332,15 @@ def _text_cell(reference: str, text: str, numbers: StyleNumbers) -> str:
 def _cell(reference: str, value: int | float | Decimal | Marked | date | None, numbers: StyleNumbers) -> str:
     if value is None:
         return f'<c r="{reference}" s="{numbers.whole}"/>'
-    if isinstance(value, date):
-        # A day is a number to Excel, and its style shows it as a day.
-        number, style = to_excel(value), numbers.day
+    if isinstance(value, int):
+        style, number = numbers.whole, float(value)
     elif isinstance(value, Marked):
-        number, style = float(value.value), numbers.marked
+        style, number = numbers.marked, float(value.value)
+    elif isinstance(value, date):
+        # A day is a number to Excel, and its style shows it as a day.
+        style, number = numbers.day, to_excel(value)
     else:
-        number, style = float(value), numbers.whole if isinstance(value, int) else numbers.number
+        style, number = numbers.number, float(value)
     return f'<c r="{reference}" s="{style}"><v>{number:.16g}</v></c>'
 
 

@@ -364,7 +364,7 @@ def test_the_cache_of_frames_is_bounded_by_bytes():
     def layouts(number):
         styles = tuple(styled_alike(CellStyle(f"0.{'0' * number}", size=size)) for size in range(1, 500))
         rules = tuple(Rule(column, "whole", "between", "1", "5") for column in range(1, 500))
-        return (SheetLayout("Scores", styles, Page(landscape=False), header=1, rules=rules),)
+        return (SheetLayout("Scores", (styles,), Page(landscape=False), header=1, rules=rules),)
 
     first = layouts(0)
     assert frame_of(first) is frame_of(first)
