@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Text, cast, select, text
 
 from school_service.core.database import db
-from school_service.features.classrooms import reads
+from school_service.features.school.classrooms import reads
 from school_service.web import rendering
 from school_service.web.rendering import json_response, render_list
 from school_service.web.request_scope import in_transaction
