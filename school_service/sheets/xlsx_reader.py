@@ -218,7 +218,7 @@ def _character(number: int) -> str | None:
 
 
 def _kind_of(code: str) -> type[date] | type[Percentage] | None:
-    """Tell what a number format makes of a number; None for all that is shown as a number."""
+    """Answer whether a number format shows a date or a percentage; None where it shows a number."""
     if is_date_format(code):
         return None if is_timedelta_format(code) else date
     return Percentage if "%" in _QUOTED.sub("", code) else None
@@ -233,19 +233,19 @@ class _TreeWithoutDtd(TreeBuilder):
 
 
 def _content_types(tree: Element) -> dict[str, str]:
-    """Read which part has which type of content; of two of one type, the first counts."""
+    """Read the parts by their type of content; of two parts of one type, the first counts."""
     types: dict[str, str] = {}
     for part in tree.iterfind(f"{_TYPES}Override"):
         types.setdefault(part.attrib["ContentType"], part.attrib["PartName"].removeprefix("/"))
     for kind in tree.iterfind(f"{_TYPES}Default"):
-        # Some programs say it of all XML that is not named.
+        # Some programs give this type to all XML that they do not name.
         if kind.attrib["ContentType"] in _WORKBOOK_TYPES:
             types.setdefault(kind.attrib["ContentType"], ARC_WORKBOOK)
     return types
 
 
 def _relationships_of(part: str) -> str:
-    """Name the part that says what another refers to."""
+    """Name the part that lists the relationships of another."""
     folder, name = posixpath.split(part)
     return posixpath.join(folder, "_rels", f"{name}.rels")
 
@@ -320,7 +320,7 @@ class _Archive(ZipFile):
 def _tree_of(content: bytes) -> Element:
     parser = XMLParser(target=_TreeWithoutDtd())  # noqa: S314 -- without a DTD there is nothing to expand
     for start in range(0, len(content), _FEED):
-        # A DTD is refused at the end of what is fed with it.
+        # The parser reports a DTD at the end of the bytes that it was fed with it.
         parser.feed(content[start : start + _FEED])
     root: Element = parser.close()
     return root

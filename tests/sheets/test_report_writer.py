@@ -7,6 +7,7 @@ from io import BytesIO
 
 from openpyxl import load_workbook
 
+from school_service.sheets import workbook_writer
 from school_service.sheets.report_writer import Report, ReportColumn, write_report
 from school_service.sheets.workbook_layout import Marked
 from school_service.sheets.workbook_writer import LINE_HEIGHT
@@ -55,6 +56,18 @@ def test_a_row_is_as_high_as_its_longest_text_needs():
     heights = [sheet.row_dimensions[number].height for number in (3, 4, 5)]
     assert heights == [None, 3 * LINE_HEIGHT, 3 * LINE_HEIGHT]
     assert sheet.column_dimensions["A"].width == 20
+
+
+def test_openpyxl_makes_the_frame_of_reports_with_the_same_columns_once(monkeypatch):
+    made = []
+    make = workbook_writer.Workbook
+    monkeypatch.setattr(workbook_writer, "Workbook", lambda: made.append(1) or make())
+    columns = (ReportColumn("once", places=7), ReportColumn("more than once", text=True))
+
+    for rows in ([[Decimal(1), "Ada"]], [[Decimal(2), "Bisi"], [None, "Chi"]]):
+        opened(Report("Made once", ("A title",), columns, rows))
+
+    assert len(made) == 1
 
 
 def test_the_header_of_pages_holds_any_text():

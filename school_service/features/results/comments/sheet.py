@@ -104,14 +104,14 @@ def upload(
     `term` is that of a sheet that does not name it itself. A student who is not in the sheet, and a cell that is blank
     there, stay as they are. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
     Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, Forbidden
-    as `enter_comments`, and RowsChanged where something was changed since the sheet was downloaded, unless `force`
-    replaces it.
+    where the caller changes a principal's comment and may not write results, and RowsChanged where something was
+    changed since the sheet was downloaded, unless `force` replaces it.
     """
     found = find_batch(batch, field="batch")
-    upload_of_comments = _CommentUpload(
+    sheet_upload = _CommentUpload(
         batch=found, principal=principal, named_term=term, file_name=file_name, dry_run=dry_run, force=force
     )
-    return upload_of_comments.run(file)
+    return sheet_upload.run(file)
 
 
 @dataclass(kw_only=True)

@@ -116,14 +116,14 @@ def upload(
     while the batch's results of the term are published.
     """
     named = {TERM: term, METRIC_TYPE: metric_type}
-    upload_of_metrics = _MetricUpload(
+    sheet_upload = _MetricUpload(
         batch=find_batch(batch, field=BATCH_FIELD),
         named=named,
         file_name=file_name,
         dry_run=dry_run,
         force=force,
     )
-    return upload_of_metrics.run(file)
+    return sheet_upload.run(file)
 
 
 @dataclass(kw_only=True)

@@ -132,14 +132,14 @@ def upload(
     found = fetch_row(_total_points(assessment_id))
     if found is None:
         raise not_found(Assessment)
-    upload_of_scores = _ScoreUpload(
+    sheet_upload = _ScoreUpload(
         assessment_id=assessment_id,
         total_points=found["total_points"],
         file_name=file_name,
         dry_run=dry_run,
         force=force,
     )
-    return upload_of_scores.run(file)
+    return sheet_upload.run(file)
 
 
 @dataclass(kw_only=True)
@@ -294,7 +294,7 @@ def _score_sheet(assessment_id: UUID) -> Query:
 
 @read_model
 def _with_absences(assessment_id: UUID) -> Query:
-    """What the score sheet of an assessment says, as `_score_sheet`, with the absences of its students."""
+    """What the score sheet of an assessment says, its rows as JSON with the absence of each student, by name."""
     return _sheet(assessment_id, absences=True)
 
 
