@@ -186,7 +186,7 @@ class Placement:
         return schools
 
     def keep_in_place(self, connection: Connection, school_id: UUID) -> None:
-        """Keep a school on its server until the transaction ends."""
+        """Keep a school on its server until the transaction ends; comes first in the transaction."""
 
     def stay_here(self, connection: Connection) -> None:
         """Let what the transaction makes be on the server of its connection alone."""

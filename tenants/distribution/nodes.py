@@ -216,13 +216,6 @@ def lock_out_moves(connection: Connection, school_id: UUID) -> None:
     connection.execute(_SHARE_LOCK, {"school": str(school_id)})
 
 
-def limit_waiting(limit: str) -> str:
-    """Write the statements that set a limit, which `limit` sets here, on the nodes as well."""
-    # What is set between the two is set on the nodes as well.
-    handed_on = "SET LOCAL citus.propagate_set_commands TO"
-    return f"{handed_on} 'local';\n{limit};\n{handed_on} 'none'"
-
-
 @contextmanager
 def engine_of_school(admin: Engine, school_id: UUID) -> Iterator[Engine]:
     """Lend an engine like `admin`, of the coordinator, on the node that has a school; `admin` where none has it."""

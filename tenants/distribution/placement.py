@@ -156,7 +156,9 @@ class NodePlacement(Placement):
 
     def limit_waiting(self, seconds: float) -> str:
         """Write the statements that let a transaction wait so long for a lock, on the nodes too."""
-        return nodes.limit_waiting(super().limit_waiting(seconds))
+        # What is set between the two is set on the nodes as well.
+        handed_on = "SET LOCAL citus.propagate_set_commands TO"
+        return f"{handed_on} 'local';\n{super().limit_waiting(seconds)};\n{handed_on} 'none'"
 
     def schools_to_lock(self, connection: Connection, schools: Table) -> Table:
         """Give the coordinator's own copy of the registry's schools.
