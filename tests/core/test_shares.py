@@ -25,14 +25,14 @@ def test_beyond_the_limit_and_those_who_may_wait_it_is_busy_at_once():
         first = threads.submit(hold)
         assert inside.wait(10)
         second = threads.submit(hold)
-        wait_for(lambda: shares._waiting.get("a"), "the one who waits")
+        wait_for(lambda: shares._turns._waiting.get("a"), "the one who waits")
         with pytest.raises(Busy), shares.of("a"):
             pass
         with shares.of("b"):
             pass
         go.set()
         assert (first.result(), second.result()) == (True, True)
-    assert (shares._running, shares._waiting) == ({}, {})
+    assert (shares._turns._under_way, shares._turns._waiting) == ({}, {})
 
 
 def test_who_has_waited_for_too_long_is_told_so_and_nothing_is_left_of_them():
@@ -42,10 +42,10 @@ def test_who_has_waited_for_too_long_is_told_so_and_nothing_is_left_of_them():
         for _ in range(7):
             with pytest.raises(Busy), shares.of("a"):
                 pass
-        assert shares._waiting == {}
+        assert shares._turns._waiting == {}
     with shares.of("a"):
         pass
-    assert shares._running == {}
+    assert shares._turns._under_way == {}
 
 
 def test_who_waits_comes_before_who_has_just_left():
@@ -61,7 +61,7 @@ def test_who_waits_comes_before_who_has_just_left():
             waiting = []
             for number, name in enumerate(("first", "second")):
                 waiting.append(threads.submit(enter, name))
-                wait_for(lambda number=number: len(shares._waiting.get("a", ())) > number, name)
+                wait_for(lambda number=number: len(shares._turns._waiting.get("a", ())) > number, name)
         enter("who has just left")
         for future in waiting:
             future.result()
@@ -84,7 +84,7 @@ def test_never_more_than_the_limit_run():
 
     with ThreadPoolExecutor(20) as threads:
         list(threads.map(work, range(2000)))
-    assert (1 <= most <= 3, running, shares._running) == (True, 0, {})
+    assert (1 <= most <= 3, running, shares._turns._under_way) == (True, 0, {})
 
 
 def test_an_error_gives_the_share_back():

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from school_service.server import check_database
+from school_service.serving.checks import check_database
 
 THREADS = 8
 
@@ -22,7 +22,7 @@ def warnings(app, settings, place, caplog) -> Callable[[], list[str]]:
 
     def check() -> list[str]:
         caplog.clear()
-        with caplog.at_level(logging.WARNING, logger="school_service.server"):
+        with caplog.at_level(logging.WARNING, logger="school_service.serving.checks"):
             check_database(app, alone, THREADS)
         return [record.getMessage() for record in caplog.records]
 

@@ -9,7 +9,8 @@ import pytest
 from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
-from school_service.server import ServingError, check_database
+from school_service.serving import ServingError
+from school_service.serving.checks import check_database
 from tenants.provisioning.create import create_school
 from tests.conftest import dispose
 from tests.postgres import addresses, on_citus, on_postgresql_alone
