@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 
+CHECK_INTERVAL = 1.0  # seconds between two looks at the deadlines of connections
+NEVER = 2**31  # seconds
 SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is to stop
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
@@ -62,7 +64,7 @@ def serve(
     `announce` is called when requests are let in and those signals are heeded. A second signal ends it at
     once, as SystemExit(1). Raises ServingError where the port of the metrics is taken.
     """
-    _quieten_interpreter()
+    _tune_interpreter()
     raise_file_limit()
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
@@ -97,14 +99,18 @@ def serve(
             if announce is not None:
                 announce()
             _log.info("serving", extra={"address": base_address(listener), "threads": threads})
+            checked = time.monotonic()
             while not stopping.is_set():
-                # Deadlines are looked at once a second.
-                loop.run_once(1)
+                loop.run_once(CHECK_INTERVAL)
+                now = time.monotonic()
+                if now - checked >= CHECK_INTERVAL:
+                    checked = now
+                    end_late(server, now)
             _log.info("stopping")
             _drain(server, loop, listener)
 
 
-def _quieten_interpreter() -> None:
+def _tune_interpreter() -> None:
     """Let Python look for garbage less often, and give short requests their turn sooner."""
     # What has been made by now lives as long as the process: the collector need not look at it again.
     gc.collect()
@@ -154,7 +160,8 @@ def make_server(
         max_request_header_size=HEADER_LIMIT,
         # Ours come first: `Admission` makes room, waitress would stop accepting.
         connection_limit=2 * CONNECTION_LIMIT,
-        cleanup_interval=1,
+        # Deadlines are ours: `end_late`.
+        channel_timeout=NEVER,
         # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
         outbuf_high_watermark=MOST_UNSENT,
         # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
@@ -163,14 +170,13 @@ def make_server(
         ident=None,
     )
 
-    def take(_server: Any, connection: socket.socket, address: Any, *arguments: Any, **options: Any) -> None:
+    def take(server: Any, connection: socket.socket, address: Any, *arguments: Any, **options: Any) -> None:
         if admission.makes_room(server.active_channels.values(), address[0]):
             Channel(surroundings, server, connection, address, *arguments, **options)
         else:
             connection.close()
 
     server.channel_class = take
-    server.maintenance = lambda _now: end_late(server)
     server.accept = accepting(server.accept, loop, listener)
     # waitress wakes the loop after each answer; a channel does so itself, where the loop has something to do.
     loop.wake, server.pull_trigger = server.pull_trigger, lambda: None
@@ -228,9 +234,8 @@ def accepting(accept: Callable[[], Any], loop: EventLoop, listener: socket.socke
     return take
 
 
-def end_late(server: Any) -> None:
-    """Close the connections whose clients have had their time."""
-    now = time.monotonic()
+def end_late(server: Any, now: float) -> None:
+    """Close the connections whose clients have had their time at a moment of `time.monotonic`."""
     for channel in list(server.active_channels.values()):
         if channel.is_late(now):
             channel.end()

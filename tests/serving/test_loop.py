@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
 from contextlib import closing, suppress
 
 import pytest
@@ -302,12 +303,12 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
     with service.connect() as client:
         channel = service.unread(client)
         assert bool(channel.total_outbufs_len) == (size == LARGE)
-        end_late(service.serving)
+        end_late(service.serving, time.monotonic())
         assert service.serving.active_channels
 
         channel.last_activity -= IDLE_TIMEOUT + 1
         channel.idle_since -= IDLE_TIMEOUT + 1
-        end_late(service.serving)
+        end_late(service.serving, time.monotonic())
         service.settle()
 
         assert not service.serving.active_channels
