@@ -33,8 +33,8 @@ HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What a connection goes by, besides the application that answers its requests.
+class ChannelOptions:
+    """What all channels of a server have in common.
 
     `school_of` names the school of a request by its headers Authorization and X-SCHOOL-ID, where the token was verified
     before. `metrics` count what is answered without the application.
@@ -98,7 +98,7 @@ class Channel(HTTPChannel):
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        options: ChannelOptions,
         server: Any,
         connection: socket.socket,
         address: Any,
@@ -106,7 +106,7 @@ class Channel(HTTPChannel):
         *,
         map: EventLoop,
     ) -> None:
-        self._surroundings = surroundings
+        self._options = options
         self._loop = map
         self.address: str = address[0]
         self.cors_fields: Mapping[str, str] = {}
@@ -119,7 +119,7 @@ class Channel(HTTPChannel):
     def share_key(self) -> Hashable:
         """Name the school of the first request, as far as its token is known; else where it comes from."""
         headers = self.requests[0].headers
-        school = self._surroundings.school_of(headers.get("AUTHORIZATION", ""), headers.get("X_SCHOOL_ID"))
+        school = self._options.school_of(headers.get("AUTHORIZATION", ""), headers.get("X_SCHOOL_ID"))
         return school or self.address
 
     def is_quick(self) -> bool:
@@ -129,7 +129,7 @@ class Channel(HTTPChannel):
             return True
         # The application answers a preflight at once; where it were refused, the page could not read why.
         is_preflight = request.command == "OPTIONS" and "ACCESS_CONTROL_REQUEST_METHOD" in request.headers
-        return is_preflight and bool(self._surroundings.cors_origins)
+        return is_preflight and bool(self._options.cors_origins)
 
     def refuse(self) -> None:
         """Let the answer to the first request be that the service is overloaded."""
@@ -139,7 +139,7 @@ class Channel(HTTPChannel):
         """Answer the first request, in a thread of the dispatcher."""
         self.waited = time.monotonic() - self.queued_at
         origin = self.requests[0].headers.get("ORIGIN")
-        self.cors_fields = answer_fields(self._surroundings.cors_origins, origin)
+        self.cors_fields = answer_fields(self._options.cors_origins, origin)
         try:
             super().service()
         except BaseException:
@@ -160,8 +160,8 @@ class Channel(HTTPChannel):
         """Write the line of a request that was answered without the application, in the log of all requests."""
         refusal = request.error
         cause = QUEUE_FULL if refusal is OVERLOADED else None
-        if self._surroundings.metrics is not None:
-            self._surroundings.metrics.observe_refusal(status, self.waited, cause)
+        if self._options.metrics is not None:
+            self._options.metrics.observe_refusal(status, self.waited, cause)
         if not ACCESS_LOG.isEnabledFor(logging.INFO):
             return
         # In place of header fields that are too large waitress reads some of its own making.
@@ -177,7 +177,7 @@ class Channel(HTTPChannel):
                 "address": first_untrusted(
                     self.address,
                     request.headers.get("X_FORWARDED_FOR", ""),
-                    self._surroundings.trusted_proxies,
+                    self._options.trusted_proxies,
                 ),
                 "school": request.headers.get("X_SCHOOL_ID"),
                 "actor": None,

@@ -22,7 +22,7 @@ import waitress
 from school_service.config import Settings
 from school_service.core.shares import GroupLimit, Shares
 from school_service.serving.admission import CONNECTION_LIMIT, Admission, raise_file_limit
-from school_service.serving.channel import Channel, Surroundings
+from school_service.serving.channel import Channel, ChannelOptions
 from school_service.serving.dispatcher import Dispatcher
 from school_service.serving.listening import base_address
 from school_service.serving.loop import EventLoop
@@ -75,16 +75,14 @@ def serve(
     )
     with _measuring(app, settings, dispatcher) as metrics:
         loop = EventLoop()
-        surroundings = Surroundings(
-            state.known_school, settings.cors_origins, settings.trusted_proxies, metrics
-        )
+        options = ChannelOptions(state.known_school, settings.cors_origins, settings.trusted_proxies, metrics)
         server = make_server(
             app,
             listener,
             loop,
             dispatcher,
             Admission(settings.connections_per_address, settings.trusted_proxies),
-            surroundings,
+            options,
             largest_body=app.config["MAX_CONTENT_LENGTH"],
         )
         stopping = threading.Event()
@@ -142,7 +140,7 @@ def make_server(
     loop: EventLoop,
     dispatcher: Any,
     admission: Admission,
-    surroundings: Surroundings,
+    options: ChannelOptions,
     *,
     largest_body: int,
 ) -> Any:
@@ -165,14 +163,14 @@ def make_server(
         # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
         outbuf_high_watermark=MOST_UNSENT,
         # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
-        clear_untrusted_proxy_headers=not surroundings.trusted_proxies,
+        clear_untrusted_proxy_headers=not options.trusted_proxies,
         expose_tracebacks=False,
         ident=None,
     )
 
-    def take(server: Any, connection: socket.socket, address: Any, *arguments: Any, **options: Any) -> None:
+    def take(server: Any, connection: socket.socket, address: Any, adjustments: Any, map: EventLoop) -> None:
         if admission.makes_room(server.active_channels.values(), address[0]):
-            Channel(surroundings, server, connection, address, *arguments, **options)
+            Channel(options, server, connection, address, adjustments, map=map)
         else:
             connection.close()
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from school_service.core.errors import Busy
-from school_service.core.shares import Shares
+from school_service.core.shares import GroupLimit, Shares, Turns
 from tests.cli.program import wait_for
 
 
@@ -109,3 +109,68 @@ def test_who_waits_is_counted_and_told_for_how_long():
             wait_for(lambda: shares.count_waiting() == 2, "two that wait")
         assert all(0 < found.result() < 10 for found in entering)
     assert shares.count_waiting() == 0
+
+
+# The rules alone
+
+
+def begun(turns, key, name):
+    """Begin, or wait; the place, where there is one."""
+    place = turns.begin(key)
+    if place is None:
+        turns.wait(key, name)
+    return place
+
+
+def test_the_keys_take_turns_for_what_all_have_together():
+    turns = Turns(2, total=1)
+    place = begun(turns, "a", "a1")
+    for key, name in (("a", "a2"), ("a", "a3"), ("b", "b1"), ("c", "c1")):
+        assert begun(turns, key, name) is None
+    assert turns.count_waiting() == 4
+
+    order = []
+    while place is not None:
+        following = turns.end(place)
+        order += [name for name, _ in following]
+        place = following[0][1] if following else None
+
+    assert order == ["a2", "b1", "c1", "a3"]
+    assert turns.count_waiting() == 0
+
+
+def test_a_key_that_has_its_limit_is_passed_over():
+    turns = Turns(1, total=2)
+    begun(turns, "a", "a1")
+    second = begun(turns, "b", "b1")
+    for key, name in (("a", "a2"), ("c", "c1")):
+        begun(turns, key, name)
+
+    assert [name for name, _ in turns.end(second)] == ["c1"]
+
+
+def test_all_begin_who_may_once_their_group_is_another():
+    groups = {"a": "x", "b": "x", "c": "x"}
+    turns = Turns(1, groups=GroupLimit(1, groups.get))
+    first = begun(turns, "a", "a1")
+    for key in ("b", "c"):
+        assert begun(turns, key, f"{key}1") is None
+    groups["c"] = "y"
+
+    assert first.group == "x"
+    assert [(name, place.group) for name, place in turns.end(first)] == [("b1", "x"), ("c1", "y")]
+
+
+def test_who_gives_up_and_who_is_sent_away_wait_no_longer():
+    turns = Turns(1, waiting=3)
+    place = begun(turns, "a", "a1")
+    for name in ("a2", "a3", "a4"):
+        begun(turns, "a", name)
+    with pytest.raises(Busy):
+        turns.wait("a", "a5")
+
+    turns.give_up("a", "a2")
+    assert turns.count_waiting() == 2
+    assert [name for name, _ in turns.end(place)] == ["a3"]
+    assert turns.clear() == ["a4"]
+    assert turns.count_waiting() == 0

@@ -13,7 +13,7 @@ from waitress import wasyncore
 
 from school_service.serving import admission, loop
 from school_service.serving.admission import Admission
-from school_service.serving.channel import IDLE_TIMEOUT, Surroundings
+from school_service.serving.channel import IDLE_TIMEOUT, ChannelOptions
 from school_service.serving.listening import listen
 from school_service.serving.loop import EventLoop
 from school_service.serving.server import accepting, end_late, make_server
@@ -58,7 +58,7 @@ class Service:
             self.loop,
             self.queue,
             Admission(100, ()),
-            Surroundings(lambda *_: None),
+            ChannelOptions(lambda *_: None),
             largest_body=10 * 2**20,
         )
         wake = self.loop.wake

@@ -10,7 +10,7 @@ from waitress import wasyncore
 
 from school_service.config import Settings
 from school_service.serving.admission import Admission
-from school_service.serving.channel import Surroundings
+from school_service.serving.channel import ChannelOptions
 from school_service.serving.listening import listen
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
@@ -53,9 +53,9 @@ def answer():
         loop, queue = EventLoop(), FullQueue()
         listener = listen("127.0.0.1", 0)
         settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins), "TRUSTED_PROXIES": proxies})
-        surroundings = Surroundings(lambda *_: None, settings.cors_origins, settings.trusted_proxies)
+        options = ChannelOptions(lambda *_: None, settings.cors_origins, settings.trusted_proxies)
         admission = Admission(100, settings.trusted_proxies)
-        make_server(application, listener, loop, queue, admission, surroundings, largest_body=2**30)
+        make_server(application, listener, loop, queue, admission, options, largest_body=2**30)
         with socket.create_connection(listener.getsockname(), timeout=30) as client:
             client.sendall(request)
             deadline = time.monotonic() + 30
