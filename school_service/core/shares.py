@@ -146,6 +146,7 @@ class Shares:
     """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds."""
 
     def __init__(self, limit: int, *, waiting: int, patience: float) -> None:
+        self.limit = limit
         self.patience = patience
         self._turns: Turns[Turn] = Turns(limit, waiting=waiting)
         self._lock = threading.Lock()
