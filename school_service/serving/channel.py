@@ -89,7 +89,10 @@ class RequestTask(WSGITask):
 
 
 class Channel(HTTPChannel):
-    """A connection, with deadlines for its client; a request of our Dispatcher when its first has come whole."""
+    """A connection, with deadlines for its client.
+
+    The dispatcher has it in its queue as soon as a request has come whole, one request at a time, in their order.
+    """
 
     parser_class = RequestParser
     error_task_class = RefusalTask
