@@ -14,9 +14,8 @@ from school_service.auth.tokens import own_issuer
 from school_service.config import STRICT_PASSWORDS, Settings
 from school_service.core.database import db
 from school_service.serving import ServingError
-from tenants.distribution.registry import check_registry_distributed
 from tenants.driver_errors import first_line
-from tenants.exceptions import NotDistributed, NotInstalled
+from tenants.exceptions import NotInstalled, UnfitPlacement
 from tenants.migrations.migration_sql import head
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
@@ -34,14 +33,14 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     try:
         with app.app_context(), db.engines["registry"].connect() as connection:
             check_installed(connection)
-            check_registry_distributed(connection, distributed=settings.tenant_distributed)
+            placement.check(connection)
             own_issuer()  # here, so that no request has to read it
             login = _read_login(connection, placement)
             schools = _read_schools(connection)
             if settings.tenant_roles and schools.any_school is not None:
                 _check_role(connection, schema_name(UUID(schools.any_school)))
             app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
-    except (NotDistributed, NotInstalled) as error:
+    except (NotInstalled, UnfitPlacement) as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
         reason = first_line(error.orig)
@@ -87,7 +86,7 @@ def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
 def _read_schools(connection: Connection) -> Row[Any]:
     """Count the schools, and those that are not at the newest revision, and name one of them.
 
-    This is a statement of its own: Citus does not join the catalogue with its own tables.
+    This is a statement of its own: tables of the registry are not joined with the catalogue.
     """
     return connection.execute(
         text(

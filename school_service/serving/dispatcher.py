@@ -5,7 +5,7 @@ long, take every thread, and everybody else waits behind them. Here a school has
 of `school_service.core.shares`; a request that waits holds no thread; and what is quick has threads of its own, so that
 health is answered whatever the others do.
 
-Where the schools are on several servers of PostgreSQL, each of these has a share of the threads too, larger than a
+Where the schools are on several database servers, each of these has a share of the threads too, larger than a
 school's: one that does not answer holds no more of them, and the schools of the others go on.
 """
 
@@ -125,7 +125,7 @@ class Dispatcher:
     """Divides `threads` over the requests: at most `share` for those of one key, of which at most `waiting` wait.
 
     What is beyond is refused at once. Quick requests have QUICK_THREADS besides. `groups` bounds the threads that work
-    for the schools of one server of PostgreSQL.
+    for the schools of one database server.
     """
 
     def __init__(self, threads: int, *, share: int, waiting: int, groups: GroupLimit | None = None) -> None:

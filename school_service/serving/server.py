@@ -28,7 +28,7 @@ from school_service.serving.listening import base_address
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
 from school_service.web.application import Service
-from tenants.distribution.engines import NodeEngines
+from tenants.placement import Placement
 
 if TYPE_CHECKING:
     from school_service.serving.monitoring import Metrics
@@ -71,7 +71,7 @@ def serve(
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD)
     dispatcher = Dispatcher(
-        threads, share=share, waiting=settings.school_waiting, groups=_limit_of_nodes(app, threads)
+        threads, share=share, waiting=settings.school_waiting, groups=_limit_of_servers(app, threads)
     )
     with _measuring(app, settings, dispatcher) as metrics:
         loop = EventLoop()
@@ -181,21 +181,21 @@ def make_server(
     return server
 
 
-def _limit_of_nodes(app: Service, threads: int) -> GroupLimit | None:
-    """Give each node of Citus three quarters of the threads: more than a school has, and never all of them."""
-    nodes: NodeEngines | None = app.extensions["nodes"]
-    if nodes is None:
+def _limit_of_servers(app: Service, threads: int) -> GroupLimit | None:
+    """Give each of several database servers three quarters of the threads: more than a school has, and never all."""
+    placement: Placement = app.extensions["placement"]
+    if not placement.several_servers:
         return None
 
-    def node_of(key: Hashable) -> Hashable | None:
+    def server_of(key: Hashable) -> Hashable | None:
         # A request whose school is not known is named by where it comes from.
         try:
             school_id = UUID(str(key))
         except ValueError:
             return None
-        return nodes.known_node(school_id)
+        return placement.server_of(school_id)
 
-    return GroupLimit(max(1, threads * 3 // 4), node_of)
+    return GroupLimit(max(1, threads * 3 // 4), server_of)
 
 
 @contextmanager
