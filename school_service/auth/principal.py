@@ -14,8 +14,8 @@ from tenants.connections.binding import SchoolBinding
 
 MAX_CLIENT_ID_LENGTH = 255  # characters (OpenID Connect Core, section 2, `sub`)
 
-SCHOOLS_REMEMBERED = 10_000  # of which the header need not be read anew
-ACCESSES_REMEMBERED = 1_000  # the same of what views ask; there are some dozens
+SCHOOLS_REMEMBERED = 10_000  # values of X-SCHOOL-ID that are cached with the UUID that was read from them
+ACCESSES_REMEMBERED = 1_000  # conditions that are cached; views ask for some dozens
 
 CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -133,7 +133,7 @@ def _named_school(header: str) -> UUID:
 def _condition(
     own: bool, permissions: tuple[str, ...], with_given_password: bool, own_student: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Write the condition of `VerifiedToken.condition`, and the permissions as its parameters."""
+    """Write the condition under which a state gives all of the permissions, and these as its parameters."""
     parts: list[str] = []
     if own:
         parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")

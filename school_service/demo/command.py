@@ -29,7 +29,8 @@ from school_service.demo.fill_school import fill_school
 from school_service.demo.sample_schools import SCHOOLS, SampleSchool
 from school_service.features.people.models import User
 from school_service.features.results.models import PUBLISHED, Publication, ReportCard
-from school_service.server import base_address, listen, serve
+from school_service.serving.listening import base_address, listen
+from school_service.serving.server import serve
 from school_service.web.request_log import configure_logging
 from school_service.web.request_scope import app_state, in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -186,7 +187,7 @@ def _administrator(login: Login) -> User:
 def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
     """Issue a token to try the service with; returns what it is for, and the token.
 
-    With an outside provider, which knows no client of ours, it is the first school's administrator's.
+    With an outside provider, which has no client for the demo, it is that of the first school's administrator.
     """
     key = app_state().verifier.key
     if settings.auth_url is None:

@@ -148,7 +148,7 @@ def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
     ]
     return (
         select(*columns)
-        # As arrays, so that each is looked up in the index, however long the log.
+        # The ids are one array, so that each is looked up in the index, however long the log is.
         .where(or_(AuditEntry.entity_id == any_(func.array(union_all(*records).scalar_subquery())), *entries))
         .order_by(AuditEntry.at, AuditEntry.id)
     )
