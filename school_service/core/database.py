@@ -15,8 +15,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import Texts
-from tenants.connections.sessions import SchoolSession, begin_in_school
+from tenants.connections.sessions import SchoolSession, transaction
+from tenants.connections.statements import Texts
 from tenants.distribution.engines import NodeEngines
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
@@ -57,7 +57,7 @@ class RequestContext:
     """What a transaction knows of the request that it serves.
 
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
-    None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
+    None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one round trip; `refusals` are
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
@@ -195,5 +195,5 @@ def outside_transaction(work: Callable[[], Found]) -> Found:
     session.rollback()
     session.expunge_all()
     found = work()
-    begin_in_school(session, context.binding)
+    transaction(session, context.binding)
     return found

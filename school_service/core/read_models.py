@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import current_school, current_session, request_context, shard_names
-from tenants.connections.engines import execute_batch
+from tenants.connections.statements import write
 from tenants.registry.schools import School
 
 _TYPES: dict[Any, Any] = {
@@ -237,9 +237,7 @@ def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
     The values are the driver's: a text, a number, a date, a UUID.
     """
     statement = read.template.statement(unwrapped)
-    return execute_batch(
-        current_session().bound_connection(), statement.sql, statement.parameters(read.values)
-    )
+    return write(current_session().bound_connection(), statement.sql, statement.parameters(read.values))
 
 
 def unwrapped(query: Query) -> ClauseElement:

@@ -14,7 +14,7 @@ from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import current_session, request_context, the_app
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
-from tenants.connections.engines import SEPARATOR, Texts, fetch_texts
+from tenants.connections.statements import SEPARATOR, Texts, write
 
 QUERY_TYPES = (Select, BoundQuery)
 
@@ -74,16 +74,16 @@ def _page(query: Query) -> ClauseElement:
     return select(cast(envelope, Text).label("body"), (counted.c.total == 0).label("empty"))
 
 
-def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
-    if isinstance(read, BoundQuery):
-        statement, values = read.template.statement(wrap), {**read.values, **page}
+def _render(query: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
+    if isinstance(query, BoundQuery):
+        statement, values = query.template.statement(wrap), {**query.values, **page}
     else:
-        statement, values = CompiledStatement(wrap(read)), page
+        statement, values = CompiledStatement(wrap(query)), page
     parameters = statement.parameters(values)
-    read_apart = request_context().read
-    if read_apart is not None:
-        return read_apart(statement.sql, parameters)
-    return fetch_texts(current_session().bound_connection(), statement.sql, parameters)
+    read = request_context().read
+    if read is not None:
+        return read(statement.sql, parameters)
+    return write(current_session().bound_connection(), statement.sql, parameters, texts=True)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:

@@ -32,8 +32,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
 from tenants.clock import now
-from tenants.connections.engines import execute_script, quote_identifier
-from tenants.connections.pool import mark_school
+from tenants.connections.engines import execute_script, mark_school, quote_identifier
 from tenants.distribution.nodes import limit_waiting
 from tenants.distribution.registry import read_shards_statement
 from tenants.driver_errors import first_line, sqlstate
