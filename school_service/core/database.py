@@ -24,8 +24,8 @@ from tenants.registry.schools import NAMING_CONVENTION, School
 Found = TypeVar("Found")
 
 # What Flask's proxies stand for, in one call: each look through a proxy is five, and a request has dozens.
-the_app: Callable[[], Flask] = current_app._get_current_object  # type: ignore[attr-defined]
-the_g: Callable[[], Any] = g._get_current_object
+current_application: Callable[[], Flask] = current_app._get_current_object  # type: ignore[attr-defined]
+context_globals: Callable[[], Any] = g._get_current_object
 
 HEALTH_BIND = "health"
 """The name of the engine that checks whether the database answers, and does nothing else."""
@@ -113,7 +113,7 @@ class RoutedSession(SchoolSession, flask_session.Session):
 
 def engine_of(school_id: UUID) -> Engine:
     """Find the engine of the login that serves a school, in the current application."""
-    extensions = the_app().extensions
+    extensions = current_application().extensions
     nodes: NodeEngines | None = extensions["nodes"]
     if nodes is not None:
         return nodes.engine_of(school_id)
@@ -140,7 +140,7 @@ def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mappi
 
     None where their own names are to be used: on PostgreSQL alone, and outside of transactions of the application.
     """
-    nodes: NodeEngines | None = the_app().extensions.get("nodes") if has_app_context() else None
+    nodes: NodeEngines | None = current_application().extensions.get("nodes") if has_app_context() else None
     if nodes is None:
         return None
     if school_id is None:
@@ -166,7 +166,7 @@ def current_session() -> RoutedSession:
 
 def request_context() -> RequestContext:
     """The context of the transaction under way."""
-    context: RequestContext | None = the_g().__dict__.get("request_context")
+    context: RequestContext | None = context_globals().__dict__.get("request_context")
     if context is None:
         raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
     return context

@@ -30,17 +30,15 @@ from sqlalchemy import (
     Numeric,
     Select,
     String,
-    Table,
     Text,
     Uuid,
     bindparam,
     cast,
 )
-from sqlalchemy.dialects.postgresql.base import PGCompiler
-from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import current_school, current_session, request_context, shard_names
+from tenants.connections.dialect import psycopg2_dialect
 from tenants.connections.statements import write
 from tenants.registry.schools import School
 
@@ -54,35 +52,12 @@ _TYPES: dict[Any, Any] = {
     float: Numeric,
     list[UUID]: partial(ARRAY, Uuid),
 }
-# Around the name of a table, in the text of a statement that is being compiled; and of one with an alias.
-_BARE, _ALIASED = "\x01", "\x02"
-_MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
-
-
-class _MarkingCompiler(PGCompiler):
-    """Writes SQL in which the tables are marked that a statement reads or changes."""
-
-    def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
-        text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
-        if not options.get("asfrom") or not isinstance(table, Table):
-            return text
-        alias = options.get("enclosing_alias")
-        mark = _BARE if alias is None or alias.element is not table else _ALIASED
-        return f"{mark}{text}{mark}"
-
-    def visit_insert(self, insert_stmt: Any, *arguments: Any, **options: Any) -> str:
-        text: str = super().visit_insert(insert_stmt, *arguments, **options)  # type: ignore[no-untyped-call]
-        # Its table is not visited. An INSERT within it that is of the same table has been marked.
-        into, name = "INSERT INTO", self.preparer.format_table(insert_stmt.table)
-        return text.replace(f"{into} {name} ", f"{into} {_BARE}{name}{_BARE} ", 1)
-
-
-class _Dialect(PGDialect_psycopg2):
-    statement_compiler = _MarkingCompiler
-
+# A schema that marks the names of tables in the text of a statement: as SQLAlchemy writes it, before each of them.
+_MARK = "a_table_of_the_school"
+_MARKED = re.compile(rf"{_MARK}\.(\w+)(\.| AS )?")
 
 # Positional parameters: a read model is sent together with statements that have parameters of their own.
-_dialect: Any = _Dialect(paramstyle="format")  # type: ignore[no-untyped-call]
+_dialect: Any = psycopg2_dialect(paramstyle="format")
 
 Query = Select[*tuple[Any, ...]]
 Filters = ParamSpec("Filters")
@@ -119,13 +94,13 @@ class CompiledStatement:
     """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
 
     def __init__(self, executable: ClauseElement) -> None:
-        compiled: Any = executable.compile(dialect=_dialect)
-        marked = str(compiled)
-        self._text = _MARKED.sub(r"\2", marked)
-        # Text, mark, table, text, mark, …, text.
-        self._parts = _MARKED.split(marked)
-        self._tables = frozenset(self._parts[2::3])
-        if "__[POSTCOMPILE" in self._text:
+        compiled: Any = executable.compile(
+            dialect=_dialect, schema_translate_map={None: _MARK}, render_schema_translate=True
+        )
+        self._text: str = compiled.string.replace(f"{_MARK}.", "")
+        self._parts = _divide(compiled.string)
+        self._tables = frozenset(self._parts[1::2])
+        if compiled.post_compile_params or compiled.literal_execute_params:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
         if "ON CONFLICT ON CONSTRAINT" in self._text:
             raise TypeError(
@@ -157,9 +132,8 @@ class CompiledStatement:
         if names is None:
             return self._text
         parts = self._parts.copy()
-        for place in range(1, len(parts), 3):
-            mark, table = parts[place : place + 2]
-            parts[place], parts[place + 1] = names[table], f" AS {table}" if mark == _BARE else ""
+        for place in range(1, len(parts), 2):
+            parts[place] = names[parts[place]]
         return "".join(parts)
 
     def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -170,6 +144,25 @@ class CompiledStatement:
         for name, compute in self._computed:
             parameters[name] = sent_value(compute())
         return tuple([parameters[name] for name in self._names])
+
+
+def _divide(marked: str) -> list[str]:
+    """Divide the text of a statement at the tables that it reads or changes: text, table, text, …, table, text.
+
+    In place of a table its shard can be named: the table's own name is then its alias, unless it has one. So the
+    columns need not be named anew.
+    """
+    parts, end = [""], 0
+    for found in _MARKED.finditer(marked):
+        table, follows = found[1], found[2]
+        parts[-1] += marked[end : found.start()]
+        end = found.end()
+        if follows == ".":
+            parts[-1] += f"{table}."
+        else:
+            parts += [table, follows or f" AS {table}"]
+    parts[-1] += marked[end:]
+    return parts
 
 
 @dataclass

@@ -12,7 +12,7 @@ from flask import Response
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_session, request_context, the_app
+from school_service.core.database import current_application, current_session, request_context
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
 from tenants.connections.statements import SEPARATOR, Texts, write
 
@@ -157,4 +157,4 @@ def json_response(body: str | bytes | list[bytes]) -> Response:
 
 def object_response(answer: Any) -> Response:
     """Answer an object, written as JSON."""
-    return json_response(the_app().json.dumps(answer))
+    return json_response(current_application().json.dumps(answer))

@@ -21,21 +21,21 @@ from school_service.config import Settings
 from school_service.core.database import (
     RequestContext,
     RoutedSession,
+    context_globals,
+    current_application,
     current_session,
     db,
     engine_of,
     forget_engine,
     request_context,
     shard_names,
-    the_app,
-    the_g,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
 from school_service.core.shares import Shares
 from school_service.web import idempotency
 from school_service.web.client_address import client_address
-from school_service.web.current import the_request
+from school_service.web.current import current_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.sessions import bind_sessions, transaction
@@ -104,7 +104,7 @@ class AppState:
 
 def app_state() -> AppState:
     """The state of the current application."""
-    state: AppState = the_app().extensions["school-service"]
+    state: AppState = current_application().extensions["school-service"]
     return state
 
 
@@ -114,13 +114,13 @@ bind_sessions(db.session, lambda: app_state().binding_options)
 
 def current_principal() -> Principal:
     """The principal of this request."""
-    principal: Principal = the_g().principal
+    principal: Principal = context_globals().principal
     return principal
 
 
 def current_user_id() -> UUID | None:
     """The id of the user whose token this request has, known from its beginning; None for a machine client."""
-    token: VerifiedToken = the_g().token
+    token: VerifiedToken = context_globals().token
     return token.user_id
 
 
@@ -183,7 +183,7 @@ def run_in_request_scope(
     unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of the
     database. Raises Busy where the school has its share of requests.
     """
-    state, environ, known = app_state(), the_request().environ, the_g().__dict__
+    state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
@@ -249,7 +249,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
     context = request_context()
     context.principal = principal = token.principal(state)
-    the_g().principal = principal
+    context_globals().principal = principal
     context.request_id = request_id()
     context.address = client_address()
     if not access.with_given_password:
@@ -424,7 +424,7 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         self._binding, self._admit, self._read = binding, admit, read
 
     def __enter__(self) -> RequestContext:
-        known = the_g().__dict__
+        known = context_globals().__dict__
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
         load_school = partial(app_state().school, self._binding.school_id)
