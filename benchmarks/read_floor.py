@@ -15,17 +15,17 @@ from sqlalchemy import insert
 
 from benchmarks.sheet_floor import STATE
 from school_service.core.database import db
-from school_service.features.assessments.service import create_assessment
-from school_service.features.classrooms.service import create_classroom
-from school_service.features.cohort_subjects.service import create_cohort_subject
-from school_service.features.cohorts.models import Enrollment
-from school_service.features.cohorts.service import create_cohort
-from school_service.features.enrollments.service import enroll
-from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.sessions.service import create_session, create_term
-from school_service.features.students.service import create_student
-from school_service.features.subjects.service import create_subject
-from school_service.features.users.service import create_user
+from school_service.features.classes.cohort_subjects.service import create_cohort_subject
+from school_service.features.classes.enrollments.service import enroll
+from school_service.features.people.students.service import create_student
+from school_service.features.people.users.service import create_user
+from school_service.features.school.classrooms.service import create_classroom
+from school_service.features.school.cohorts.service import create_cohort
+from school_service.features.school.models import Enrollment
+from school_service.features.school.sessions.service import create_session, create_term
+from school_service.features.school.subjects.service import create_subject
+from school_service.features.scores.assessments.service import create_assessment
+from school_service.features.scores.models import GradebookEntry
 
 CLASSROOMS, USERS, STUDENTS = 40, 50, 40
 CATEGORIES = ("CA1", "CA2", "CA3", "EXAM")

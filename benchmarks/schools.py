@@ -19,16 +19,16 @@ from benchmarks.installation import installation
 from school_service.app import create_app
 from school_service.auth.tokens import issue_user_token
 from school_service.core.database import db
-from school_service.features.assessments.models import Assessment
-from school_service.features.assessments.service import create_assessment
-from school_service.features.classrooms.service import create_classroom
-from school_service.features.cohort_subjects.service import create_cohort_subject
-from school_service.features.cohorts.service import create_batch, create_cohort
-from school_service.features.enrollments.service import enroll
-from school_service.features.gradebooks.service import Score, compare_scores, store_sheet
-from school_service.features.sessions.service import create_session, create_term
-from school_service.features.students.service import create_student
-from school_service.features.subjects.service import create_subject
+from school_service.features.classes.cohort_subjects.service import create_cohort_subject
+from school_service.features.classes.enrollments.service import enroll
+from school_service.features.people.students.service import create_student
+from school_service.features.school.classrooms.service import create_classroom
+from school_service.features.school.cohorts.service import create_batch, create_cohort
+from school_service.features.school.sessions.service import create_session, create_term
+from school_service.features.school.subjects.service import create_subject
+from school_service.features.scores.assessments.service import create_assessment
+from school_service.features.scores.gradebooks.service import Score, compare_scores, store_sheet
+from school_service.features.scores.models import Assessment
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school

@@ -26,14 +26,14 @@ from openpyxl import load_workbook
 from urllib3 import encode_multipart_formdata
 
 from benchmarks.sheets import filled
-from school_service.features.assessments.service import create_assessment
-from school_service.features.classrooms.service import create_classroom
-from school_service.features.cohort_subjects.service import create_cohort_subject
-from school_service.features.cohorts.service import create_cohort
-from school_service.features.enrollments.service import enroll
-from school_service.features.sessions.service import create_session, create_term
-from school_service.features.students.service import create_student
-from school_service.features.subjects.service import create_subject
+from school_service.features.classes.cohort_subjects.service import create_cohort_subject
+from school_service.features.classes.enrollments.service import enroll
+from school_service.features.people.students.service import create_student
+from school_service.features.school.classrooms.service import create_classroom
+from school_service.features.school.cohorts.service import create_cohort
+from school_service.features.school.sessions.service import create_session, create_term
+from school_service.features.school.subjects.service import create_subject
+from school_service.features.scores.assessments.service import create_assessment
 
 STUDENTS = 200
 # Uploads go to each in turn, so that those of different clients seldom wait for one another, and none overtakes the one

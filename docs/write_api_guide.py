@@ -29,7 +29,7 @@ from school_service.app import create_app, tenancy_of
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.data_folder import data_folder
-from school_service.features.publications.models import Publication, ReportCard
+from school_service.features.results.models import Publication, ReportCard
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school

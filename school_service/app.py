@@ -20,47 +20,48 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
-from school_service.features.absences.views import blp as absences
-from school_service.features.assessments.views import blp as assessments
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.views import blp as auth_provider
-from school_service.features.classrooms.views import blp as classrooms
-from school_service.features.cohort_subjects.views import blp as cohort_subjects
-from school_service.features.cohorts.views import blp as cohorts
-from school_service.features.comments.views import blp as comments
-from school_service.features.contacts.views import blp as contacts
-from school_service.features.employees.views import blp as employees
-from school_service.features.employees.views import teachers
-from school_service.features.enrollments.views import blp as enrollments
-from school_service.features.geography.views import blp as geography
-from school_service.features.gradebooks.views import blp as gradebooks
-from school_service.features.graduates.views import blp as graduates
+from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects
+from school_service.features.classes.enrollments.views import blp as enrollments
+from school_service.features.classes.student_imports.views import blp as student_imports
+from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
-from school_service.features.letterheads.views import blp as letterheads
-from school_service.features.metrics.views import blp as metrics
-from school_service.features.oneroster.views import blp as exchange
+from school_service.features.people.contacts.views import blp as contacts
+from school_service.features.people.employees.views import blp as employees
+from school_service.features.people.employees.views import teachers
+from school_service.features.people.roles.views import blp as roles
+from school_service.features.people.students.reads import OWN_STUDENT
+from school_service.features.people.students.views import blp as students
+from school_service.features.people.users.reads import USER_STATE
+from school_service.features.people.users.views import blp as users
 from school_service.features.personal_data.views import blp as personal_data
-from school_service.features.promotions.views import blp as promotions
-from school_service.features.publications.views import blp as publications
-from school_service.features.report_cards.verification import blp as verification
-from school_service.features.report_cards.views import blp as report_cards
-from school_service.features.result_settings.views import blp as result_settings
-from school_service.features.results.views import blp as results
-from school_service.features.roles.views import blp as roles
-from school_service.features.scoresheets.views import blp as scoresheets
-from school_service.features.sessions.views import blp as sessions
-from school_service.features.settings.views import blp as school_settings
-from school_service.features.student_imports.views import blp as student_imports
-from school_service.features.students.reads import OWN_STUDENT
-from school_service.features.students.views import blp as students
-from school_service.features.subjects.views import blp as subjects
-from school_service.features.submissions.views import blp as submissions
-from school_service.features.term_calendars.views import blp as term_calendars
-from school_service.features.transcripts.views import blp as transcripts
-from school_service.features.users.reads import USER_STATE
-from school_service.features.users.views import blp as users
+from school_service.features.results.comments.views import blp as comments
+from school_service.features.results.figures.views import blp as results
+from school_service.features.results.graduates.views import blp as graduates
+from school_service.features.results.letterheads.views import blp as letterheads
+from school_service.features.results.metrics.views import blp as metrics
+from school_service.features.results.promotions.views import blp as promotions
+from school_service.features.results.publications.views import blp as publications
+from school_service.features.results.report_cards.verification import blp as verification
+from school_service.features.results.report_cards.views import blp as report_cards
+from school_service.features.results.settings.views import blp as result_settings
+from school_service.features.results.submissions.views import blp as submissions
+from school_service.features.results.term_calendars.views import blp as term_calendars
+from school_service.features.results.transcripts.views import blp as transcripts
+from school_service.features.school.classrooms.views import blp as classrooms
+from school_service.features.school.cohorts.views import blp as cohorts
+from school_service.features.school.geography.views import blp as geography
+from school_service.features.school.sessions.views import blp as sessions
+from school_service.features.school.settings.views import blp as school_settings
+from school_service.features.school.subjects.views import blp as subjects
+from school_service.features.scores.absences.views import blp as absences
+from school_service.features.scores.assessments.views import blp as assessments
+from school_service.features.scores.grade_configs.views import blp as grade_configs
+from school_service.features.scores.gradebooks.views import blp as gradebooks
+from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.printing import printers
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
 from school_service.web import cors, error_responses, openapi, request_log
@@ -103,6 +104,7 @@ FEATURES = (
     teachers,
     employees,
     school_settings,
+    grade_configs,
     result_settings,
     letterheads,
     graduates,

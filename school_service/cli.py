@@ -242,7 +242,7 @@ def export_oneroster(
     Everything is in it that the school has of the session: people, classes, scores and published results. FILE can be
     read by its owner alone, and replaces one of that name; the school's audit log says that it was made.
     """
-    from school_service.features.oneroster.operator_export import export_to_file
+    from school_service.features.exchange.oneroster.operator_export import export_to_file
 
     try:
         show(export_to_file(tenancy, school_id, file, session), as_json)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
-from school_service import __version__, features
+from school_service import __version__, core, features
 from school_service.auth import passwords
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.core.permissions import Permission
 from school_service.features.audit.service import operator_entry
-from school_service.features.geography import service as geography
+from school_service.features.school.geography import service as geography
 from school_service.seed.school import seed_school
 from tenants.tenancy import Tenancy
 
@@ -37,8 +37,9 @@ def tenancy_of(settings: Settings) -> Tenancy:
 
 
 def _import_models() -> None:
-    """Import the models of all features, which makes db.metadata complete."""
-    for feature in iter_modules(features.__path__, f"{features.__name__}."):
-        package = import_module(feature.name)
-        if any(module.name == "models" for module in iter_modules(package.__path__)):
-            import_module(f"{feature.name}.models")
+    """Import every module that has tables of a school, which makes db.metadata complete."""
+    for module in ("counters", "idempotency"):
+        import_module(f"{core.__name__}.{module}")
+    for found in walk_packages(features.__path__, f"{features.__name__}."):
+        if found.name.endswith(".models"):
+            import_module(found.name)

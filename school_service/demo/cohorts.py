@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from school_service.demo.context import THIS_SESSION, DemoContext
-from school_service.features.cohort_subjects.service import create_cohort_subject, take_subject
-from school_service.features.cohorts.service import create_batch, create_cohort
-from school_service.features.enrollments.service import enroll
+from school_service.features.classes.cohort_subjects.service import create_cohort_subject, take_subject
+from school_service.features.classes.enrollments.service import enroll
+from school_service.features.school.cohorts.service import create_batch, create_cohort
 
 SECOND_ARM = "B"
 # Taught to all but seniors, who choose.

@@ -27,8 +27,8 @@ from school_service.demo.context import CLIENT_ID
 from school_service.demo.demo_file import DemoFile, DemoSchool, Login
 from school_service.demo.fill_school import fill_school
 from school_service.demo.sample_schools import SCHOOLS, SampleSchool
-from school_service.features.publications.models import PUBLISHED, Publication, ReportCard
-from school_service.features.users.models import User
+from school_service.features.people.models import User
+from school_service.features.results.models import PUBLISHED, Publication, ReportCard
 from school_service.server import base_address, listen, serve
 from school_service.web.request_log import configure_logging
 from school_service.web.request_scope import app_state, in_transaction

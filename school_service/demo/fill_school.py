@@ -19,7 +19,7 @@ from school_service.demo.scores import make_scores
 from school_service.demo.staff import make_form_teachers, make_staff
 from school_service.demo.students import make_students
 from school_service.demo.terms import make_absences, make_calendars, make_comments
-from school_service.features.sessions.models import AcademicSession
+from school_service.features.school.models import AcademicSession
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 

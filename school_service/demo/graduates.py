@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from school_service.demo.context import LAST_SESSION, THIS_YEAR, DemoContext
 from school_service.demo.students import IN_A_CLASS, make_student
-from school_service.features.cohorts.service import create_cohort
-from school_service.features.enrollments.service import enroll
-from school_service.features.graduates.service import create_graduate
+from school_service.features.classes.enrollments.service import enroll
+from school_service.features.results.graduates.service import create_graduate
+from school_service.features.school.cohorts.service import create_cohort
 
 LAST_CLASS = "SSS 3"
 _YEARS_AT_SCHOOL = 6

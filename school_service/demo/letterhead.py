@@ -12,12 +12,11 @@ from school_service.core.statements import execute
 from school_service.demo.context import DemoContext
 from school_service.demo.drawing import draw_badge, draw_signature
 from school_service.features.audit.service import audit_change
-from school_service.features.employees.models import Employee
-from school_service.features.letterheads.models import LOGO, PNG, SIGNATURE, Letterhead, Picture
-from school_service.features.letterheads.picture_format import read_format
-from school_service.features.letterheads.service import ENTITY, change_letterhead
-from school_service.features.settings.models import Position
-from school_service.features.users.models import User
+from school_service.features.people.models import Employee, User
+from school_service.features.results.letterheads.picture_format import read_format
+from school_service.features.results.letterheads.service import ENTITY, change_letterhead
+from school_service.features.results.models import LOGO, PNG, SIGNATURE, Letterhead, Picture
+from school_service.features.school.models import Position
 
 
 def make_letterhead(context: DemoContext) -> None:

@@ -9,8 +9,8 @@ from sqlalchemy import insert, select
 from school_service.core.database import db
 from school_service.demo.context import THIS_SESSION, DemoContext
 from school_service.features.audit.service import Change, audit_changes, score_values
-from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.metrics.models import (
+from school_service.features.results.metrics.service import ENTITY
+from school_service.features.results.models import (
     BEST,
     METRIC_TYPES,
     POOREST,
@@ -18,8 +18,7 @@ from school_service.features.metrics.models import (
     MetricDefinition,
     MetricScore,
 )
-from school_service.features.metrics.service import ENTITY
-from school_service.features.sessions.models import TERMS
+from school_service.features.school.models import CURRENT, TERMS, Enrollment
 from tenants.clock import now
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from random import Random
 
-from school_service.features.users.usernames import plain
+from school_service.features.people.usernames import plain
 
 FEMALE, MALE = GENDERS = ("FEMALE", "MALE")
 

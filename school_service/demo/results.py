@@ -7,13 +7,12 @@ from sqlalchemy import select
 from school_service.core.database import db
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.demo.context import THIS_SESSION, DemoContext
-from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.comments.service import enter_comments
-from school_service.features.publications.models import Publication
-from school_service.features.publications.service import publish, reopen
-from school_service.features.sessions.models import TERMS
-from school_service.features.students.models import Student
-from school_service.features.submissions.service import submit
+from school_service.features.people.models import Student
+from school_service.features.results.comments.service import enter_comments
+from school_service.features.results.models import Publication
+from school_service.features.results.publications.service import publish, reopen
+from school_service.features.results.submissions.service import submit
+from school_service.features.school.models import CURRENT, TERMS, Enrollment
 
 PUBLISHED = ("JSS 1", "SSS 2")
 """The classrooms whose first term is published; all others are open."""

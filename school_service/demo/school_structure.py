@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from school_service.demo.context import THIS_YEAR, DemoContext, first_day
-from school_service.features.classrooms.service import create_classroom
-from school_service.features.sessions.models import TERMS
-from school_service.features.sessions.service import create_session, create_term
-from school_service.features.subjects.service import create_subject
+from school_service.features.school.classrooms.service import create_classroom
+from school_service.features.school.models import TERMS
+from school_service.features.school.sessions.service import create_session, create_term
+from school_service.features.school.subjects.service import create_subject
 
 CLASSROOMS = tuple(
     (f"{short} {year}", level)

@@ -12,13 +12,11 @@ from sqlalchemy import insert, select
 
 from school_service.core.database import db
 from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, first_day
-from school_service.features.assessments.models import Assessment
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.cohort_subjects.models import SubjectEnrollment
-from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.gradebooks.service import ENTITY
-from school_service.features.sessions.models import TERMS
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.school.models import CURRENT, TERMS, Enrollment
+from school_service.features.scores.gradebooks.service import ENTITY
+from school_service.features.scores.models import Assessment, GradebookEntry
 from tenants.clock import now
 
 

@@ -12,11 +12,11 @@ from sqlalchemy import select
 from school_service.core.database import db
 from school_service.demo.context import THIS_YEAR, DemoContext, first_day
 from school_service.demo.people import FEMALE, Person
-from school_service.features.employees.service import add_form_teacher, create_employee
-from school_service.features.geography.service import list_lgas, list_nationalities, list_states
-from school_service.features.roles.models import Role
-from school_service.features.settings.models import Department, EmployeeCategory, Position
-from school_service.features.users.service import give_role
+from school_service.features.people.employees.service import add_form_teacher, create_employee
+from school_service.features.people.models import Role
+from school_service.features.people.users.service import give_role
+from school_service.features.school.geography.service import list_lgas, list_nationalities, list_states
+from school_service.features.school.models import Department, EmployeeCategory, Position
 
 
 @dataclass(frozen=True)

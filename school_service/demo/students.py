@@ -6,7 +6,7 @@ from uuid import UUID
 
 from school_service.demo.context import THIS_YEAR, DemoContext
 from school_service.demo.people import FEMALE
-from school_service.features.students.service import create_student
+from school_service.features.people.students.service import create_student
 
 IN_A_CLASS = (10, 13)  # the fewest and the most
 AGE_OF_ADMISSION = 11  # years, in the first class

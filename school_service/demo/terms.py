@@ -11,20 +11,16 @@ from sqlalchemy import and_, func, insert, select
 from school_service.core.database import db
 from school_service.core.statements import execute
 from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, first_day
-from school_service.features.absences.models import ABSENT, EXCUSED, Absence
-from school_service.features.absences.service import ENTITY as ABSENCE
-from school_service.features.absences.service import absence_values
-from school_service.features.assessments.models import Assessment
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.cohort_subjects.models import SubjectEnrollment
-from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.comments.models import TermComment
-from school_service.features.comments.service import ENTITY as COMMENT
-from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.sessions.models import TERMS
-from school_service.features.students.models import Student
-from school_service.features.term_calendars.service import set_calendar
-from school_service.features.users.models import User
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.people.models import Student, User
+from school_service.features.results.comments.service import ENTITY as COMMENT
+from school_service.features.results.models import TermComment
+from school_service.features.results.term_calendars.service import set_calendar
+from school_service.features.school.models import CURRENT, TERMS, Enrollment
+from school_service.features.scores.absences.service import ENTITY as ABSENCE
+from school_service.features.scores.absences.service import absence_values
+from school_service.features.scores.models import ABSENT, EXCUSED, Absence, Assessment, GradebookEntry
 from tenants.clock import now
 
 _FIRST, *_ = TERMS

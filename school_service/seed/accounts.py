@@ -13,9 +13,16 @@ from sqlalchemy.orm import Session
 
 from school_service.auth.passwords import hash_password
 from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
-from school_service.features.roles.models import ADMINISTRATOR, Role, RolePermission, StoredPermission
-from school_service.features.users.models import CREATED, User, UserRole
-from school_service.features.users.service import named
+from school_service.features.people.models import (
+    ADMINISTRATOR,
+    CREATED,
+    Role,
+    RolePermission,
+    StoredPermission,
+    User,
+    UserRole,
+)
+from school_service.features.people.users.service import named
 from tenants.clock import now
 from tenants.exceptions import UnknownAccount
 from tenants.operator_connection import connected_to_school

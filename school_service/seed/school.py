@@ -10,9 +10,8 @@ from school_service.auth.passwords import hash_password
 from school_service.core.counters import COUNTERS
 from school_service.core.counters import TRAITS as TRAIT_COUNTERS
 from school_service.core.permissions import Permission
-from school_service.features.roles.models import ADMINISTRATOR
-from school_service.features.users.models import CREATED
-from school_service.features.users.usernames import username_key
+from school_service.features.people.models import ADMINISTRATOR, CREATED
+from school_service.features.people.usernames import username_key
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.clock import now
 from tenants.tenancy import Administrator, SeedRows

@@ -6,7 +6,7 @@ import pytest
 
 from school_service.auth.passwords import strict_faults
 from tests.client import ApiClient
-from tests.features.students.test_import import LEAST, row_errors, upload
+from tests.features.people.students.test_import import LEAST, row_errors, upload
 from tests.sheets.workbooks import workbook
 
 SHORT = "must have at least 10 characters"

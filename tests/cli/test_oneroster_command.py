@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 
 from tests.factories import UNKNOWN_ID
-from tests.features.oneroster.csv_binding import TABLES, read_zip
+from tests.features.exchange.oneroster.csv_binding import TABLES, read_zip
 
 pytestmark = pytest.mark.program
 

@@ -257,7 +257,9 @@ def test_the_operators_verbs_import_no_views_and_nothing_for_sheets(installed, f
     assert (views, {"openpyxl", "flask_smorest", "marshmallow"} & set(found)) == ([], set())
     # Where the application is made, they are seen.
     routes = imported(installed, folder, "routes")
-    assert {"openpyxl", "flask_smorest", "marshmallow", "school_service.features.users.views"} <= set(routes)
+    assert {"openpyxl", "flask_smorest", "marshmallow", "school_service.features.people.users.views"} <= set(
+        routes
+    )
 
 
 def test_the_help_of_serve_says_where_tls_ends(cli):

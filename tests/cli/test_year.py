@@ -16,7 +16,7 @@ from openpyxl import Workbook, load_workbook
 from school_service.seed.defaults import TRAITS
 from tests.cli.conftest import PUBLIC_URL
 from tests.cli.program import Running, run
-from tests.features.report_cards.papers import text_of
+from tests.features.results.report_cards.papers import text_of
 
 pytestmark = pytest.mark.program
 

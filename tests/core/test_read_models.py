@@ -11,8 +11,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core import read_models
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, read_model
-from school_service.features.classrooms.models import Classroom
-from school_service.features.subjects.models import Subject
+from school_service.features.school.models import Classroom, Subject
 
 
 def one_way(query: Query) -> Query:

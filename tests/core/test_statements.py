@@ -19,9 +19,8 @@ from school_service.core.statements import (
     put_row,
     statement,
 )
-from school_service.features.classrooms.models import Classroom
-from school_service.features.subjects.models import Subject
-from school_service.features.users.models import CREATED, User
+from school_service.features.people.models import CREATED, User
+from school_service.features.school.models import Classroom, Subject
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 

@@ -33,7 +33,7 @@ from tests.cli.program import (
     working_directory,
 )
 from tests.docs.readme import blocks, words
-from tests.features.oneroster.csv_binding import read_zip
+from tests.features.exchange.oneroster.csv_binding import read_zip
 
 pytestmark = pytest.mark.program
 

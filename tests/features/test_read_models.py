@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import re
+import sys
 from importlib import import_module
 from uuid import UUID, uuid4
 
@@ -14,10 +15,9 @@ from openapi_schema_validator import OAS30Validator
 
 from school_service import features
 from school_service.core.read_models import ReadModel
-from school_service.features.classrooms import reads as classroom_reads
-from school_service.features.classrooms import service as classroom_service
-from school_service.features.classrooms.schemas import ClassroomSchema
-from school_service.features.employees import service as employee_service
+from school_service.features.people.employees import service as employee_service
+from school_service.features.school.classrooms import service as classroom_service
+from school_service.features.school.classrooms.views import ClassroomSchema
 from school_service.web import schemas as shared_schemas
 from school_service.web.schemas import Schema
 
@@ -40,12 +40,12 @@ _NAMED = re.compile(r"Read model of (\w+Schema)\b")
 _SOME_VALUES = {"date": "2025-09-08", "email": "adaeze@example.com"}
 
 
-def modules(name):
-    """Give each area's module of this name, by the area."""
-    for area in pkgutil.iter_modules(features.__path__):
-        package = f"{features.__name__}.{area.name}"
-        if any(found.name == name for found in pkgutil.iter_modules(import_module(package).__path__)):
-            yield area.name, import_module(f"{package}.{name}")
+def modules(*names):
+    """Give each area's modules of these names, by the area."""
+    for found in pkgutil.walk_packages(features.__path__, f"{features.__name__}."):
+        *_, area, module = found.name.split(".")
+        if module in names:
+            yield area, import_module(found.name)
 
 
 def source(module):
@@ -59,13 +59,13 @@ def is_read_model_of(value, module):
 
 READ_MODELS = {
     f"{area}.{name}": (module, value, _NAMED.search(value.__doc__)[1])
-    for area, module in modules("reads")
+    for area, module in modules("reads", "service")
     for name, value in vars(module).items()
     if is_read_model_of(value, module) and _NAMED.search(value.__doc__ or "")
 }
 SCHEMAS = {
     schema.__name__: schema
-    for module in (shared_schemas, *(module for _, module in modules("schemas")))
+    for module in (shared_schemas, *(module for _, module in modules("schemas", "views")))
     for schema in vars(module).values()
     if inspect.isclass(schema) and issubclass(schema, Schema)
 }
@@ -88,14 +88,15 @@ def members(schema):
 def differences(name, module, read_model, schema):
     """Say what a read model lacks of its schema, what it has too much, and where to mend it."""
     shown, documented = columns(read_model), members(schema)
+    called = f"{module.__name__.rpartition('.')[2]}.{name}"
     lacking = [
-        f"{schema.__name__} has `{member}`, reads.{name} lacks it: add the column in {source(module)}"
+        f"{schema.__name__} has `{member}`, {called} lacks it: add the column in {source(module)}"
         for member in documented
         if member not in shown
     ]
     unknown = [
-        f"reads.{name} has `{column}`, {schema.__name__} lacks it: add the field in "
-        f"{source(module).replace('reads.py', 'schemas.py')}"
+        f"{called} has `{column}`, {schema.__name__} lacks it: add the field in "
+        f"{source(sys.modules[schema.__module__])}"
         for column in shown
         if column not in documented
     ]
@@ -105,7 +106,7 @@ def differences(name, module, read_model, schema):
 @pytest.mark.parametrize("key", READ_MODELS)
 def test_a_read_model_has_the_columns_that_its_schema_has_as_fields(key):
     module, read_model, schema_name = READ_MODELS[key]
-    assert schema_name in SCHEMAS, f"{key} is of {schema_name}, which is in no schemas.py"
+    assert schema_name in SCHEMAS, f"{key} is of {schema_name}, which no area has"
 
     found = differences(key.partition(".")[2], module, read_model, SCHEMAS[schema_name])
 
@@ -117,13 +118,14 @@ def test_a_difference_is_named_with_the_file_to_mend():
     shown = {**ClassroomSchema().fields, "made_up": fields.Integer()}
     del shown["name"]
     other = Schema.from_dict(shown, name="ClassroomSchema")
+    other.__module__ = ClassroomSchema.__module__
 
-    assert differences("classrooms", classroom_reads, classroom_reads.classrooms, ClassroomSchema) == []
-    assert differences("classrooms", classroom_reads, classroom_reads.classrooms, other) == [
-        "ClassroomSchema has `made_up`, reads.classrooms lacks it: "
-        "add the column in school_service/features/classrooms/reads.py",
-        "reads.classrooms has `name`, ClassroomSchema lacks it: "
-        "add the field in school_service/features/classrooms/schemas.py",
+    assert differences("classrooms", classroom_service, classroom_service.classrooms, ClassroomSchema) == []
+    assert differences("classrooms", classroom_service, classroom_service.classrooms, other) == [
+        "ClassroomSchema has `made_up`, service.classrooms lacks it: "
+        "add the column in school_service/features/school/classrooms/service.py",
+        "service.classrooms has `name`, ClassroomSchema lacks it: "
+        "add the field in school_service/features/school/classrooms/views.py",
     ]
 
 

@@ -18,7 +18,7 @@ from school_service.core.errors import Busy
 from school_service.printing import printers, typesetting
 from school_service.printing.papers import PAPERS
 from school_service.printing.printers import Printers
-from tests.features.report_cards.papers import images_of, misplaced, needs_poppler, pages_of, text_of
+from tests.features.results.report_cards.papers import images_of, misplaced, needs_poppler, pages_of, text_of
 from tests.printing.pictures import png
 from tests.printing.samples import (
     BARE,

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from school_service.features.classrooms import service as classrooms
+from school_service.features.school.classrooms import service as classrooms
 from tests.features.audit.test_every_write import WRITES, Scene
 from tests.threads import run_concurrently
 

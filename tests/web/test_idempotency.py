@@ -16,12 +16,12 @@ from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.core import idempotency
 from school_service.core.database import db
 from school_service.core.idempotency import StoredAnswer
-from school_service.features.classrooms import service as classrooms
+from school_service.features.school.classrooms import service as classrooms
 from school_service.web.request_scope import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.features.audit.test_every_write import WRITES, Scene
-from tests.features.scoresheets.sheets import sheet_of
+from tests.features.scores.scoresheets.sheets import sheet_of
 from tests.postgres import on_postgresql_alone
 
 POSTS = sorted(path for method, path in WRITES if method == "POST")

@@ -22,28 +22,45 @@ from sqlalchemy import (
 )
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.absences.models import Absence
-from school_service.features.absences.service import ENTITY as ABSENCE
-from school_service.features.assessments.models import Assessment
 from school_service.features.audit.models import AuditEntry
-from school_service.features.classrooms.models import Classroom
-from school_service.features.cohort_subjects.models import CohortSubject, SubjectEnrollment
-from school_service.features.cohorts.models import Batch, Cohort, Enrollment
-from school_service.features.comments.models import TermComment
-from school_service.features.contacts.models import Contact
-from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
-from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.graduates.models import Graduate
-from school_service.features.metrics.models import Metric, MetricDefinition, MetricScore
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.people.models import (
+    BankAccount,
+    Contact,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+    Role,
+    Student,
+    User,
+    UserRole,
+)
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
-from school_service.features.promotions.models import Promotion, PromotionDecision
-from school_service.features.publications.models import Publication, ReportCard
-from school_service.features.roles.models import Role
-from school_service.features.sessions.models import AcademicSession, Term
-from school_service.features.settings.models import Department, EmployeeCategory, Position
-from school_service.features.students.models import Student
-from school_service.features.subjects.models import Subject
-from school_service.features.users.models import User, UserRole
+from school_service.features.results.models import (
+    Graduate,
+    Metric,
+    MetricDefinition,
+    MetricScore,
+    Promotion,
+    PromotionDecision,
+    Publication,
+    ReportCard,
+    TermComment,
+)
+from school_service.features.school.models import (
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    Department,
+    EmployeeCategory,
+    Enrollment,
+    Position,
+    Subject,
+    Term,
+)
+from school_service.features.scores.absences.service import ENTITY as ABSENCE
+from school_service.features.scores.models import Absence, Assessment, GradebookEntry
 
 Rows = Select[*tuple[Any, ...]]
 

@@ -14,22 +14,30 @@ from sqlalchemy import Boolean, Date, DateTime, Integer, Numeric, String, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
-from school_service.features.absences.models import Absence
 from school_service.features.audit.models import AuditEntry
-from school_service.features.cohort_subjects.models import SubjectEnrollment
-from school_service.features.cohorts.models import Enrollment
-from school_service.features.comments.models import TermComment
-from school_service.features.contacts.models import Contact
-from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
-from school_service.features.gradebooks.models import GradebookEntry
-from school_service.features.graduates.models import Graduate
-from school_service.features.metrics.models import Metric, MetricScore
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.people.models import (
+    BankAccount,
+    Contact,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+    Student,
+    User,
+    UserRole,
+)
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
-from school_service.features.promotions.models import PromotionDecision
-from school_service.features.promotions.schemas import PromotionReasonSchema
-from school_service.features.publications.models import ReportCard
-from school_service.features.students.models import Student
-from school_service.features.users.models import User, UserRole
+from school_service.features.results.models import (
+    Graduate,
+    Metric,
+    MetricScore,
+    PromotionDecision,
+    ReportCard,
+    TermComment,
+)
+from school_service.features.results.promotions.schemas import PromotionReasonSchema
+from school_service.features.school.models import Enrollment
+from school_service.features.scores.models import Absence, GradebookEntry
 from school_service.web.schemas import RecordSchema
 
 Field = fields.Field[Any]

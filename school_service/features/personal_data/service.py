@@ -14,21 +14,32 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
-from school_service.features.absences.models import Absence
-from school_service.features.assessments.models import Submission
 from school_service.features.audit.service import EXPORT, audit_change
-from school_service.features.cohorts.models import CURRENT, Enrollment
-from school_service.features.comments.models import TermComment
-from school_service.features.contacts.models import Contact
-from school_service.features.employees.models import BankAccount, Employee, FormTeacher, NextOfKin
-from school_service.features.employees.service import ENTITY as EMPLOYEE
-from school_service.features.promotions.models import Promotion, PromotionDecision
-from school_service.features.publications.models import Publication, ReportCard
-from school_service.features.roles.administrators import require_administrator
-from school_service.features.students.models import ACTIVE, WITHDRAWN, Student
-from school_service.features.students.service import guardian_columns
-from school_service.features.users.models import User, UserRole
-from school_service.features.users.service import held_permissions
+from school_service.features.people.employees.service import ENTITY as EMPLOYEE
+from school_service.features.people.models import (
+    ACTIVE,
+    WITHDRAWN,
+    BankAccount,
+    Contact,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+    Student,
+    User,
+    UserRole,
+)
+from school_service.features.people.roles.administrators import require_administrator
+from school_service.features.people.students.service import guardian_columns
+from school_service.features.people.users.service import held_permissions
+from school_service.features.results.models import (
+    Promotion,
+    PromotionDecision,
+    Publication,
+    ReportCard,
+    TermComment,
+)
+from school_service.features.school.models import CURRENT, Enrollment
+from school_service.features.scores.models import Absence, Submission
 from tenants.clock import now
 
 STUDENT = "student"

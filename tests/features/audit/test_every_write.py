@@ -11,15 +11,15 @@ import pytest
 from school_service.features.audit import service
 from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
-from tests.features.comments.sheets import Said
-from tests.features.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
-from tests.features.promotions.ends import End
-from tests.features.publications.arms import Arms
-from tests.features.scoresheets.sheets import sheet_of, upload
-from tests.features.students.test_import import people
-from tests.features.students.test_import import sheet as students_sheet
-from tests.features.students.test_import import upload as import_students
-from tests.features.submissions.classes import Class
+from tests.features.people.students.test_import import people
+from tests.features.people.students.test_import import sheet as students_sheet
+from tests.features.people.students.test_import import upload as import_students
+from tests.features.results.comments.sheets import Said
+from tests.features.results.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.results.promotions.ends import End
+from tests.features.results.publications.arms import Arms
+from tests.features.results.submissions.classes import Class
+from tests.features.scores.scoresheets.sheets import sheet_of, upload
 from tests.features.test_access_matrix import OPERATIONS
 from tests.printing.pictures import png
 

@@ -7,19 +7,21 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from school_service.core.database import db
-from school_service.features.promotions.models import (
+from school_service.features.results.models import (
     LEFT_OUT,
     PROMOTED,
+    PUBLISHED,
     Promotion,
     PromotionBatch,
     PromotionDecision,
+    Publication,
+    ReportCard,
 )
-from school_service.features.publications.models import PUBLISHED, Publication, ReportCard
 from school_service.web.request_scope import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
-from tests.features.metrics.sheets import TRAITS, Observed
+from tests.features.results.metrics.sheets import TRAITS, Observed
 
 PRIVATE_OF_STUDENT = {
     "first_name": "Chidinma-Zxq",

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text, update
 
 from school_service.core.database import db
-from school_service.features.users.models import User
+from school_service.features.people.models import User
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.schools import schema_name

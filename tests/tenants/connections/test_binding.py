@@ -9,7 +9,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, PendingRollbackError
 
-from school_service.features.classrooms.models import Classroom
+from school_service.features.school.models import Classroom
 from tenants.connections.binding import BindingOptions, SchoolBinding
 from tenants.connections.sessions import transaction
 from tenants.exceptions import (

@@ -547,9 +547,10 @@ class TestReading:
             send(cursor, query, parameters)
 
         CountingCursor.errors = errors = []
-        with monkeypatch.context() as patch, pytest.raises(DBAPIError) as caught:
+        with monkeypatch.context() as patch:
             patch.setattr(CountingCursor, "execute", lose)
-            self.backend_of(engine, school, options)
+            with pytest.raises(DBAPIError) as caught:
+                self.backend_of(engine, school, options)
 
         assert caught.value.connection_invalidated
         assert len(errors) == 2

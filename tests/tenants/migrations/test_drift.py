@@ -18,7 +18,7 @@ from sqlalchemy import Connection, text
 
 import school_service
 from school_service.core.database import db
-from school_service.features.geography.models import metadata as geography
+from school_service.features.school.geography.service import metadata as geography
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.migrations.migration_sql import baseline, head, history, upgrade_statements, write_baseline
 from tenants.provisioning.create import create_school

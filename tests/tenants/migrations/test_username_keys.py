@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from school_service.features.users.usernames import MAX_KEY_LENGTH, username_key
+from school_service.features.people.usernames import MAX_KEY_LENGTH, username_key
 from tenants.connections.engines import execute_script
 from tenants.migrations.migration_sql import upgrade_statements
 

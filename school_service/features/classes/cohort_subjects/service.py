@@ -1,0 +1,184 @@
+"""Cohort subjects: what is taught to a cohort, and who takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Uuid, any_, cast, delete, literal, select
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.read_models import BoundQuery, Query, fetch_row
+from school_service.core.records import get, get_referenced, lock_rows, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row, statement
+from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.classes.cohort_subjects import reads
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.people.models import Student
+from school_service.features.school.cohorts.service import find_session
+from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject
+from tenants.clock import now
+
+TAKING = "subject-enrollment"
+"""What the audit log calls it that a student takes an elective; the id is the student's.
+
+That they take the compulsory subjects follows from their enrollment, and from the subject being taught.
+"""
+
+
+def check_cohort_subject_filter(
+    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
+) -> None:
+    """Tell whether there is what a filter of cohort subjects names. Raises Invalid."""
+    if batch is not None:
+        get_referenced(Batch, batch, "batch")
+    if base is not None:
+        get_referenced(Subject, base, "base")
+    if session is not None:
+        find_session(session, "session")
+
+
+def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> NewRow:
+    """Teach a subject to a cohort; unless it is an elective, all its students take it at once.
+
+    A second time is a conflict. Raises Invalid for an unknown cohort or subject.
+    """
+    # Locked, so that a student who is being enrolled meanwhile is either found here, or finds this subject.
+    found = fetch_row(reads.lock_cohort(cohort_id, subject_id))
+    if found is None:
+        raise unknown_reference(Cohort, "cohort_id")
+    if not found["subject"]:
+        raise unknown_reference(Subject, "subject_id")
+    made = new_row(CohortSubject, cohort_id=cohort_id, subject_id=subject_id, elective=elective)
+    audit_change(
+        "cohort-subject", made.id, new={"cohort": cohort_id, "subject": subject_id, "elective": elective}
+    )
+    execute(made, *(() if elective else [_take_new_subject(made.id, now())]))
+    return made
+
+
+def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
+    """Let students of a cohort, whose rows the caller has locked, take all of its subjects but the electives.
+
+    Returns the statement, for `execute`.
+    """
+    return _take_compulsory(cohort_id, list(student_ids), now())
+
+
+def taking_compulsory_at_once(*, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]) -> BoundQuery:
+    """Let students, each in some of these cohorts, take the compulsory subjects of those that they are in.
+
+    The caller has locked the students, unless they have just been made. Returns the statement, for `execute`.
+    """
+    return _take_compulsory_at_once(list(cohort_ids), list(student_ids), now())
+
+
+@statement
+def _take_new_subject(cohort_subject_id: UUID, moment: datetime) -> Any:
+    # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
+    takers = _takers(CohortSubject.id == cohort_subject_id, moment=moment)
+    return _taking(takers.with_for_update(read=True, of=Enrollment))
+
+
+@statement
+def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime) -> Any:
+    return _taking(
+        _takers(
+            CohortSubject.cohort_id == cohort_id,
+            CohortSubject.elective.is_(False),
+            Enrollment.student_id == _one_of(student_ids),
+            moment=moment,
+        )
+    )
+
+
+@statement
+def _take_compulsory_at_once(cohort_ids: list[UUID], student_ids: list[UUID], moment: datetime) -> Any:
+    return _taking(
+        _takers(
+            CohortSubject.cohort_id == _one_of(cohort_ids),
+            CohortSubject.elective.is_(False),
+            Enrollment.student_id == _one_of(student_ids),
+            moment=moment,
+        )
+    )
+
+
+def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:
+    """Let students of the cohort take a subject of it; who takes it already goes on with it.
+
+    Raises NotFound, and Invalid naming those who are not in the cohort.
+    """
+    subject = get(CohortSubject, cohort_subject_id)
+    found = lock_rows(Student, student_ids)
+    present = set(
+        db.session.scalars(
+            select(Enrollment.student_id).where(
+                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(found), CURRENT
+            )
+        )
+    )
+    absent = [
+        str(found.get(student_id, student_id)) for student_id in student_ids if student_id not in present
+    ]
+    if absent:
+        raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
+    takers = _takers(
+        CohortSubject.id == subject.id, Enrollment.student_id.in_(present), moment=literal(now())
+    )
+    taken = _take(takers)
+    audit_changes(TAKING, [Change(one, None, {"cohort_subject": subject.id}) for one in taken])
+    return subject
+
+
+def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
+    """Let a student drop an elective, keeping the scores; returns the student's id.
+
+    Raises NotFound where the student does not take it, Conflict where all of the cohort have to.
+    """
+    subject = get(CohortSubject, cohort_subject_id)
+    taken = db.session.get(SubjectEnrollment, (subject.id, student_id), with_for_update=True)
+    if taken is None:
+        raise NotFound("The student does not take this subject.")
+    if not subject.elective:
+        raise Conflict("This subject is no elective: every student of the cohort takes it.")
+    db.session.delete(taken)
+    audit_change(TAKING, student_id, old={"cohort_subject": subject.id})
+    return student_id
+
+
+@statement
+def drop_subjects(cohort_ids: list[UUID], student_ids: list[UUID]) -> Any:
+    """Let students drop all subjects of cohorts that they leave, keeping the scores: the statement, for `execute`."""
+    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id == _one_of(cohort_ids))
+    return delete(SubjectEnrollment).where(
+        SubjectEnrollment.student_id == _one_of(student_ids),
+        SubjectEnrollment.cohort_subject_id.in_(subjects),
+    )
+
+
+def _one_of(ids: Any) -> Any:
+    return any_(cast(ids, ARRAY(Uuid)))
+
+
+def _takers(*conditions: Any, moment: Any) -> Query:
+    """Pair cohort subjects with the students who are in their cohorts, and the moment since which they take them."""
+    return (
+        select(CohortSubject.id, Enrollment.student_id, moment)
+        .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
+        .where(CURRENT, *conditions)
+    )
+
+
+def _take(takers: Query) -> Sequence[UUID]:
+    """Let students take subjects; answers who did not take theirs before, once for each subject."""
+    return db.session.scalars(_taking(takers).returning(SubjectEnrollment.student_id)).all()
+
+
+def _taking(takers: Query) -> Any:
+    columns = ["cohort_subject_id", "student_id", "created_at"]
+    return insert(SubjectEnrollment).from_select(columns, takers).on_conflict_do_nothing()

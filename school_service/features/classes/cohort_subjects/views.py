@@ -1,0 +1,72 @@
+"""Cohort subjects over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.classes.cohort_subjects import reads, service
+from school_service.features.classes.cohort_subjects.schemas import (
+    CohortSubjectFilterSchema,
+    CohortSubjectSchema,
+    NewCohortSubjectSchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("cohort-subjects", __name__, description="What is taught to a cohort, and who takes it.")
+
+
+@blp.route("/cohort-subjects")
+class CohortSubjects(MethodView):
+    """The subjects taught to cohorts."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_READ)
+    @blp.returns_page(CohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
+    @blp.arguments(CohortSubjectFilterSchema, location="query")
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List cohort subjects by name: all, or those of a cohort, of a subject, of a session."""
+        return reads.cohort_subjects(**filters)
+
+    @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
+    @blp.arguments(NewCohortSubjectSchema)
+    @blp.returns(CohortSubjectSchema)
+    def post(self, cohort_subject: dict[str, Any]) -> Any:
+        """Teach a subject to a cohort; unless it is an elective, all its students take it at once."""
+        return reads.cohort_subject(service.create_cohort_subject(**cohort_subject).id)
+
+
+@blp.route("/cohort-subjects/<uuid:id>")
+class OneCohortSubject(MethodView):
+    """A subject taught to a cohort."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_READ)
+    @blp.returns(CohortSubjectSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a cohort subject."""
+        return reads.cohort_subject(id)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/students")
+class StudentsOfCohortSubject(MethodView):
+    """Who takes a cohort subject."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
+    @blp.takes_ids()
+    @blp.returns(CohortSubjectSchema)
+    def patch(self, student_ids: list[UUID], id: UUID) -> Any:
+        """Let students of the cohort take the subject, beside those who take it already."""
+        return reads.cohort_subject(service.take_subject(cohort_subject_id=id, student_ids=student_ids).id)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/students/<uuid:student_id>")
+class StudentOfCohortSubject(MethodView):
+    """That a student takes a cohort subject."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID, student_id: UUID) -> Any:
+        """Let a student drop an elective; scores stay."""
+        return service.drop_subject(cohort_subject_id=id, student_id=student_id)

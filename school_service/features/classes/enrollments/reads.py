@@ -1,0 +1,73 @@
+"""What enrolling needs to know, and the locks that it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Text, Uuid, and_, any_, cast, func, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import Student
+from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment
+
+
+@read_model
+def lock_cohort(cohort_id: UUID) -> Query:
+    """Lock a cohort FOR SHARE."""
+    return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(read=True)
+
+
+@read_model
+def lock_students(student_ids: list[UUID]) -> Query:
+    """Lock students FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock."""
+    return (
+        select(Student.id)
+        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        .order_by(Student.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
+def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query:
+    """Select what decides whether students may be enrolled, to be read once they are locked; no row without a cohort.
+
+    `of_cohort` tells whether the batch is of the cohort, null where there is no such batch. `students` is JSON: those
+    there are, each with the open enrollment in the cohort's session, if there is one.
+    """
+    in_session = and_(
+        Enrollment.student_id == Student.id, Enrollment.session_id == Cohort.session_id, CURRENT
+    )
+    students = (
+        select(
+            _array_of(
+                "id", Student.id, "admission_number", Student.admission_number, "status", Student.status,
+                "enrollment", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id,
+            )
+        )
+        .select_from(Student)
+        .outerjoin(Enrollment, in_session)
+        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        .correlate(Cohort)
+    )  # fmt: skip
+    of_cohort = select(Batch.cohort_id == Cohort.id).where(Batch.id == batch_id)
+    return select(
+        Cohort.session_id,
+        of_cohort.scalar_subquery().label("of_cohort"),
+        students.scalar_subquery().label("students"),
+    ).where(Cohort.id == cohort_id)
+
+
+def open_enrollments(student_id: Any) -> Any:
+    """A column: the open enrollments of a student, as JSON."""
+    return (
+        select(_array_of("id", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id))
+        .where(Enrollment.student_id == student_id, CURRENT)
+        .scalar_subquery()
+    )
+
+
+def _array_of(*members: Any) -> Any:
+    """Gather rows as an array of objects, as text."""
+    return func.coalesce(cast(func.json_agg(func.json_build_object(*members)), Text), "[]")

@@ -1,0 +1,239 @@
+"""Enrolling students into cohorts, and taking them out again.
+
+Whoever changes the enrollments of students locks the cohort FOR SHARE (who adds a compulsory subject to it locks it
+FOR NO KEY UPDATE), then the students FOR NO KEY UPDATE: so requests for the same student come one after the other, and
+none of them deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from sqlalchemy import ARRAY, Uuid, any_, cast, delete, insert, null, select, update
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import get, lock_rows, not_found, unknown_reference, unnest_rows
+from school_service.core.statements import execute, statement
+from school_service.features.audit.service import Change, audit_changes
+from school_service.features.classes.cohort_subjects.service import (
+    drop_subjects,
+    taking_compulsory,
+    taking_compulsory_at_once,
+)
+from school_service.features.classes.enrollments import reads
+from school_service.features.people.models import ACTIVE, Student, student_name
+from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment
+from tenants.clock import now
+
+ENTITY = "enrollment"
+"""What the audit log calls it that a student is in a cohort; the id is the student's."""
+
+_ENDED = (Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id)
+
+
+def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
+    """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
+
+    Who is in another batch of the cohort moves, who is in this one stays as they are; all or nothing. Raises
+    NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, and
+    Conflict naming those who are in another cohort of the session.
+    """
+    student_ids = list(dict.fromkeys(students))
+    found = execute(
+        reads.lock_cohort(cohort_id),
+        reads.lock_students(student_ids),
+        reads.enrolling(cohort_id, batch, student_ids),
+    )
+    if found is None:
+        raise not_found(Cohort)
+    if found["of_cohort"] is None:
+        raise unknown_reference(Batch, "batch")
+    if not found["of_cohort"]:
+        raise Invalid.field("batch", "is not of this cohort")
+    known = _active(found["students"], student_ids)
+    elsewhere = [
+        _named(one) for one in known.values() if one["enrollment"] and one["cohort"] != str(cohort_id)
+    ]
+    if elsewhere:
+        reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
+        raise Conflict(f"Students are {reason}.", {"students": [reason]})
+    starting = [one for one in student_ids if known[one]["batch"] != str(batch)]
+    moving = [UUID(known[one]["enrollment"]) for one in starting if known[one]["enrollment"]]
+    moment = now()
+    execute(
+        *([_end(moving, moment)] if moving else []),
+        _start(starting, [uuid4() for _ in starting], [batch for _ in starting], moment),
+        taking_compulsory(cohort_id=cohort_id, student_ids=student_ids),
+    )
+    after = {"cohort": cohort_id, "batch": batch}
+    audit_changes(ENTITY, [Change(one, _place_of(known[one]), after) for one in starting])
+    return student_ids
+
+
+def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
+    """Lock the rows of cohorts FOR SHARE, in order of id."""
+    db.session.execute(
+        select(Cohort.id).where(Cohort.id.in_(cohort_ids)).order_by(Cohort.id).with_for_update(read=True)
+    )
+
+
+def enroll_new(*, batches: Mapping[UUID, Any]) -> None:
+    """Enroll students who have just been made, and are in no class: the batch of each, by the student's id.
+
+    A batch is what has its `id` and `cohort_id`. The cohorts must be locked. Sends one message.
+    """
+    execute(*entering([(uuid4(), student, batch) for student, batch in batches.items()]))
+
+
+def entering(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
+    """Enroll students who are in no class of the batches' session: enrollments, each an id, a student and a batch.
+
+    A batch is what has its `id` and `cohort_id`. The cohorts must be locked and so must the students, unless nobody
+    else can know of them yet. Returns the statements, for `execute`.
+    """
+    audit_changes(
+        ENTITY,
+        [
+            Change(student, None, {"cohort": batch.cohort_id, "batch": batch.id})
+            for _, student, batch in enrollments
+        ],
+    )
+    students = [student for _, student, _ in enrollments]
+    return (
+        _start(students, [each for each, _, _ in enrollments], [one.id for _, _, one in enrollments], now()),
+        taking_compulsory_at_once(
+            cohort_ids=list({batch.cohort_id for _, _, batch in enrollments}), student_ids=students
+        ),
+    )
+
+
+def withdrawing(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+    """Take enrollments back as if they had never been: each has `id`, `student`, `cohort` and `batch`, as in JSON.
+
+    Cohorts and students must be locked, and nothing may rest on them. Returns the statements, for `execute`.
+    """
+    audit_changes(ENTITY, [Change(UUID(one["student"]), _place_of(one), None) for one in enrollments])
+    cohorts = [UUID(cohort) for cohort in {one["cohort"] for one in enrollments}]
+    return (
+        drop_subjects(cohorts, [UUID(one["student"]) for one in enrollments]),
+        _delete([UUID(one["id"]) for one in enrollments]),
+    )
+
+
+def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
+    """Take students out of a cohort and its subjects, all or none; scores stay. Returns the cohort's id.
+
+    Raises NotFound, and Invalid naming those who are not in the cohort.
+    """
+    cohort = get(Cohort, cohort_id, for_share=True)
+    locked = lock_rows(Student, student_ids)
+    ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked))
+    absent = [str(locked.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
+    if absent:
+        raise Invalid.field("student_ids", f"not in this cohort: {', '.join(absent)}")
+    return cohort.id
+
+
+def leaving(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+    """Take students, whose rows the caller has locked, out of every cohort, keeping history and scores.
+
+    `enrollments` are all that are open, by student, as `reads.open_enrollments` selects them. Returns the statements,
+    for `execute`.
+    """
+    ended = [(student, one) for student, open_ones in enrollments.items() for one in open_ones]
+    audit_changes(ENTITY, [Change(student, _place_of(one), None) for student, one in ended])
+    cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in ended}]
+    return _end([UUID(one["id"]) for _, one in ended], now()), drop_subjects(cohorts, list(enrollments))
+
+
+def coming_back(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+    """Let students be again where `leaving` took them out, and take what is compulsory there now.
+
+    `enrollments` are those that it ended, by student, whose rows and cohorts the caller has locked. Returns the
+    statements, for `execute`.
+    """
+    opened = [(student, one) for student, ended in enrollments.items() for one in ended]
+    audit_changes(ENTITY, [Change(student, None, _place_of(one)) for student, one in opened])
+    cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in opened}]
+    return (
+        _reopen([UUID(one["id"]) for _, one in opened]),
+        taking_compulsory_at_once(cohort_ids=cohorts, student_ids=list(enrollments)),
+    )
+
+
+def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
+    """Read students, by id, of the JSON of `reads.enrolling`; raises Invalid naming who is unknown or not ACTIVE."""
+    known = {UUID(one["id"]): one for one in orjson.loads(students)}
+    unknown = [str(one) for one in student_ids if one not in known]
+    if unknown:
+        raise Invalid.field("students", f"no such students: {', '.join(unknown)}")
+    gone = [
+        f"{_named(known[one])} is {known[one]['status']}"
+        for one in student_ids
+        if known[one]["status"] != ACTIVE
+    ]
+    if gone:
+        raise Invalid.field("students", f"can't be enrolled: {', '.join(gone)}")
+    return known
+
+
+def _named(student: Mapping[str, Any]) -> str:
+    """Name a student in a message."""
+    return student_name(student["admission_number"], student["id"])
+
+
+def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where an enrollment is, for the audit log; None where there is no enrollment."""
+    return {name: enrollment[name] for name in ("cohort", "batch")} if enrollment["batch"] else None
+
+
+@statement
+def _start(
+    student_ids: list[UUID], enrollment_ids: list[UUID], batch_ids: list[UUID], moment: datetime
+) -> Any:
+    """Start enrollments: each of a student in a batch, whose cohort is locked."""
+    rows = unnest_rows(id=(Uuid, enrollment_ids), student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
+    values = (
+        select(rows.c.id, rows.c.student_id, Batch.id, Batch.cohort_id, Cohort.session_id, moment)  # type: ignore[call-overload]
+        .join(Batch, Batch.id == rows.c.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+    )
+    columns = ["id", "student_id", "batch_id", "cohort_id", "session_id", "started_at"]
+    return insert(Enrollment).from_select(columns, values)
+
+
+@statement
+def _end(enrollment_ids: list[UUID], moment: datetime) -> Any:
+    """End enrollments of students whose rows are locked."""
+    ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
+    return update(Enrollment).where(ended).values(ended_at=moment)
+
+
+@statement
+def _reopen(enrollment_ids: list[UUID]) -> Any:
+    ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
+    return update(Enrollment).where(ended).values(ended_at=null())
+
+
+@statement
+def _delete(enrollment_ids: list[UUID]) -> Any:
+    return delete(Enrollment).where(Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid))))
+
+
+def _leave(*conditions: Any) -> set[UUID]:
+    """End open enrollments and the subjects taken with them; returns whose."""
+    ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=now())
+    ended = db.session.execute(ending.returning(*_ENDED)).all()
+    audit_changes(
+        ENTITY,
+        [Change(row.student_id, {"cohort": row.cohort_id, "batch": row.batch_id}, None) for row in ended],
+    )
+    students, cohorts = {row.student_id for row in ended}, {row.cohort_id for row in ended}
+    execute(drop_subjects(list(cohorts), list(students)))
+    return students

@@ -1,0 +1,452 @@
+"""Students from a sheet: all of its rows or none, in a fixed number of statements.
+
+A row may name a class, in which the student is enrolled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import IO, Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import func, insert, select
+
+from school_service.auth.passwords import hash_new_password, password_faults
+from school_service.auth.principal import Principal
+from school_service.core.counters import STUDENTS, next_numbers
+from school_service.core.database import db, outside_transaction
+from school_service.core.errors import Invalid
+from school_service.core.permissions import Permission
+from school_service.core.records import is_one_of
+from school_service.features.audit.service import Change, audit_changes
+from school_service.features.classes.enrollments.service import enroll_new, lock_cohorts
+from school_service.features.people.models import ACTIVE, Student, User
+from school_service.features.people.students.service import ENTITY as STUDENT
+from school_service.features.people.students.service import guardian_columns
+from school_service.features.people.usernames import username_key
+from school_service.features.people.users.service import AUDITED, ENTITY
+from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
+from school_service.sheets.columns import CellType, Column, SuggestedValues, words_of
+from school_service.sheets.row_errors import (
+    DUPLICATE,
+    INVALID,
+    REQUIRED,
+    TAKEN,
+    UNKNOWN,
+    RowError,
+    raise_row_errors,
+)
+from school_service.sheets.sheet_files import SheetFile
+from school_service.sheets.sheet_reader import Row, SheetContent, day_remedy, read_sheet
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.uploads import RowCounts, SheetUpload
+from tenants.clock import now
+
+SHEET = "Students"
+FILE_NAME = "students.xlsx"
+
+# Rows with passwords that one import may have: hashing them takes some 15 seconds.
+PASSWORDS_AT_ONCE = 300
+
+CLASS = "class"
+MAX_CLASSES_SHOWN = 8  # of which a message says that they can be written
+
+_GUARDIAN = "guardian_"
+_IDENTITY = ("first_name", "last_name", "admission_number")
+_IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
+_GENDERS = {"f": "FEMALE", "female": "FEMALE", "girl": "FEMALE", "m": "MALE", "male": "MALE", "boy": "MALE"}
+_MEANINGS = {
+    Column("first_name", required=True, width=18): "The student's first name.",
+    Column("middle_name", width=18): "Further names.",
+    Column("last_name", required=True, width=18): "The family name.",
+    Column("admission_number", required=True, width=20): (
+        "The number under which the school admitted the student. No two students have the same."
+    ),
+    Column("gender", rule=SuggestedValues(("FEMALE", "MALE")), width=12): "FEMALE or MALE; F and M will do.",
+    Column("dob", CellType.DAY, width=14): "Date of birth: a date, or a text such as 2012-05-31.",
+    Column("guardian_full_name", width=24): (
+        "Parent or guardian. Needed where any other column of the guardian is filled in."
+    ),
+    Column("guardian_relationship", width=20): "Such as mother, father or aunt.",
+    Column("guardian_phone_number", width=20): "The guardian's telephone number.",
+    Column("guardian_email_address", width=26): "The guardian's e-mail address.",
+    Column("username", width=20): (
+        "The name of the student's account. Left blank, it is the admission number. "
+        "No two accounts of the school have the same."
+    ),
+    Column("password", width=16): (
+        "The password of the account. Left blank, the account has none and nobody can sign in to it. "
+        f"Passwords make an import slower, some 25 a second: a sheet may have {PASSWORDS_AT_ONCE:,} of them."
+    ),
+    Column(CLASS, width=20): (
+        "The class that the student is in: such as JSS 1 A in the current session, or JSS 1 A 2025/2026. "
+        "Left blank, the student is in none yet."
+    ),
+}
+COLUMNS = tuple(_MEANINGS)
+
+# Validates a record as POST /students validates its body; raises Invalid, which names the fields.
+Validate = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _UniqueNames:
+    """What has to be unique of a row; without `has_username` the username is the admission number."""
+
+    row: int
+    admission_number: str
+    username: str
+    has_username: bool
+
+    @property
+    def username_key(self) -> str:
+        """What no two usernames may have in common."""
+        return username_key(self.username)
+
+
+_Records = tuple[list[dict[str, Any]], list[_UniqueNames], list[Any]]
+"""The records of the students, each with its unique names and its class, which is None where it has none."""
+
+
+def template() -> tuple[str, bytes]:
+    """Write the workbook to fill in: its file name and its bytes."""
+    meanings = [
+        {"column": column.name, "needed": "yes" if column.required else "no", "what to write": meaning}
+        for column, meaning in _MEANINGS.items()
+    ]
+    help_columns = [Column(name, locked=True) for name in ("column", "needed", "what to write")]
+    return FILE_NAME, write_workbook([Table(SHEET, COLUMNS), Table("Help", help_columns, meanings)])
+
+
+def upload(
+    *, file: IO[bytes], validate: Validate, principal: Callable[[], Principal], dry_run: bool
+) -> dict[str, Any]:
+    """Add the students of a sheet, all or none; counts the rows and the students created.
+
+    `dry_run` answers the same and stores nothing. Each password costs some 40 ms of computing, for which the
+    transaction is ended and another begun: `principal` gives that of the transaction. Raises Invalid where the file
+    can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden where the sheet names
+    classes and the principal may enroll nobody.
+    """
+    importing = _StudentUpload(validate, principal, dry_run)
+    counts = importing.run(file)
+    return {"rows": counts["rows"], "created": counts["created"], "errors": [], **importing.answer}
+
+
+@dataclass
+class _StudentUpload(SheetUpload[_Records]):
+    """The upload of new students. Only cohorts and the counter are locked, and not before the rows are stored."""
+
+    validate: Validate
+    principal: Callable[[], Principal]
+    dry_run: bool
+    replaced: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
+        return read_sheet(workbook, SHEET, COLUMNS)
+
+    def match(self, content: SheetContent) -> _Records:
+        passwords = sum("password" in row.values for row in content.rows)
+        if passwords > PASSWORDS_AT_ONCE:
+            raise Invalid.field(
+                "sheet",
+                f"has {passwords:,} rows with passwords, and {PASSWORDS_AT_ONCE:,} may have one: "
+                "divide it into several sheets, or leave the column blank",
+            )
+        errors = list(content.errors)
+        students = []
+        for row in content.rows:
+            errors.extend(self._replace_gender(row))
+            try:
+                students.append(self.validate(_record(row.values)))
+            except Invalid as refused:
+                errors.extend(_row_errors(row, refused.errors))
+        names = [_unique_names(row) for row in content.rows]
+        errors.extend(_weak_passwords(content.rows, names))
+        errors.extend(_duplicates(names))
+        classes, unknown = self._find_classes(content.rows)
+        raise_row_errors(
+            [*errors, *unknown, *_taken(names)], letters=content.letters, people=_people(content)
+        )
+        if self.replaced:
+            self.answer["replaced_values"] = [
+                {"column": "gender", "value": value, "stored": stored, "rows": rows}
+                for (value, stored), rows in self.replaced.items()
+            ]
+        return students, names, classes
+
+    def store(self, matched: _Records) -> RowCounts:
+        students, names, classes = matched
+        if any(classes):
+            self.answer["enrolled"] = sum(found is not None for found in classes)
+        if not self.dry_run:
+            hashes = self._hashes(students, names)
+            if any(classes):
+                # Again: hashing may have begun another transaction.
+                self._require_enrolling()
+            _store(students, names, classes, hashes)
+        return RowCounts(created=len(students))
+
+    def _hashes(
+        self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
+    ) -> Sequence[str | None]:
+        """Hash the passwords, before anything is locked: that takes long, and no connection waits for it."""
+        if not any("password" in student for student in students):
+            return [None] * len(students)
+        return outside_transaction(partial(_hash_passwords, students, names))
+
+    def _require_enrolling(self) -> None:
+        self.principal().require([Permission.COHORTS_WRITE], "Enrolling students")
+
+    def _replace_gender(self, row: Row) -> Iterator[RowError]:
+        """Write a gender as it is listed, and note what it was."""
+        written = str(row.values.get("gender", "")).strip()
+        if not written:
+            return
+        listed = _GENDERS.get(written.casefold().rstrip("."))
+        if listed is None:
+            yield RowError(
+                row.number, "gender", INVALID, "is no gender that is listed", written, "write FEMALE or MALE"
+            )
+            del row.values["gender"]
+            return
+        row.values["gender"] = listed
+        if written != listed:
+            self.replaced[written, listed] += 1
+
+    def _find_classes(self, rows: Sequence[Row]) -> tuple[list[Any], list[RowError]]:
+        """Find the batch of each row that names a class. Raises Forbidden."""
+        named = [str(row.values.get(CLASS, "")).strip() for row in rows]
+        if not any(named):
+            return [None] * len(rows), []
+        self._require_enrolling()
+        known = _classes()
+        found = [known.get(words_of(name)) for name in named]
+        remedy = _classes_remedy(known)
+        errors = [
+            RowError(row.number, CLASS, UNKNOWN, "is no class, or not one alone", name, remedy)
+            for row, name, batch in zip(rows, named, found, strict=True)
+            if name and batch is None
+        ]
+        return found, errors
+
+
+def _record(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nest a row as the body of POST /students is nested."""
+    guardian = {
+        name.removeprefix(_GUARDIAN): value for name, value in values.items() if name.startswith(_GUARDIAN)
+    }
+    record = {
+        name: value for name, value in values.items() if not name.startswith(_GUARDIAN) and name != CLASS
+    }
+    return {**record, "guardian": guardian} if guardian else record
+
+
+def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterator[RowError]:
+    """Name the refused fields by column: the guardian's `full_name` is `guardian_full_name`."""
+    for name, messages in errors.items():
+        column = prefix + name
+        if isinstance(messages, Mapping):
+            yield from _row_errors(row, messages, f"{column}_")
+        elif column not in row.bad:
+            yield _cell_error(row, column, " ".join(map(str, messages)))
+
+
+def _cell_error(row: Row, column: str, message: str) -> RowError:
+    """Say of a cell what the schema says of the field."""
+    value = row.values.get(column)
+    if value is None:
+        return RowError(row.number, column, REQUIRED, f"{column} is missing")
+    if column == "dob" and message not in _IMPOSSIBLE_DAYS:
+        return RowError(row.number, column, INVALID, "is no date", str(value), day_remedy(str(value)))
+    reason = message[:1].lower() + message[1:].rstrip(".")
+    shown = None if column == "password" else str(value)
+    problem = f"the {column} is not accepted" if shown is None else "is not accepted"
+    return RowError(row.number, column, INVALID, problem, shown, reason)
+
+
+def _people(content: SheetContent) -> dict[int, str]:
+    """Name the student of each row in messages, as far as the row names them."""
+    people = {}
+    for row in content.rows:
+        first, last, number = (str(row.values.get(name, "")).strip() for name in _IDENTITY)
+        people[row.number] = " ".join(filter(None, (first, last, f"({number})" if number else "")))
+    return people
+
+
+def _classes() -> dict[str, Any]:
+    """Find the batches by what a sheet calls them, in words; None where that is the name of several.
+
+    Of the current session the class alone will do, and where it has one arm, the classroom alone.
+    """
+    found = db.session.execute(
+        select(
+            Batch.id,
+            Batch.cohort_id,
+            Batch.name,
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+            AcademicSession.current,
+            (func.count().over(partition_by=Batch.cohort_id) == 1).label("alone"),
+        )
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .order_by(AcademicSession.current.desc(), Classroom.name, Batch.name)
+    ).all()
+    classes: dict[str, Any] = {}
+    for batch in found:
+        names = [f"{batch.classroom} {batch.name}", *([batch.classroom] if batch.alone else [])]
+        in_full = [f"{name} {batch.session}" for name in names]
+        for name in [str(batch.id), *(names if batch.current else ()), *in_full]:
+            words = words_of(name)
+            classes[words] = batch if words not in classes else None
+    return classes
+
+
+def _classes_remedy(known: Mapping[str, Any]) -> str:
+    of_session = {
+        f"{batch.classroom} {batch.name}": None
+        for batch in known.values()
+        if batch is not None and batch.current
+    }
+    if not of_session:
+        return "add the class to the current session first"
+    shown = list(of_session)[:MAX_CLASSES_SHOWN]
+    more = ", …" if len(of_session) > len(shown) else ""
+    return f"write one of {', '.join(shown)}{more}"
+
+
+def _unique_names(row: Row) -> _UniqueNames:
+    admission_number = row.values.get("admission_number", "").strip()
+    username = row.values.get("username", "").strip()
+    return _UniqueNames(row.number, admission_number, username or admission_number, bool(username))
+
+
+def _weak_passwords(rows: Iterable[Row], names: Iterable[_UniqueNames]) -> Iterator[RowError]:
+    """Find the passwords that the policy refuses."""
+    for row, name in zip(rows, names, strict=True):
+        password = row.values.get("password")
+        faults = password_faults(password, username=name.username) if password else []
+        if faults:
+            problem = f"the password {', and '.join(faults)}"
+            yield RowError(row.number, "password", INVALID, problem, of_person=False)
+
+
+def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
+    """Find the names that the sheet has twice: the first row is good, the others are not."""
+    numbers: dict[str, int] = {}
+    usernames: dict[str, int] = {}
+    for each in names:
+        first = numbers.setdefault(each.admission_number.casefold(), each.row)
+        if first != each.row and each.admission_number:
+            yield RowError(
+                each.row, "admission_number", DUPLICATE, f"is in row {first} too", each.admission_number
+            )
+            if not each.has_username:
+                continue
+        first = usernames.setdefault(each.username_key, each.row)
+        if first != each.row and each.username:
+            yield RowError(
+                each.row,
+                "username",
+                DUPLICATE,
+                f"is the name of the account of row {first} too",
+                each.username,
+            )
+
+
+def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
+    """Find the names that the school has already."""
+    of_sheet = {each.admission_number.lower() for each in names}
+    small = func.lower(Student.admission_number)
+    of_students = select(small.label("number"), Student.admission_number.label("written")).where(
+        is_one_of(small, of_sheet)
+    )
+    accounts_of_sheet = {each.username_key for each in names}
+    of_users = select(User.username_key).where(is_one_of(User.username_key, accounts_of_sheet))
+    numbers = {row.number: row.written for row in db.session.execute(of_students)}
+    usernames = set(db.session.scalars(of_users))
+    for each in names:
+        written = numbers.get(each.admission_number.lower())
+        if written is not None:
+            of_whom = "" if written == each.admission_number else f", written {written}"
+            problem = f"is the number of a student who exists already{of_whom}"
+            yield RowError(each.row, "admission_number", TAKEN, problem, each.admission_number)
+            if not each.has_username:
+                continue
+        if each.username_key in usernames:
+            yield RowError(each.row, "username", TAKEN, "is a username that is taken", each.username)
+
+
+def _hash_passwords(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> list[str | None]:
+    return [
+        hash_new_password(student["password"], username=name.username) if "password" in student else None
+        for student, name in zip(students, names, strict=True)
+    ]
+
+
+def _store(
+    students: Sequence[Mapping[str, Any]],
+    names: Sequence[_UniqueNames],
+    classes: Sequence[Any],
+    hashes: Sequence[str | None],
+) -> None:
+    # Cohorts come before the counter: whoever has locked one never waits for the number of a student.
+    cohort_ids = {batch.cohort_id for batch in classes if batch is not None}
+    if cohort_ids:
+        lock_cohorts(cohort_ids=cohort_ids)
+    numbers = next_numbers(STUDENTS, len(students))
+    # Again, under the lock: another import may have been committed since.
+    raise_row_errors(_taken(names))
+    moment = now()
+    accounts = [
+        {
+            "id": uuid4(),
+            "username": student.get("username") or student["admission_number"],
+            "password_hash": password_hash,
+            "first_name": student["first_name"],
+            "last_name": student["last_name"],
+            "gender": student.get("gender") or "",
+            "created_at": moment,
+        }
+        for password_hash, student in zip(hashes, students, strict=True)
+    ]
+    db.session.execute(insert(User), accounts)
+    audit_changes(
+        ENTITY,
+        [Change(account["id"], None, {name: account[name] for name in AUDITED}) for account in accounts],
+    )
+    ids = [uuid4() for _ in students]
+    audit_changes(
+        STUDENT,
+        [
+            Change(one, None, {"user": account["id"], "admission_number": student["admission_number"]})
+            for one, account, student in zip(ids, accounts, students, strict=True)
+        ],
+    )
+    db.session.execute(
+        insert(Student),
+        [
+            {
+                "id": student_id,
+                "number": number,
+                "user_id": account["id"],
+                "admission_number": student["admission_number"],
+                "middle_name": student.get("middle_name") or None,
+                "dob": student.get("dob"),
+                "status": ACTIVE,
+                **guardian_columns(student.get("guardian")),
+                "created_at": moment,
+            }
+            for student_id, number, account, student in zip(ids, numbers, accounts, students, strict=True)
+        ],
+    )
+    batches: dict[UUID, Any] = {
+        student_id: batch for student_id, batch in zip(ids, classes, strict=True) if batch is not None
+    }
+    if batches:
+        enroll_new(batches=batches)

@@ -1,0 +1,49 @@
+"""The import of students over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.views import MethodView
+from werkzeug.datastructures import FileStorage
+
+from school_service.core.permissions import Permission
+from school_service.features.classes.student_imports import sheet
+from school_service.features.classes.student_imports.schemas import ImportedSchema, ImportFilterSchema
+from school_service.features.people.students.schemas import validate_student
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
+
+blp = Blueprint("student-imports", __name__, description="Students from a sheet, all of its rows or none.")
+
+
+@blp.route("/students/import-template")
+class ImportTemplate(MethodView):
+    """The workbook to fill in for an import."""
+
+    @blp.requires(Permission.STUDENTS_READ)
+    @blp.returns_file()
+    def get(self) -> Any:
+        """Download the workbook to fill in; its sheet Help explains each column."""
+        return sheet.template()
+
+
+@blp.route("/students/import-sheet")
+class ImportSheet(MethodView):
+    """The import of students."""
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.arguments(ImportFilterSchema, location="query")
+    @blp.takes_file("sheet")
+    @blp.returns(ImportedSchema)
+    def post(self, options: dict[str, Any], file: FileStorage) -> Any:
+        """Create the students of a workbook (.xlsx) like the template: all of its rows, or none.
+
+        The column `class` enrolls the student of a row, and needs the permission `write:cohorts` too. A .csv file
+        will do. Bad rows are 422: `errors.rows` names row, column, code (`required`, `invalid`, `duplicate` in the
+        sheet, `taken` in the school) and message, of at most 200 rows. A sheet has at most 20,000 rows.
+        Passwords make an import slower: each costs some 40 ms of computing, and a sheet may have 300.
+        """
+        return sheet.upload(
+            file=file.stream, validate=validate_student, principal=current_principal, **options
+        )

@@ -1,0 +1,49 @@
+"""The export of a school by the operator, into a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from school_service.core.permissions import Permission
+from school_service.features.audit.service import EXPORT
+from school_service.features.exchange.oneroster.service import record_of, write_export
+from school_service.features.school.cohorts.reads import session_by_id_or_name
+from tenants.atomic_file import atomic_file
+from tenants.exceptions import TenancyError
+from tenants.operator_connection import connected_to_school
+from tenants.operator_log import record_operation
+from tenants.tenancy import Tenancy
+
+
+class UnknownSession(TenancyError):
+    """The school has no session of this id or name."""
+
+
+def export_to_file(
+    tenancy: Tenancy, school_id: UUID, path: Path, session: str | None = None
+) -> dict[str, Any]:
+    """Export a session of a school, by its id or name, by default the current one: all that the files can hold.
+
+    The file is its owner's alone, and is there when it is whole; the school's audit log says that it was made. Answers
+    what was exported. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, UnknownSession.
+    """
+    with connected_to_school(tenancy, school_id, snapshot=True) as (connection, school):
+        found = None
+        if session is not None:
+            found = connection.scalar(session_by_id_or_name(session))
+            if found is None:
+                raise UnknownSession(f"The school {school_id} has no session {session}.")
+        with atomic_file(path) as file:
+            exported = write_export(
+                connection,
+                file,
+                school_id=school.id,
+                school_name=school.name,
+                permissions=frozenset(Permission),
+                session_id=found,
+            )
+            record = record_of(exported, frozenset(Permission))
+            record_operation(connection, tenancy, school_id, EXPORT, new=record)
+    return {"id": str(school_id), "session": record["session"], "file": str(path)}

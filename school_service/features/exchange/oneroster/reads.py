@@ -1,0 +1,631 @@
+"""The rows of each OneRoster file, of one academic session.
+
+The columns bear the standard's names. An id that the school has no record for is made of those that it has: the select
+gives them with `/` between, and the service makes a UUID of them (`service.derived_id`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid5
+
+from sqlalchemy import (
+    CompoundSelect,
+    Date,
+    Integer,
+    Numeric,
+    Select,
+    Subquery,
+    Text,
+    Uuid,
+    and_,
+    case,
+    cast,
+    column,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    true,
+    union,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+
+from school_service.core.permissions import Permission
+from school_service.core.records import unnest_rows
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.exchange.oneroster import standard
+from school_service.features.people.models import (
+    ACTIVE,
+    ADMINISTRATOR,
+    Contact,
+    Employee,
+    FormTeacher,
+    Role,
+    Student,
+    User,
+    UserRole,
+)
+from school_service.features.results.models import (
+    BY_CATEGORY,
+    IN_FORCE,
+    Publication,
+    ReportCard,
+    ResultSettings,
+    TermCalendar,
+)
+from school_service.features.school.models import (
+    CURRENT,
+    TERMS,
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    EmployeeCategory,
+    Enrollment,
+    Subject,
+    Term,
+)
+from school_service.features.scores.models import (
+    ABSENT,
+    CATEGORIES,
+    NOT_DELETED,
+    Absence,
+    Assessment,
+    GradebookEntry,
+)
+
+Rows = Select[*tuple[Any, ...]] | CompoundSelect[Any]
+
+TEACHING = "Teaching"
+"""The category of the employees who teach."""
+TERM_RESULT = "Term result"
+PERCENT = 100
+
+
+GRADEBOOKS, RESULTS = Permission.GRADEBOOKS_READ, Permission.RESULTS_READ
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is exported: a session of a school, as far as these permissions go."""
+
+    school_id: UUID
+    school_name: str
+    session_id: UUID
+    permissions: Collection[Permission]
+
+    def may(self, permission: Permission) -> bool:
+        """Tell whether what needs the permission is exported."""
+        return permission in self.permissions
+
+
+def files_of(permissions: Collection[Permission]) -> list[str]:
+    """Name the files that are exported with these permissions."""
+    return [name for name, (needs, _) in _FILES.items() if not needs or needs & set(permissions)]
+
+
+def rows_of(file: str, exported: Exported) -> Rows:
+    """Select the rows of a file, by its columns."""
+    return _FILES[file][1](exported)
+
+
+def _row(file: str, **given: Any) -> Select[*tuple[Any, ...]]:
+    """Select a file's columns in its order, those that are not given blank."""
+    columns = standard.COLUMNS[file]
+    if not given.keys() <= set(columns):
+        raise KeyError(f"{file} has no such column: {given.keys() - set(columns)}")
+    return select(
+        *(cast(given[name], Text).label(name) if name in given else null().label(name) for name in columns)
+    )
+
+
+def _made_of(*ids: Any) -> Any:
+    """Write the ids of which one is to be made."""
+    return func.concat_ws("/", *ids)
+
+
+def _list(text: Any) -> Any:
+    """Write a list of one text without its commas, which the standard has between the texts of a list alone."""
+    return func.replace(text, ",", "")
+
+
+def _line(text: Any) -> Any:
+    """Write a text of several lines in one: the standard has no line breaks within a field."""
+    return func.regexp_replace(text, "[\r\n]+", " ", "g")
+
+
+def _orgs(exported: Exported) -> Rows:
+    return _row(
+        "orgs", sourcedId=_id(exported.school_id), name=literal(exported.school_name), type=literal("school")
+    )
+
+
+def _id(value: UUID) -> Any:
+    return literal(value, Uuid)
+
+
+def _after(day: Any) -> Any:
+    """The day after: the standard's ends are the first day that is no longer in."""
+    return day + literal(1, Integer)
+
+
+def _academic_sessions(exported: Exported) -> Rows:
+    year = cast(func.extract("year", AcademicSession.end_date), Integer)
+    session = _row(
+        "academicSessions",
+        sourcedId=AcademicSession.id,
+        title=AcademicSession.name,
+        type=literal(standard.SCHOOL_YEAR),
+        startDate=AcademicSession.start_date,
+        endDate=_after(AcademicSession.end_date),
+        schoolYear=year,
+    ).where(AcademicSession.id == exported.session_id)
+    terms = (
+        _row(
+            "academicSessions",
+            sourcedId=Term.id,
+            title=Term.display_name,
+            type=literal(standard.TERM),
+            startDate=func.coalesce(TermCalendar.start_date, AcademicSession.start_date),
+            endDate=_after(_end_of_term()),
+            parentSourcedId=AcademicSession.id,
+            schoolYear=year,
+        )
+        .join_from(Term, AcademicSession, AcademicSession.id == Term.session_id)
+        .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+        .where(Term.session_id == exported.session_id)
+    )
+    return union_all(session, terms)
+
+
+def _end_of_term() -> Any:
+    return func.coalesce(TermCalendar.end_date, AcademicSession.end_date)
+
+
+def _courses(exported: Exported) -> Rows:
+    subjects = _row(
+        "courses",
+        sourcedId=Subject.id,
+        title=Subject.name,
+        courseCode=Subject.code,
+        orgSourcedId=_id(exported.school_id),
+    ).select_from(Subject)
+    # What a homeroom is a class of.
+    classrooms = _row(
+        "courses",
+        sourcedId=Classroom.id,
+        title=Classroom.name,
+        grades=_list(Classroom.name),
+        orgSourcedId=_id(exported.school_id),
+    ).select_from(Classroom)
+    return union_all(subjects, classrooms)
+
+
+def _classes(exported: Exported) -> Rows:
+    order = case({term: number for number, term in enumerate(TERMS)}, value=Term.term)
+    terms = (
+        select(func.string_agg(cast(Term.id, Text), aggregate_order_by(literal(","), order)))
+        .where(Term.session_id == exported.session_id)
+        .scalar_subquery()
+    )
+    common = {
+        "grades": _list(Classroom.name),
+        "schoolSourcedId": _id(exported.school_id),
+        # A session without terms stands for itself.
+        "termSourcedIds": func.coalesce(terms, cast(_id(exported.session_id), Text)),
+    }
+    subjects = (
+        _row(
+            "classes",
+            sourcedId=CohortSubject.id,
+            title=Subject.name + " " + Classroom.name,
+            courseSourcedId=Subject.id,
+            classType=literal(standard.SCHEDULED),
+            **common,
+        )
+        .join_from(CohortSubject, Subject, Subject.id == CohortSubject.subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(Cohort.session_id == exported.session_id)
+    )
+    batches = (
+        _row(
+            "classes",
+            sourcedId=Batch.id,
+            title=Classroom.name + " " + Batch.name,
+            courseSourcedId=Classroom.id,
+            classType=literal(standard.HOMEROOM),
+            **common,
+        )
+        .join_from(Batch, Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(Cohort.session_id == exported.session_id)
+    )
+    return union_all(subjects, batches)
+
+
+def _people(exported: Exported) -> Subquery:
+    """Whoever has a role in the school: the account, the role, and `rank`, by which the first one is the primary."""
+
+    def with_role(user_id: Any, role: str, rank: int) -> Select[*tuple[Any, ...]]:
+        return select(
+            user_id.label("user_id"), literal(role).label("role"), literal(rank, Integer).label("rank")
+        )
+
+    in_session = [
+        exists().where(
+            Enrollment.student_id == Student.id, Enrollment.session_id == exported.session_id, CURRENT
+        ),
+        _takes_subject(exported),
+    ]
+    if exported.may(RESULTS):
+        in_session.append(
+            exists()
+            .where(ReportCard.student_id == Student.id, ReportCard.publication_id == Publication.id)
+            .where(*_in_force(exported))
+        )
+    students = (
+        with_role(Student.user_id, standard.STUDENT, 1)
+        .join_from(Student, User, User.id == Student.user_id)
+        .where(or_(and_(Student.status == ACTIVE, User.deleted_at.is_(None)), *in_session))
+    )
+    is_form_teacher = (
+        select(FormTeacher.employee_id)
+        .join(Batch, Batch.id == FormTeacher.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .where(FormTeacher.employee_id == Employee.id, Cohort.session_id == exported.session_id)
+        .correlate(Employee)
+        .exists()
+    )
+    teachers = (
+        with_role(Employee.user_id, standard.TEACHER, 2)
+        .join_from(Employee, EmployeeCategory, EmployeeCategory.id == Employee.category_id)
+        .where(or_(and_(EmployeeCategory.name == TEACHING, Employee.deleted_at.is_(None)), is_form_teacher))
+    )
+    administrators = (
+        with_role(User.id, standard.SITE_ADMINISTRATOR, 3)
+        .join_from(User, UserRole, UserRole.user_id == User.id)
+        .join(Role, Role.id == UserRole.role_id)
+        .where(Role.name == ADMINISTRATOR, User.deleted_at.is_(None))
+    )
+    return union(students, teachers, administrators).subquery("people")
+
+
+def _takes_subject(exported: Exported) -> Any:
+    return (
+        select(SubjectEnrollment.student_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .where(SubjectEnrollment.student_id == Student.id, Cohort.session_id == exported.session_id)
+        .correlate(Student)
+        .exists()
+    )
+
+
+def _in_force(exported: Exported) -> list[Any]:
+    return [
+        Publication.session_id == exported.session_id,
+        IN_FORCE,
+    ]
+
+
+def _users(exported: Exported) -> Rows:
+    people = _people(exported)
+    newest = (
+        select(Contact.email_address)
+        .where(Contact.owner_id == User.id)
+        .order_by(Contact.created_at.desc(), Contact.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    enabled = and_(User.deleted_at.is_(None), or_(Student.id.is_(None), Student.status == ACTIVE))
+    return (
+        _row(
+            "users",
+            sourcedId=User.id,
+            enabledUser=case((enabled, standard.TRUE), else_=standard.FALSE),
+            username=User.username,
+            givenName=User.first_name,
+            familyName=User.last_name,
+            middleName=func.nullif(func.coalesce(Student.middle_name, Employee.middle_name), ""),
+            identifier=Student.admission_number,
+            email=newest,
+            grades=_list(Classroom.name),
+            primaryOrgSourcedId=_id(exported.school_id),
+        )
+        .select_from(User)
+        .outerjoin(Student, Student.user_id == User.id)
+        .outerjoin(Employee, Employee.user_id == User.id)
+        .outerjoin(
+            Enrollment,
+            and_(Enrollment.student_id == Student.id, Enrollment.session_id == exported.session_id, CURRENT),
+        )
+        .outerjoin(Cohort, Cohort.id == Enrollment.cohort_id)
+        .outerjoin(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(User.id.in_(select(people.c.user_id)))
+    )
+
+
+def _roles(exported: Exported) -> Rows:
+    people = _people(exported)
+    first = func.row_number().over(partition_by=people.c.user_id, order_by=people.c.rank) == 1
+    return _row(
+        "roles",
+        sourcedId=_made_of(people.c.user_id, people.c.role),
+        userSourcedId=people.c.user_id,
+        roleType=case((first, standard.PRIMARY), else_=standard.SECONDARY),
+        role=people.c.role,
+        orgSourcedId=_id(exported.school_id),
+    ).select_from(people)
+
+
+def _enrollments(exported: Exported) -> Rows:
+    school = _id(exported.school_id)
+    homerooms = (
+        _row(
+            "enrollments",
+            sourcedId=Enrollment.id,
+            classSourcedId=Enrollment.batch_id,
+            schoolSourcedId=school,
+            userSourcedId=Student.user_id,
+            role=literal(standard.STUDENT),
+            primary=literal(standard.FALSE),
+            # Who was promoted is enrolled before the session begins, and is in the class from its first day on.
+            beginDate=func.greatest(cast(Enrollment.started_at, Date), AcademicSession.start_date),
+        )
+        .join_from(Enrollment, Student, Student.id == Enrollment.student_id)
+        .join(AcademicSession, AcademicSession.id == Enrollment.session_id)
+        .where(Enrollment.session_id == exported.session_id, CURRENT)
+    )
+    subjects = (
+        _row(
+            "enrollments",
+            sourcedId=_made_of(CohortSubject.id, Student.id),
+            classSourcedId=CohortSubject.id,
+            schoolSourcedId=school,
+            userSourcedId=Student.user_id,
+            role=literal(standard.STUDENT),
+            primary=literal(standard.FALSE),
+        )
+        .join_from(SubjectEnrollment, CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .where(Cohort.session_id == exported.session_id)
+    )
+    # A class has one primary teacher: who has looked after it for longest.
+    since = func.row_number().over(
+        partition_by=FormTeacher.batch_id, order_by=[FormTeacher.created_at, FormTeacher.employee_id]
+    )
+    form_teachers = (
+        _row(
+            "enrollments",
+            sourcedId=_made_of(FormTeacher.batch_id, FormTeacher.employee_id),
+            classSourcedId=FormTeacher.batch_id,
+            schoolSourcedId=school,
+            userSourcedId=Employee.user_id,
+            role=literal(standard.TEACHER),
+            primary=case((since == 1, standard.TRUE), else_=standard.FALSE),
+        )
+        .join_from(FormTeacher, Employee, Employee.id == FormTeacher.employee_id)
+        .join(Batch, Batch.id == FormTeacher.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .where(Cohort.session_id == exported.session_id)
+    )
+    return union_all(homerooms, subjects, form_teachers)
+
+
+def _demographics(exported: Exported) -> Rows:
+    people = _people(exported)
+    sexes = {sex.upper(): sex for sex in (standard.MALE, standard.FEMALE)}
+    return (
+        _row(
+            "demographics",
+            sourcedId=User.id,
+            birthDate=Student.dob,
+            sex=case(sexes, value=func.upper(User.gender)),
+        )
+        .join_from(Student, User, User.id == Student.user_id)
+        .where(User.id.in_(select(people.c.user_id)))
+    )
+
+
+def _category_id(exported: Exported, category: str) -> UUID:
+    return uuid5(exported.school_id, category)
+
+
+def _categories(exported: Exported) -> Rows:
+    titles = [*(CATEGORIES if exported.may(GRADEBOOKS) else ()), TERM_RESULT]
+    if not exported.may(RESULTS):
+        titles.remove(TERM_RESULT)
+    listed = unnest_rows(id=(Uuid, [_category_id(exported, title) for title in titles]), title=(Text, titles))
+    # The weights of single levels are left out: a category of the standard has one for the whole school.
+    weight = (
+        func.jsonb_array_elements(ResultSettings.weights)
+        .table_valued(column("value", JSONB))
+        .render_derived()
+    )
+    found = (
+        select(cast(weight.c.value["weight"].astext, Numeric))
+        .select_from(ResultSettings)
+        .join(weight, true())
+        .where(
+            ResultSettings.weighting == BY_CATEGORY,
+            weight.c.value["level"].astext.is_(None),
+            weight.c.value["category"].astext == listed.c.title,
+        )
+        .correlate(listed)
+        .scalar_subquery()
+    )
+    # The standard has whole percents.
+    return _row(
+        "categories", sourcedId=listed.c.id, title=listed.c.title, weight=func.round(found)
+    ).select_from(listed)
+
+
+def _line_items(exported: Exported) -> Rows:
+    school = _id(exported.school_id)
+    rows: list[Select[*tuple[Any, ...]]] = []
+    if exported.may(GRADEBOOKS):
+        category = case(
+            {name: cast(_id(_category_id(exported, name)), Text) for name in CATEGORIES},
+            value=Assessment.category,
+        )
+        rows.append(
+            _row(
+                "lineItems",
+                sourcedId=Assessment.id,
+                title=Assessment.name,
+                description=func.nullif(_line(Assessment.description), ""),
+                assignDate=cast(Assessment.created_at, Date),
+                dueDate=Assessment.due_date,
+                classSourcedId=Assessment.cohort_subject_id,
+                categorySourcedId=category,
+                resultValueMin=literal(0, Integer),
+                resultValueMax=func.trim_scale(Assessment.total_points),
+                academicSessionSourcedId=Assessment.term_id,
+                schoolSourcedId=school,
+            ).where(Assessment.session_id == exported.session_id, NOT_DELETED)
+        )
+    if exported.may(RESULTS):
+        published = _published_results(exported)
+        items = (
+            select(
+                published.c.class_id,
+                published.c.term_id,
+                func.min(published.c.published_at).label("published_at"),
+            )
+            .group_by(published.c.class_id, published.c.term_id)
+            .subquery("items")
+        )
+        rows.append(
+            _row(
+                "lineItems",
+                sourcedId=_made_of(items.c.class_id, items.c.term_id),
+                title=literal(TERM_RESULT),
+                assignDate=cast(items.c.published_at, Date),
+                dueDate=_end_of_term(),
+                classSourcedId=items.c.class_id,
+                categorySourcedId=_id(_category_id(exported, TERM_RESULT)),
+                resultValueMin=literal(0, Integer),
+                resultValueMax=literal(PERCENT, Integer),
+                academicSessionSourcedId=items.c.term_id,
+                schoolSourcedId=school,
+            )
+            .join_from(items, Term, Term.id == items.c.term_id)
+            .join(AcademicSession, AcademicSession.id == Term.session_id)
+            .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+        )
+    return union_all(*rows)
+
+
+def _published_results(exported: Exported) -> Subquery:
+    """The graded subjects of the cards that are published, of cohort subjects that are still there."""
+    cards = (
+        select(ReportCard.student_id, ReportCard.card, Publication.term_id, Publication.published_at)
+        # A student who came from another batch may have two cards of a term: the later one counts.
+        .ext(distinct_on(ReportCard.student_id, Publication.term_id))
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(*_in_force(exported))
+        .order_by(ReportCard.student_id, Publication.term_id, Publication.published_at.desc(), Publication.id)
+        .subquery("cards")
+    )
+    subject = (
+        func.jsonb_array_elements(cards.c.card["subjects"])
+        .table_valued(column("value", JSONB), name="subject")
+        .render_derived()
+    )
+    return (
+        select(
+            CohortSubject.id.label("class_id"),
+            cards.c.term_id,
+            cards.c.published_at,
+            Student.id.label("student_id"),
+            Student.user_id,
+            subject.c.value["percent"].astext.label("percent"),
+            subject.c.value["grade"].astext.label("grade"),
+        )
+        .select_from(cards)
+        .join(Student, Student.id == cards.c.student_id)
+        .join(subject, true())
+        .join(CohortSubject, CohortSubject.id == cast(subject.c.value["subject"]["id"].astext, Uuid))
+        .where(subject.c.value["percent"].astext.is_not(None))
+        .subquery("published")
+    )
+
+
+def _results(exported: Exported) -> Rows:
+    rows: list[Select[*tuple[Any, ...]]] = []
+    if exported.may(GRADEBOOKS):
+        common = {
+            "lineItemSourcedId": Assessment.id,
+            "studentSourcedId": Student.user_id,
+            "classSourcedId": Assessment.cohort_subject_id,
+        }
+        entries = _row(
+            "results",
+            sourcedId=GradebookEntry.id,
+            scoreStatus=literal(standard.FULLY_GRADED),
+            score=func.trim_scale(GradebookEntry.score),
+            scoreDate=cast(GradebookEntry.updated_at, Date),
+            **common,
+        )
+        absences = _row(
+            "results",
+            sourcedId=_made_of(Assessment.id, Student.id),
+            scoreStatus=case((Absence.status == ABSENT, standard.NOT_SUBMITTED), else_=standard.EXEMPT),
+            scoreDate=cast(Absence.created_at, Date),
+            missing=case((Absence.status == ABSENT, standard.TRUE), else_=null()),
+            **common,
+        )
+        for selected, judged in ((entries, GradebookEntry), (absences, Absence)):
+            rows.append(
+                selected.join_from(Assessment, judged, judged.assessment_id == Assessment.id)
+                .join(Student, Student.id == judged.student_id)
+                .join(
+                    SubjectEnrollment,
+                    and_(
+                        SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+                        SubjectEnrollment.student_id == judged.student_id,
+                    ),
+                )
+                .where(Assessment.session_id == exported.session_id, NOT_DELETED)
+            )
+    if exported.may(RESULTS):
+        published = _published_results(exported)
+        rows.append(
+            _row(
+                "results",
+                sourcedId=_made_of(published.c.class_id, published.c.term_id, published.c.student_id),
+                lineItemSourcedId=_made_of(published.c.class_id, published.c.term_id),
+                studentSourcedId=published.c.user_id,
+                scoreStatus=literal(standard.FULLY_GRADED),
+                score=published.c.percent,
+                scoreDate=cast(published.c.published_at, Date),
+                textScore=published.c.grade,
+                classSourcedId=published.c.class_id,
+            ).select_from(published)
+        )
+    return union_all(*rows)
+
+
+_ANY: frozenset[Permission] = frozenset()
+_FILES: Mapping[str, tuple[frozenset[Permission], Callable[[Exported], Rows]]] = {
+    "orgs": (_ANY, _orgs),
+    "academicSessions": (_ANY, _academic_sessions),
+    "courses": (_ANY, _courses),
+    "classes": (_ANY, _classes),
+    "users": (_ANY, _users),
+    "roles": (_ANY, _roles),
+    "enrollments": (_ANY, _enrollments),
+    "demographics": (frozenset({Permission.STUDENTS_READ}), _demographics),
+    "categories": (frozenset({GRADEBOOKS, RESULTS}), _categories),
+    "lineItems": (frozenset({GRADEBOOKS, RESULTS}), _line_items),
+    "results": (frozenset({GRADEBOOKS, RESULTS}), _results),
+}
+"""Each file with the permissions of which one is needed for it (none: those of the operation do), and its rows."""

@@ -1,0 +1,153 @@
+"""The set of OneRoster files of an academic session, written into one zip."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Mapping
+from functools import reduce
+from io import StringIO
+from tempfile import TemporaryFile
+from typing import IO, BinaryIO
+from uuid import UUID, uuid5
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from sqlalchemy import Connection, select
+
+from school_service.core.database import current_school, db
+from school_service.core.permissions import Permission
+from school_service.core.read_models import CompiledStatement
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.exchange.oneroster import standard
+from school_service.features.exchange.oneroster.reads import Exported, files_of, rows_of
+from school_service.features.school.cohorts.service import find_session
+from school_service.features.school.models import AcademicSession
+from tenants.connections.statements import copy_rows
+
+SYSTEM = "School Service"
+ALL = frozenset({Permission.STUDENTS_READ, Permission.GRADEBOOKS_READ, Permission.RESULTS_READ})
+"""The permissions with which every file is exported that the service knows."""
+
+_LINE = "\r\n"
+# How many columns of a file, from the first and from the fourth on, bear ids that are made of others.
+_MADE_IDS = {"roles": 1, "enrollments": 1, "lineItems": 1, "results": 2}
+_UUID = rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_IDS = rb"(" + _UUID + rb")((?:/[0-9A-Za-z-]+)*)"
+_FIRST = re.compile(rb"\A" + _IDS)
+_FIRST_AND_FOURTH = re.compile(rb"\A" + _IDS + rb",,," + _IDS)
+
+
+def export(*, permissions: Collection[Permission], session: str | None = None) -> tuple[str, BinaryIO]:
+    """Export a session, by default the current one, as far as these permissions go: a file's name, and the file.
+
+    The transaction should be a snapshot, so that all files tell of one moment. Where no session is current, they have
+    headers alone. Raises Invalid for a session that is not there.
+    """
+    found = None if session is None else find_session(session, "session")
+    school = current_school()
+    file = TemporaryFile()  # noqa: SIM115 -- closed when it has been sent
+    try:
+        exported = write_export(
+            db.session.connection(),
+            file,
+            school_id=school.id,
+            school_name=school.name,
+            permissions=permissions,
+            session_id=found,
+        )
+    except BaseException:
+        file.close()
+        raise
+    audit_change(EXPORT, exported, new=record_of(exported, permissions))
+    return "oneroster.zip", file
+
+
+def record_of(session_id: UUID | None, permissions: Collection[Permission]) -> Mapping[str, object]:
+    """Say in the audit log what was exported."""
+    return {
+        "format": f"OneRoster {standard.VERSION}",
+        "session": None if session_id is None else str(session_id),
+        "files": files_of(permissions),
+    }
+
+
+def write_export(
+    connection: Connection,
+    file: IO[bytes],
+    *,
+    school_id: UUID,
+    school_name: str,
+    permissions: Collection[Permission],
+    session_id: UUID | None = None,
+) -> UUID | None:
+    """Write the zip of a session, by default the current one, into a file; returns the session, None without one.
+
+    `connection` is in the school. A statement for each file; rows go from PostgreSQL into the zip as they come.
+    """
+    if session_id is None:
+        session_id = connection.scalar(select(AcademicSession.id).where(AcademicSession.current))
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        names = files_of(permissions)
+        archive.writestr("manifest.csv", _manifest(school_id, names))
+        for name in names:
+            with archive.open(f"{name}.csv", "w") as out:
+                out.write(_csv([standard.COLUMNS[name]]))
+                if session_id is not None:
+                    exported = Exported(school_id, school_name, session_id, permissions)
+                    statement = CompiledStatement(rows_of(name, exported))
+                    copy_rows(
+                        connection,
+                        statement.sql,
+                        statement.parameters({}),
+                        _Lines(out, _MADE_IDS.get(name, 0)),
+                    )
+    return session_id
+
+
+def _manifest(school_id: UUID, present: Collection[str]) -> bytes:
+    files = {name: standard.BULK if name in present else standard.ABSENT for name in standard.FILES}
+    return _csv(
+        [
+            ("propertyName", "value"),
+            ("manifest.version", standard.MANIFEST_VERSION),
+            ("oneroster.version", standard.VERSION),
+            *((f"file.{name}", found) for name, found in files.items()),
+            ("source.systemName", SYSTEM),
+            ("source.systemCode", str(school_id)),
+        ]
+    )
+
+
+def _csv(rows: Collection[Collection[str]]) -> bytes:
+    text = StringIO()
+    csv.writer(text, lineterminator=_LINE).writerows(rows)
+    return text.getvalue().encode()
+
+
+class _Lines:
+    """Writes each row as a line of the standard's: ended by CRLF, with the ids that are made of others."""
+
+    def __init__(self, out: IO[bytes], made_ids: int) -> None:
+        self._out = out
+        self._made = {1: _FIRST, 2: _FIRST_AND_FOURTH}.get(made_ids)
+
+    def write(self, row: bytes) -> None:
+        """Write a row, which ends with a line feed."""
+        if self._made is not None:
+            row = self._made.sub(_make_ids, row, count=1)
+        self._out.write(row[:-1] + _LINE.encode())
+
+
+def _make_ids(found: re.Match[bytes]) -> bytes:
+    groups = found.groups()
+    pairs = zip(groups[::2], groups[1::2], strict=True)
+    return b",,,".join(first if not others else derived_id(first, others) for first, others in pairs)
+
+
+def derived_id(first: bytes, others: bytes) -> bytes:
+    """Make the id of what is known by several: a UUID of version 5, in which each is the namespace of the next.
+
+    `others` begin with `/` each.
+    """
+    parts = others.decode().split("/")[1:]
+    return str(reduce(uuid5, parts, UUID(first.decode()))).encode()

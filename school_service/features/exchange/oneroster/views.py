@@ -1,0 +1,45 @@
+"""Records of the school for other systems, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.exchange.oneroster import service
+from school_service.web.blueprint import ZIP, Blueprint
+from school_service.web.fields import sought_text
+from school_service.web.request_scope import current_principal
+from school_service.web.schemas import Schema
+
+
+class ExportQuery(Schema):
+    """What is exported."""
+
+    session = sought_text(
+        required=False,
+        metadata={"description": "The academic session's id or its name; by default the current one."},
+    )
+
+
+blp = Blueprint("exchange", __name__, description="A school's records in the form of 1EdTech OneRoster 1.2.")
+
+
+@blp.route("/oneroster/csv")
+class OneRosterCsv(MethodView):
+    """The set of CSV files of a session."""
+
+    @blp.requires(Permission.USERS_READ, audited=True, snapshot=True)
+    @blp.arguments(ExportQuery, location="query")
+    @blp.returns_file(ZIP)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Export an academic session, by default the current one, as a zip of OneRoster 1.2 CSV files (bulk).
+
+        `session` is its id or name. `demographics` is in it with `read:students`, scores with `read:gradebooks`,
+        published results with `read:results`; the manifest says `absent` of a file that is not. All files tell of one
+        moment. Where no session is current, they have headers alone.
+        """
+        principal = current_principal()
+        permissions = {permission for permission in service.ALL if principal.has(permission)}
+        return service.export(permissions=permissions, **filters)

@@ -1,0 +1,108 @@
+"""Contacts of users."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import change, get_referenced, not_found
+from school_service.core.statements import NewRow, execute, new_row
+from school_service.features.audit.service import audit_change
+from school_service.features.people.models import Contact, User
+
+ENTITY = "contact"
+
+
+@read_model
+def contacts() -> Query:
+    """Read model of ContactSchema, the newest first."""
+    return select(
+        Contact.id,
+        Contact.owner_id.label("owner"),
+        Contact.email_address,
+        Contact.phone_number,
+        Contact.physical_address,
+    ).order_by(Contact.created_at.desc(), Contact.id.desc())
+
+
+@read_model
+def contact(contact_id: UUID) -> Query:
+    """Read model of ContactSchema, for one."""
+    return contacts.query().where(Contact.id == contact_id)
+
+
+@read_model
+def newest_contact(user_id: UUID, email_address: str | None = None, phone_number: str | None = None) -> Query:
+    """Read model of ContactSchema, for the newest of a user's with this e-mail address and phone number."""
+    found = (
+        contacts.query()
+        .join(User, User.id == Contact.owner_id)
+        .where(Contact.owner_id == user_id, User.deleted_at.is_(None))
+        .limit(1)
+    )
+    if email_address is not None:
+        found = found.where(Contact.email_address == email_address)
+    if phone_number is not None:
+        found = found.where(Contact.phone_number == phone_number)
+    return found
+
+
+def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
+    """Add a contact of a user, who may have one for each e-mail address; a second is a conflict.
+
+    Raises Invalid for an unknown or deleted owner.
+    """
+    _check_owner(owner, "owner", for_update=True)
+    contact = new_contact(
+        owner=owner, email_address=email_address, phone_number=phone_number, physical_address=physical_address
+    )
+    execute(contact)
+    return contact
+
+
+def new_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
+    """Make a contact to insert, of an owner who can't be deleted meanwhile, and its entry in the audit log."""
+    contact = new_row(
+        Contact,
+        owner_id=owner,
+        email_address=email_address,
+        phone_number=phone_number,
+        physical_address=physical_address,
+    )
+    # Whose it is, and nothing of what it says.
+    audit_change("contact", contact.id, new={"owner": owner})
+    return contact
+
+
+def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
+    """Change any of a contact's members but its owner; an e-mail address that the owner has already is a conflict.
+
+    Raises NotFound, for the contact of a deleted owner too.
+    """
+    contact = db.session.scalars(
+        select(Contact)
+        .join(User, User.id == Contact.owner_id)
+        .where(Contact.id == contact_id, User.deleted_at.is_(None))
+        .with_for_update(key_share=True, of=Contact)
+    ).one_or_none()
+    if contact is None:
+        raise not_found(Contact)
+    _old, new = change(contact, changes)
+    if new:
+        audit_change(ENTITY, contact.id, old={}, new={"changed": sorted(new)})
+    return contact.id
+
+
+def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:
+    """Tell whether there is the user whose contact a filter names. Raises Invalid."""
+    _check_owner(user_id, "user_id")
+
+
+def _check_owner(user_id: UUID, field: str, *, for_update: bool = False) -> None:
+    if get_referenced(User, user_id, field, for_update=for_update).deleted_at is not None:
+        raise Invalid.field(field, "no such user")

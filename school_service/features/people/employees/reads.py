@@ -1,0 +1,177 @@
+"""Read models of employees, their bank accounts and next of kin."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import exists, func, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import (
+    NOT_DELETED,
+    BankAccount,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+    User,
+    UserRole,
+)
+from school_service.features.school.models import Department, EmployeeCategory, Position
+
+_first_role = (
+    select(UserRole.role_id)
+    .where(UserRole.user_id == User.id)
+    .order_by(UserRole.created_at, UserRole.role_id)
+    .limit(1)
+    .correlate(User)
+    .scalar_subquery()
+)
+
+
+@read_model
+def employees() -> Query:
+    """Read model of EmployeeSchema, by name, without the deleted."""
+    return (
+        select(
+            Employee.id,
+            User.first_name,
+            Employee.middle_name,
+            User.last_name,
+            Employee.title,
+            Employee.dob,
+            Employee.join_date,
+            User.gender,
+            Employee.marital_status,
+            Employee.department_id.label("department"),
+            Employee.blood_group,
+            Employee.lga_id.label("lga"),
+            Employee.state_id.label("state"),
+            Employee.nationality_id.label("nationality"),
+            Employee.religion,
+            Employee.position_id.label("position"),
+            Employee.category_id.label("category"),
+            Employee.status,
+            BankAccount.id.label("bank_details"),
+            NextOfKin.id.label("next_of_kin"),
+            Employee.contact_id.label("contact"),
+            User.username,
+            _first_role.label("role"),
+            Employee.user_id.label("user"),
+        )
+        .join(User, User.id == Employee.user_id)
+        .join(BankAccount, BankAccount.employee_id == Employee.id)
+        .join(NextOfKin, NextOfKin.employee_id == Employee.id)
+        .where(NOT_DELETED)
+        .order_by(User.last_name, User.first_name, Employee.id)
+    )
+
+
+@read_model
+def employee(employee_id: UUID) -> Query:
+    """Read model of EmployeeSchema, for one."""
+    return employees.query().where(Employee.id == employee_id)
+
+
+@read_model
+def bank_account(employee_id: UUID) -> Query:
+    """Read model of BankAccountSchema, for the employee's."""
+    return (
+        select(
+            BankAccount.id,
+            BankAccount.bank_name,
+            BankAccount.account_number,
+            BankAccount.account_name,
+            BankAccount.bank_sort_code,
+            BankAccount.employee_id.label("employee"),
+            BankAccount.account_type,
+        )
+        .join(Employee, Employee.id == BankAccount.employee_id)
+        .where(Employee.id == employee_id, NOT_DELETED)
+    )
+
+
+@read_model
+def next_of_kin(employee_id: UUID) -> Query:
+    """Read model of NextOfKinSchema, for the employee's."""
+    return (
+        select(
+            NextOfKin.id,
+            NextOfKin.full_name,
+            NextOfKin.relationship,
+            NextOfKin.phone_number,
+            NextOfKin.physical_address,
+            NextOfKin.created_at,
+        )
+        .join(Employee, Employee.id == NextOfKin.employee_id)
+        .where(Employee.id == employee_id, NOT_DELETED)
+    )
+
+
+@read_model
+def account_lock(employee_id: UUID) -> Query:
+    """Select the id of an employee's user account, locked FOR NO KEY UPDATE; the employee's row is locked before it."""
+    return (
+        select(User.id)
+        .join(Employee, Employee.user_id == User.id)
+        .where(Employee.id == employee_id)
+        .with_for_update(key_share=True, of=User)
+    )
+
+
+@read_model
+def bank_account_lock(employee_id: UUID) -> Query:
+    """Select the id of an employee's bank account, locked FOR NO KEY UPDATE."""
+    return (
+        select(BankAccount.id).where(BankAccount.employee_id == employee_id).with_for_update(key_share=True)
+    )
+
+
+@read_model
+def next_of_kin_lock(employee_id: UUID) -> Query:
+    """Select the id of an employee's next of kin, locked FOR NO KEY UPDATE."""
+    return select(NextOfKin.id).where(NextOfKin.employee_id == employee_id).with_for_update(key_share=True)
+
+
+@read_model
+def form_teachers(batch_id: UUID) -> Query:
+    """Read model of FormTeacherSchema, those of a batch, the latest first.
+
+    Without those whose user account is deleted: they are shown again when it is restored.
+    """
+    return (
+        select(
+            FormTeacher.batch_id,
+            User.first_name,
+            User.last_name,
+            User.photo.label("image_url"),
+            FormTeacher.employee_id.label("teacher_id"),
+        )
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == batch_id, NOT_DELETED, User.deleted_at.is_(None))
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+    )
+
+
+@read_model
+def latest_form_teacher(batch_id: UUID) -> Query:
+    """Read model of FormTeacherSchema, for the latest of a batch."""
+    return form_teachers.query(batch_id).limit(1)
+
+
+@read_model
+def form_teacher(batch_id: UUID, employee_id: UUID) -> Query:
+    """Read model of FormTeacherSchema, for one."""
+    return form_teachers.query(batch_id).where(FormTeacher.employee_id == employee_id)
+
+
+@read_model
+def for_employee(department: UUID, category: UUID, position: UUID, stem: str) -> Query:
+    """Select which of the three there are, and the keys of `usernames` that begin with a stem of plain letters."""
+    usernames = select(func.array_agg(User.username_key)).where(User.username_key.startswith(stem))
+    return select(
+        exists().where(Department.id == department).label("department"),
+        exists().where(EmployeeCategory.id == category).label("category"),
+        exists().where(Position.id == position).label("position"),
+        usernames.scalar_subquery().label("usernames"),
+    )

@@ -1,0 +1,152 @@
+"""Employees as the interface shows them."""
+
+from __future__ import annotations
+
+from marshmallow import fields
+
+from school_service.features.people.contacts.schemas import ContactDetailsSchema
+from school_service.web.fields import Id, IsoDate, Nested, StrictInteger, Text, free_text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class EmployeeSchema(RecordSchema):
+    """A member of staff."""
+
+    id = fields.UUID()
+    first_name = fields.String()
+    middle_name = fields.String(metadata={"description": "Empty where there is none."})
+    last_name = fields.String()
+    title = fields.String()
+    dob = fields.Date()
+    join_date = fields.Date()
+    gender = fields.String()
+    marital_status = fields.String()
+    department = fields.UUID()
+    blood_group = fields.String()
+    lga = fields.UUID()
+    state = fields.UUID()
+    nationality = fields.UUID()
+    religion = fields.String()
+    position = fields.UUID()
+    category = fields.UUID()
+    status = fields.String()
+    bank_details = fields.UUID()
+    next_of_kin = fields.UUID()
+    contact = fields.UUID()
+    username = fields.String(metadata={"description": "Of the user account, made of the name."})
+    role = fields.UUID(
+        allow_none=True, metadata={"description": "The role that the user account was given first."}
+    )
+    user = fields.UUID(metadata={"description": "The id of the user account."})
+
+
+class BankAccountSchema(RecordSchema):
+    """The account that an employee is paid into."""
+
+    id = fields.UUID()
+    bank_name = fields.String()
+    account_number = fields.String()
+    account_name = fields.String()
+    bank_sort_code = fields.String()
+    employee = fields.UUID()
+    account_type = fields.String()
+
+
+class NextOfKinSchema(RecordSchema):
+    """Whom to tell when something happens to an employee."""
+
+    id = fields.UUID()
+    full_name = fields.String()
+    relationship = fields.String()
+    phone_number = fields.String()
+    physical_address = fields.String()
+    created_at = fields.AwareDateTime()
+
+
+def employee_ref() -> StrictInteger:
+    """The number of an employee in the client's own system."""
+    meaning = "A number of the caller's own; stored as it is, and links nothing."
+    return StrictInteger(attribute="employee_ref", metadata={"description": meaning})
+
+
+class NewBankAccountSchema(Schema):
+    """The bank account of an employee to create."""
+
+    bank_name = Text()
+    account_name = Text()
+    account_number = Text()
+    bank_sort_code = Text()
+    employee_no = Text()
+    account_type = Text()
+    employee = employee_ref()
+
+
+class BankAccountChangesSchema(NewBankAccountSchema):
+    """What to change of an employee's bank account: any of its members."""
+
+
+class NewNextOfKinSchema(Schema):
+    """The next of kin of an employee to create."""
+
+    full_name = Text()
+    relationship = Text()
+    phone_number = Text()
+    physical_address = free_text()
+    employee = employee_ref()
+
+
+class NextOfKinChangesSchema(NewNextOfKinSchema):
+    """What to change of an employee's next of kin: any of its members."""
+
+
+class ParticularsSchema(Schema):
+    """What is written of an employee."""
+
+    first_name = Text()
+    middle_name = Text(least=0, metadata={"description": "May be empty."})
+    last_name = Text()
+    title = Text(metadata={"description": "Such as Mr, Mrs or Dr."})
+    gender = Text()
+    marital_status = Text()
+    blood_group = Text()
+    religion = Text()
+    status = Text(metadata={"description": "Such as ACTIVE."})
+    dob = IsoDate(metadata={"description": "Date of birth; not after `join_date`."})
+    join_date = IsoDate()
+    department = Id()
+    category = Id()
+    position = Id()
+    lga = Id(metadata={"description": "A local government area, which lies in `state`."})
+    state = Id()
+    nationality = Id()
+
+
+class EmployeeChangesSchema(ParticularsSchema):
+    """What to change of an employee: any of these.
+
+    Bank account, next of kin and contact are changed at addresses of their own.
+    """
+
+
+class NewEmployeeSchema(ParticularsSchema):
+    """An employee to create, with a user account."""
+
+    bank_details = Nested(NewBankAccountSchema)
+    next_of_kin = Nested(NewNextOfKinSchema)
+    contact = Nested(ContactDetailsSchema)
+
+
+class FormTeacherSchema(RecordSchema):
+    """Who looks after a batch."""
+
+    batch_id = fields.UUID()
+    first_name = fields.String()
+    last_name = fields.String()
+    image_url = fields.Url(allow_none=True)
+    teacher_id = fields.UUID(metadata={"description": "The employee's id."})
+
+
+class TeacherOfBatchSchema(Schema):
+    """An employee to make a form teacher."""
+
+    teacher_id = Id(metadata={"description": "The employee's id."})

@@ -1,0 +1,253 @@
+"""Employees, each with a user account, which has first name, last name and gender; and form teachers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.auth.principal import Principal
+from school_service.core.database import db
+from school_service.core.errors import Invalid, NotFound
+from school_service.core.read_models import fetch_row
+from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row
+from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.people.contacts.service import new_contact
+from school_service.features.people.employees import reads
+from school_service.features.people.models import (
+    NOT_DELETED,
+    BankAccount,
+    Employee,
+    FormTeacher,
+    NextOfKin,
+    User,
+)
+from school_service.features.people.usernames import stem_of
+from school_service.features.people.users.service import (
+    change_account,
+    create_named_user,
+    delete_user,
+    held_permissions,
+)
+from school_service.features.school.geography.service import check_origin
+from school_service.features.school.models import Batch, Department, EmployeeCategory, Position
+from tenants.clock import now
+
+ENTITY = "employee"
+FORM_TEACHER = "form-teacher"
+"""What the audit log calls it that an employee is a form teacher; the id is the batch's."""
+BANK_ACCOUNT = "bank-account"
+NEXT_OF_KIN = "next-of-kin"
+
+_OF_USER = frozenset({"first_name", "last_name", "gender"})
+_SETTINGS = {"department": Department, "category": EmployeeCategory, "position": Position}
+_ORIGIN = ("lga", "state", "nationality")
+
+
+def create_employee(
+    *,
+    first_name: str,
+    last_name: str,
+    gender: str,
+    dob: date,
+    join_date: date,
+    department: UUID,
+    category: UUID,
+    position: UUID,
+    lga: UUID,
+    state: UUID,
+    nationality: UUID,
+    bank_details: Mapping[str, Any],
+    next_of_kin: Mapping[str, Any],
+    contact: Mapping[str, Any],
+    **particulars: str,
+) -> NewRow:
+    """Add an employee with a user account, named after them, a bank account, a next of kin and a contact.
+
+    The account has no roles and no password. `particulars` are the members that are stored as they are given.
+    Raises Invalid for an unknown id, a local government area that is not in the state, and who was born after
+    joining.
+    """
+    _check_dates(dob, join_date)
+    # First, while this transaction has locked nothing: nobody waits for it while the registry is queried.
+    check_origin(lga=lga, state=state, nationality=nationality)
+    stem = stem_of(first_name, last_name)
+    found = fetch_row(reads.for_employee(department, category, position, stem)) or {}
+    for name, model in _SETTINGS.items():
+        if not found[name]:
+            raise unknown_reference(model, name)
+    user_id = create_named_user(
+        first_name=first_name, last_name=last_name, gender=gender, taken=found["usernames"] or ()
+    )
+    owned = new_contact(owner=user_id, **contact)
+    employee = new_row(
+        Employee,
+        user_id=user_id,
+        contact_id=owned.id,
+        department_id=department,
+        category_id=category,
+        position_id=position,
+        lga_id=lga,
+        state_id=state,
+        nationality_id=nationality,
+        dob=dob,
+        join_date=join_date,
+        **particulars,
+    )
+    account = new_row(BankAccount, employee_id=employee.id, **bank_details)
+    relative = new_row(NextOfKin, employee_id=employee.id, **next_of_kin)
+    execute(owned, employee, account, relative)
+    # Whose they are, and nothing of what they say.
+    audit_change("bank-account", account.id, new={"employee": employee.id})
+    audit_change("next-of-kin", relative.id, new={"employee": employee.id})
+    names = {"first_name": first_name, "middle_name": particulars["middle_name"], "last_name": last_name}
+    audit_change(ENTITY, employee.id, new=names)
+    return employee
+
+
+def change_employee(*, employee_id: UUID, principal: Principal, **changes: Any) -> UUID:
+    """Change any of an employee's members; first name, last name and gender are those of the user account.
+
+    Who changes these needs every permission that the user has; the username stays. Raises NotFound, Forbidden, and
+    Invalid as `create_employee`.
+    """
+    employee = _get_employee(employee_id)
+    if not changes.keys().isdisjoint(_ORIGIN):
+        # The registry is queried while this employee's row alone is locked: who waits for it is changing it too.
+        check_origin(**{name: changes.get(name, getattr(employee, f"{name}_id")) for name in _ORIGIN})
+    _check_dates(changes.get("dob", employee.dob), changes.get("join_date", employee.join_date))
+    for name, model in _SETTINGS.items():
+        if name in changes:
+            get_referenced(model, changes[name], name)
+    _change_account(employee, {name: changes[name] for name in _OF_USER & changes.keys()}, principal)
+    columns = {
+        f"{name}_id" if name in {*_SETTINGS, *_ORIGIN} else name: value
+        for name, value in changes.items()
+        if name not in _OF_USER
+    }
+    _change_and_audit(ENTITY, employee, columns)
+    return employee.id
+
+
+def change_bank_account(*, employee_id: UUID, **changes: Any) -> UUID:
+    """Change any member of an employee's bank account; returns the employee's id. Raises NotFound."""
+    _change_and_audit(BANK_ACCOUNT, _lock_part(BankAccount, employee_id), changes)
+    return employee_id
+
+
+def change_next_of_kin(*, employee_id: UUID, **changes: Any) -> UUID:
+    """Change any member of an employee's next of kin; returns the employee's id. Raises NotFound."""
+    _change_and_audit(NEXT_OF_KIN, _lock_part(NextOfKin, employee_id), changes)
+    return employee_id
+
+
+def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Employee | None:
+    """Find an employee, unless they are deleted; `for_update` and `for_share` as in `get`."""
+    employee = find(Employee, employee_id, for_update=for_update, for_share=for_share)
+    return None if employee is None or employee.deleted_at is not None else employee
+
+
+def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
+    """Delete an employee softly, and the user account with them; they teach no batch any more.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
+    would be left who has every permission.
+    """
+    employee = _get_employee(employee_id)
+    user = get(User, employee.user_id, for_update=True)
+    employee.deleted_at = now()
+    if user.deleted_at is None:
+        delete_user(user_id=user.id, principal=principal)
+    _end_teaching(FormTeacher.employee_id == employee.id)
+    audit_change(ENTITY, employee.id, old=_audited(employee, user))
+    return employee.id
+
+
+def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
+    """Make an employee a form teacher of a batch; again changes nothing, and they don't become the latest.
+
+    Raises NotFound for an unknown batch, Invalid for an unknown employee and one whose account is deleted.
+    """
+    batch = get(Batch, batch_id)
+    # FOR SHARE, so that neither is deleted before this is done: who is deleted teaches nobody.
+    teacher = find_employee(teacher_id, for_share=True)
+    if teacher is None:
+        raise Invalid.field("teacher_id", "no such employee")
+    if get(User, teacher.user_id, for_share=True).deleted_at is not None:
+        raise Invalid.field("teacher_id", "the employee's user account is deleted")
+    row = insert(FormTeacher).values(batch_id=batch.id, employee_id=teacher.id, created_at=now())
+    made = row.on_conflict_do_nothing().returning(FormTeacher.employee_id)
+    if db.session.execute(made).one_or_none():
+        audit_change(FORM_TEACHER, batch.id, new={"teacher": teacher.id})
+
+
+def remove_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> UUID:
+    """Let an employee be a form teacher of a batch no more; raises NotFound where they are none."""
+    if not _end_teaching(FormTeacher.batch_id == batch_id, FormTeacher.employee_id == teacher_id):
+        raise NotFound("The employee is no form teacher of this batch.")
+    return teacher_id
+
+
+def _end_teaching(*conditions: Any) -> bool:
+    """Remove form teachers of batches, and tell whether there were any."""
+    columns = (FormTeacher.batch_id, FormTeacher.employee_id)
+    removed = db.session.execute(delete(FormTeacher).where(*conditions).returning(*columns)).all()
+    audit_changes(FORM_TEACHER, [Change(row.batch_id, {"teacher": row.employee_id}, None) for row in removed])
+    return bool(removed)
+
+
+def _get_employee(employee_id: UUID) -> Employee:
+    employee = find_employee(employee_id, for_update=True)
+    if employee is None:
+        raise not_found(Employee)
+    return employee
+
+
+def _lock_part(model: type[Any], employee_id: UUID) -> Any:
+    """Lock the record of an employee, unless they are deleted, that there is one of for each; raises NotFound."""
+    part = db.session.scalars(
+        select(model)
+        .join(Employee, Employee.id == model.employee_id)
+        .where(Employee.id == employee_id, NOT_DELETED)
+        .with_for_update(key_share=True, of=model)
+    ).one_or_none()
+    if part is None:
+        raise not_found(Employee)
+    return part
+
+
+def _change_account(employee: Employee, names: Mapping[str, str], principal: Principal) -> None:
+    if not names:
+        return
+    user = get(User, employee.user_id, for_update=True)
+    if principal.user_id != user.id and any(getattr(user, name) != value for name, value in names.items()):
+        principal.require(held_permissions(user.id).names, "Changing the name or gender of this employee")
+    change_account(user, names)
+
+
+def _change_and_audit(entity: str, record: Any, changes: Mapping[str, Any]) -> None:
+    _old, new = change(record, changes)
+    if new:
+        # Which members, and nothing of what they say: the log can't be emptied of it by whoever serves.
+        audit_change(
+            entity, record.id, old={}, new={"changed": sorted(name.removesuffix("_id") for name in new)}
+        )
+
+
+def _check_dates(dob: date | None, join_date: date | None) -> None:
+    if dob and join_date and dob > join_date:
+        raise Invalid.field("dob", "is after join_date")
+
+
+def _audited(employee: Employee, user: User) -> dict[str, str]:
+    """What the audit log says of an employee."""
+    return {
+        "first_name": user.first_name,
+        "middle_name": employee.middle_name,
+        "last_name": user.last_name,
+    }

@@ -1,0 +1,160 @@
+"""Employees and form teachers over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
+from school_service.features.people.employees import reads, service
+from school_service.features.people.employees.schemas import (
+    BankAccountChangesSchema,
+    BankAccountSchema,
+    EmployeeChangesSchema,
+    EmployeeSchema,
+    FormTeacherSchema,
+    NewEmployeeSchema,
+    NextOfKinChangesSchema,
+    NextOfKinSchema,
+    TeacherOfBatchSchema,
+)
+from school_service.features.people.models import Employee
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
+
+blp = Blueprint(
+    "employees",
+    __name__,
+    description="Employees, each with a user account, a bank account, a next of kin and a contact.",
+)
+teachers = Blueprint(
+    "teachers",
+    __name__,
+    description="Form teachers: the employees who look after a batch. A cohort's id is its first batch.",
+    school_required=False,
+)
+
+
+@blp.route("/employees")
+class Employees(MethodView):
+    """The school's employees."""
+
+    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.returns_list(EmployeeSchema)
+    def get(self) -> Any:
+        """List the employees by name."""
+        return reads.employees()
+
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(NewEmployeeSchema)
+    @blp.returns(EmployeeSchema)
+    def post(self, employee: dict[str, Any]) -> Any:
+        """Create an employee, with a user account to which nobody can sign in until a password is set."""
+        return reads.employee(service.create_employee(**employee).id)
+
+
+@blp.route("/employees/<uuid:id>")
+class OneEmployee(MethodView):
+    """An employee."""
+
+    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.returns(EmployeeSchema)
+    def get(self, id: UUID) -> Any:
+        """Show an employee."""
+        return reads.employee(id)
+
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(EmployeeChangesSchema(partial=True))
+    @blp.returns(EmployeeSchema)
+    @blp.if_match(reads.employee, row_lock(Employee), reads.account_lock)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of an employee; the username stays.
+
+        Another name or gender, which are the user account's too, needs every permission that the user has.
+        """
+        return reads.employee(
+            service.change_employee(employee_id=id, **changes, principal=current_principal())
+        )
+
+    @blp.requires(Permission.EMPLOYEES_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(reads.employee, row_lock(Employee), reads.account_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete an employee and their user account; the records stay, and they teach no batch any more."""
+        return service.delete_employee(employee_id=id, principal=current_principal())
+
+
+@blp.route("/employees/<uuid:id>/bank-account")
+class BankAccountOfEmployee(MethodView):
+    """The bank account of an employee."""
+
+    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.returns(BankAccountSchema)
+    def get(self, id: UUID) -> Any:
+        """Show the account that an employee is paid into."""
+        return reads.bank_account(id)
+
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(BankAccountChangesSchema(partial=True))
+    @blp.returns(BankAccountSchema)
+    @blp.if_match(reads.bank_account, reads.bank_account_lock)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of the account that an employee is paid into."""
+        return reads.bank_account(service.change_bank_account(employee_id=id, **changes))
+
+
+@blp.route("/employees/<uuid:id>/nextofkin")
+class NextOfKinOfEmployee(MethodView):
+    """The next of kin of an employee."""
+
+    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.returns(NextOfKinSchema)
+    def get(self, id: UUID) -> Any:
+        """Show whom to tell when something happens to an employee."""
+        return reads.next_of_kin(id)
+
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(NextOfKinChangesSchema(partial=True))
+    @blp.returns(NextOfKinSchema)
+    @blp.if_match(reads.next_of_kin, reads.next_of_kin_lock)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of whom to tell when something happens to an employee."""
+        return reads.next_of_kin(service.change_next_of_kin(employee_id=id, **changes))
+
+
+@teachers.route("/teachers/<uuid:cohortId>")
+class LatestFormTeacher(MethodView):
+    """The form teacher of a batch."""
+
+    @teachers.requires(Permission.TEACHERS_READ)
+    @teachers.returns(FormTeacherSchema)
+    def get(self, cohortId: UUID) -> Any:  # noqa: N803
+        """Show the form teacher of a batch who was added last."""
+        return reads.latest_form_teacher(cohortId)
+
+
+@teachers.route("/teachers/<uuid:id>/add_to_batch")
+class NewFormTeacher(MethodView):
+    """Adding a form teacher to a batch."""
+
+    @teachers.requires(Permission.TEACHERS_WRITE)
+    @teachers.arguments(TeacherOfBatchSchema)
+    @teachers.returns(FormTeacherSchema)
+    def patch(self, teacher: dict[str, Any], id: UUID) -> Any:
+        """Make an employee a form teacher of a batch; again changes nothing."""
+        service.add_form_teacher(batch_id=id, **teacher)
+        return reads.form_teacher(id, teacher["teacher_id"])
+
+
+@teachers.route("/teachers/<uuid:id>/teachers/<uuid:teacherId>")
+class FormTeacherOfBatch(MethodView):
+    """A form teacher of a batch."""
+
+    @teachers.requires(Permission.TEACHERS_DELETE)
+    @teachers.returns_deleted()
+    def delete(self, id: UUID, teacherId: UUID) -> Any:  # noqa: N803
+        """Take a form teacher from a batch."""
+        return service.remove_form_teacher(batch_id=id, teacher_id=teacherId)

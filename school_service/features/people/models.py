@@ -1,0 +1,277 @@
+"""The tables of people: roles and permissions, user accounts, contacts, students, employees and form teachers."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CheckConstraint,
+    ColumnElement,
+    Date,
+    DateTime,
+    ForeignKey,
+    Integer,
+    String,
+    Text,
+    UniqueConstraint,
+    func,
+    literal,
+    select,
+)
+from sqlalchemy.orm import Mapped, mapped_column, validates
+
+from school_service.core.columns import (
+    EMAIL_LENGTH,
+    NAME_LENGTH,
+    TEXT_LENGTH,
+    Enumeration,
+    created_at,
+    primary_key,
+)
+from school_service.core.database import db
+from school_service.core.search import search_index
+from school_service.features.people.usernames import username_key
+from school_service.features.school.models import SchoolSettings
+from tenants.clock import now
+
+ADMINISTRATOR = "Administrator"
+
+
+class StoredPermission(db.Model):
+    """A permission that a school has: an access to a section, those of `core.permissions` and its own."""
+
+    __tablename__ = "permissions"
+    __table_args__ = (UniqueConstraint("section", "access"),)
+
+    id: Mapped[UUID] = primary_key()
+    section: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    access: Mapped[str] = mapped_column(String(NAME_LENGTH))
+
+    def __str__(self) -> str:
+        return f"{self.access}:{self.section}"
+
+
+class Role(db.Model):
+    """A named bundle of permissions, given to users."""
+
+    __tablename__ = "roles"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    avatar_number: Mapped[int] = mapped_column(Integer)
+
+
+class RolePermission(db.Model):
+    """That a role has a permission."""
+
+    __tablename__ = "role_permissions"
+
+    role_id: Mapped[UUID] = mapped_column(ForeignKey("roles.id", ondelete="CASCADE"), primary_key=True)
+    permission_id: Mapped[UUID] = mapped_column(
+        ForeignKey("permissions.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
+CREATED = 0
+"""The session number of an account that nobody has signed in to, and that has been given no permission."""
+
+
+def _key_of_username(context: Any) -> str:
+    return username_key(context.get_current_parameters()["username"])
+
+
+class User(db.Model):
+    """An account. A deleted one stays stored, with the time of its deletion, and its username stays taken.
+
+    An erased one is deleted too: it has neither a name nor a password any more, and does not come back.
+    `username_key` makes usernames unique without regard to case; it is made whenever the username is set.
+    `password_given_at` is the moment at which somebody else made the account or set its password; null since its user
+    set one.
+    """
+
+    __tablename__ = "users"
+    __table_args__ = (
+        CheckConstraint("erased_at IS NULL OR deleted_at IS NOT NULL", name="erased"),
+        UniqueConstraint("username_key", info={"field": "username"}),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    username: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    username_key: Mapped[str] = mapped_column(Text, default=_key_of_username)
+    password_hash: Mapped[str | None] = mapped_column(Text)
+    password_given_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), default=now)
+    first_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    last_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    gender: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    photo: Mapped[str | None] = mapped_column(Text)
+    session_number: Mapped[int] = mapped_column(Integer, default=CREATED)
+    created_at: Mapped[datetime] = created_at()
+    deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+    @validates("username")
+    def _set_key(self, _name: str, username: str) -> str:
+        self.username_key = username_key(username)
+        return username
+
+
+_user = User.__table__.c
+SEARCHED_OF_USER = _user.username + " " + _user.first_name + " " + _user.last_name
+"""What is searched of a user."""
+search_index("ix_users_search", SEARCHED_OF_USER)
+
+
+def must_change_password() -> ColumnElement[bool]:
+    """Tell of a row of users whether its password has to be changed: given by others since the school demands that."""
+    since = select(SchoolSettings.must_change_password_since).scalar_subquery()
+    return func.coalesce(User.password_given_at >= since, literal(False))
+
+
+class UserRole(db.Model):
+    """That a user has a role, and since when."""
+
+    __tablename__ = "user_roles"
+
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    role_id: Mapped[UUID] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+    created_at: Mapped[datetime] = created_at()
+
+
+class Contact(db.Model):
+    """An e-mail address, phone number and postal address of the owner of a user account."""
+
+    __tablename__ = "contacts"
+    __table_args__ = (UniqueConstraint("owner_id", "email_address"),)
+
+    id: Mapped[UUID] = primary_key()
+    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"))
+    email_address: Mapped[str] = mapped_column(String(EMAIL_LENGTH))
+    phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))
+    created_at: Mapped[datetime] = created_at()
+
+
+ACTIVE, GRADUATED, WITHDRAWN = STUDENT_STATUSES = Enumeration(
+    "StudentStatus", "ACTIVE", "GRADUATED", "WITHDRAWN"
+)
+
+
+class Student(db.Model):
+    """A student; first name, last name and gender are those of the user account that every student has."""
+
+    __tablename__ = "students"
+    __table_args__ = (CheckConstraint("status IN ('ACTIVE', 'GRADUATED', 'WITHDRAWN')", name="status"),)
+
+    id: Mapped[UUID] = primary_key()
+    number: Mapped[int] = mapped_column(Integer, unique=True)
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"), unique=True)
+    admission_number: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    middle_name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    dob: Mapped[date | None] = mapped_column(Date)
+    status: Mapped[str] = mapped_column(String(20), default=ACTIVE, index=True)
+    guardian_full_name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    guardian_relationship: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    guardian_phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    guardian_email_address: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH))
+    created_at: Mapped[datetime] = created_at()
+
+    def __str__(self) -> str:
+        return student_name(self.admission_number, self.id)
+
+
+_student = Student.__table__.c
+SEARCHED_OF_STUDENT = _student.admission_number + " " + func.coalesce(_student.middle_name, "")
+"""What is searched of a student's own row; the other names are the user account's."""
+search_index("ix_students_search", SEARCHED_OF_STUDENT)
+
+
+def student_name(admission_number: str, student_id: object) -> str:
+    """Name a student in a message, by admission number and id."""
+    return f"{admission_number} ({student_id})"
+
+
+class Employee(db.Model):
+    """A member of staff; first name, last name and gender are those of the user account that each has.
+
+    State, local government area and nationality are of the reference data in the registry, which no foreign
+    key reaches. A deleted employee stays stored, with the time of the deletion. Dates and origin are empty where the
+    employee's data were erased, and nowhere else.
+    """
+
+    __tablename__ = "employees"
+    __table_args__ = (
+        CheckConstraint(
+            "deleted_at IS NOT NULL OR (dob IS NOT NULL AND join_date IS NOT NULL AND lga_id IS NOT NULL"
+            " AND state_id IS NOT NULL AND nationality_id IS NOT NULL)",
+            name="particulars",
+        ),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"), unique=True)
+    contact_id: Mapped[UUID] = mapped_column(ForeignKey("contacts.id"), unique=True)
+    department_id: Mapped[UUID] = mapped_column(ForeignKey("departments.id"), index=True)
+    category_id: Mapped[UUID] = mapped_column(ForeignKey("employee_categories.id"), index=True)
+    position_id: Mapped[UUID] = mapped_column(ForeignKey("positions.id"), index=True)
+    middle_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    title: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    dob: Mapped[date | None] = mapped_column(Date)
+    join_date: Mapped[date | None] = mapped_column(Date)
+    marital_status: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    blood_group: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    lga_id: Mapped[UUID | None]
+    state_id: Mapped[UUID | None]
+    nationality_id: Mapped[UUID | None]
+    religion: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    status: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    created_at: Mapped[datetime] = created_at()
+    deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+NOT_DELETED = Employee.deleted_at.is_(None)
+
+
+class BankAccount(db.Model):
+    """The account that an employee is paid into.
+
+    `employee_ref` and `employee_no` are stored as the client's own system gave them, and link nothing.
+    """
+
+    __tablename__ = "bank_accounts"
+
+    id: Mapped[UUID] = primary_key()
+    employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), unique=True)
+    bank_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    account_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    account_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    bank_sort_code: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    account_type: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    employee_no: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    employee_ref: Mapped[int] = mapped_column(Integer)
+
+
+class NextOfKin(db.Model):
+    """Whom to tell when something happens to an employee; `employee_ref` as in BankAccount."""
+
+    __tablename__ = "next_of_kin"
+
+    id: Mapped[UUID] = primary_key()
+    employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), unique=True)
+    full_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    relationship: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))
+    employee_ref: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[datetime] = created_at()
+
+
+class FormTeacher(db.Model):
+    """That an employee looks after a batch, and since when."""
+
+    __tablename__ = "form_teachers"
+
+    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
+    employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), primary_key=True, index=True)
+    created_at: Mapped[datetime] = created_at()

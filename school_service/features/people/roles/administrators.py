@@ -1,0 +1,46 @@
+"""The last full administrator of a school: somebody must always be able to give every permission again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import Select, func, select
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict
+from school_service.features.people.models import RolePermission, StoredPermission, User, UserRole
+
+
+def full_administrators() -> Select[UUID]:
+    """Select the ids of the users, not deleted, whose roles have every permission of the school."""
+    missing = (
+        select(StoredPermission.id)
+        .where(
+            ~select(RolePermission.permission_id)
+            .join(UserRole, UserRole.role_id == RolePermission.role_id)
+            .where(UserRole.user_id == User.id, RolePermission.permission_id == StoredPermission.id)
+            .correlate(User, StoredPermission)
+            .exists()
+        )
+        .correlate(User)
+        .exists()
+    )
+    return select(User.id).where(User.deleted_at.is_(None), ~missing)
+
+
+def has_administrator() -> bool:
+    """Tell whether somebody has every permission of the school."""
+    return db.session.scalars(full_administrators().limit(1)).first() is not None
+
+
+def require_administrator(what: str) -> None:
+    """See that somebody has every permission after a change that took some from one who had them all.
+
+    `what` names the change for the message. Raises Conflict where nobody has them.
+    """
+    db.session.flush()
+    # Of two requests that each take from one of the last two, the second waits here for the first to commit.
+    lock = func.hashtextextended(func.concat("administrators of ", func.current_schema()), 0)
+    db.session.execute(select(func.pg_advisory_xact_lock(lock)))
+    if not has_administrator():
+        raise Conflict(f"{what} would leave nobody who has every permission.")

@@ -1,0 +1,62 @@
+"""Read models of roles and permissions."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, literal_column, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import Role, RolePermission, StoredPermission
+
+
+@read_model
+def permissions() -> Query:
+    """Read model of PermissionSchema, by section and access."""
+    return select(StoredPermission.id, StoredPermission.section, StoredPermission.access).order_by(
+        StoredPermission.section, StoredPermission.access, StoredPermission.id
+    )
+
+
+@read_model
+def permission(permission_id: UUID) -> Query:
+    """Read model of PermissionSchema, for one."""
+    return permissions.query().where(StoredPermission.id == permission_id)
+
+
+def permissions_as_json(query: Query) -> Any:
+    """The permissions that a query made of `permissions` finds, as a JSON array in its order."""
+    found = query.subquery("permission")
+    return (
+        select(
+            func.coalesce(
+                func.json_agg(func.row_to_json(literal_column("permission"))), literal_column("'[]'::json")
+            )
+        )
+        .select_from(found)
+        .scalar_subquery()
+    )
+
+
+@read_model
+def roles() -> Query:
+    """Read model of RoleSchema, by name."""
+    granted = (
+        permissions.query()
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
+        .where(RolePermission.role_id == Role.id)
+        .correlate(Role)
+    )
+    return select(
+        Role.id,
+        Role.name,
+        Role.avatar_number.label("avatarNumber"),
+        permissions_as_json(granted).label("permissions"),
+    ).order_by(Role.name, Role.id)
+
+
+@read_model
+def role(role_id: UUID) -> Query:
+    """Read model of RoleSchema, for one."""
+    return roles.query().where(Role.id == role_id)

@@ -1,0 +1,151 @@
+"""Roles and permissions: nobody gives away, or takes away, what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Uuid, cast, delete, insert, select, update
+
+from school_service.auth.principal import Principal
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.records import get
+from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
+from school_service.features.audit.service import audit_change
+from school_service.features.people.models import (
+    ADMINISTRATOR,
+    CREATED,
+    Role,
+    RolePermission,
+    StoredPermission,
+    User,
+    UserRole,
+)
+from school_service.features.people.roles.administrators import has_administrator, require_administrator
+
+ENTITY = "role"
+
+
+def create_permission(*, section: str, access: str) -> NewRow:
+    """Add a permission of the school's own, which the role Administrator has at once.
+
+    One that exists is a conflict.
+    """
+    permission = new_row(StoredPermission, section=section, access=access)
+    audit_change("permission", permission.id, new={"section": section, "access": access})
+    given = execute(permission, _end_tokens_of_administrators(), _give_to_administrator(permission.id))
+    if given is not None:
+        audit_change(ENTITY, given["role_id"], old={}, new={"given": f"{access}:{section}"})
+    return permission
+
+
+def create_role(*, name: str, avatar: int) -> NewRow:
+    """Add a role without permissions; a name already taken is a conflict."""
+    role = insert_row(Role, name=name, avatar_number=avatar)
+    audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar})
+    return role
+
+
+def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
+    """Set a role's permissions to exactly these; returns the role's id.
+
+    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had.
+    Raises NotFound, Invalid for an unknown permission, Forbidden, and Conflict where nobody would be left who has
+    every permission.
+    """
+    role = get(Role, role_id, for_update=True)
+    new = _find_permissions(permission_ids)
+    old = _permissions_of(role.id)
+    added, removed = new.keys() - old.keys(), old.keys() - new.keys()
+    if removed:
+        principal.require(old.values(), f"Taking permissions from the role {role.name}")
+    if added:
+        principal.require(new.values(), f"Giving permissions to the role {role.name}")
+        db.session.execute(
+            insert(RolePermission),
+            [{"role_id": role.id, "permission_id": permission} for permission in added],
+        )
+        end_creation_tokens(role.id)
+    if removed:
+        had_administrator = has_administrator()
+        db.session.execute(
+            delete(RolePermission).where(
+                RolePermission.role_id == role.id, RolePermission.permission_id.in_(removed)
+            )
+        )
+        if had_administrator:
+            require_administrator(f"Taking permissions from the role {role.name}")
+    if old.keys() != new.keys():
+        before, after = ({"permissions": sorted(names.values())} for names in (old, new))
+        audit_change(ENTITY, role.id, old=before, new=after)
+    return role.id
+
+
+def end_creation_tokens(role_id: UUID) -> None:
+    """End the tokens that the creation of the role's users returned: who created them must not become them."""
+    db.session.execute(_ending_tokens(UserRole.role_id == role_id))
+
+
+def _ending_tokens(condition: Any) -> Any:
+    created = (
+        select(User.id)
+        .join(UserRole, UserRole.user_id == User.id)
+        .where(condition, User.session_number == CREATED)
+        .order_by(User.id)
+        .with_for_update(key_share=True, of=User)
+    )
+    return (
+        update(User)
+        .where(User.id.in_(created))
+        .values(session_number=CREATED + 1)
+        .execution_options(synchronize_session=False)
+    )
+
+
+_administrator = select(Role.id).where(Role.name == ADMINISTRATOR)
+
+
+@statement
+def _end_tokens_of_administrators() -> Any:
+    return _ending_tokens(UserRole.role_id == _administrator.scalar_subquery())
+
+
+@statement
+def _give_to_administrator(permission_id: UUID) -> Any:
+    """Give the role Administrator, where there is one, a permission; answers the role's id."""
+    given = _administrator.add_columns(cast(permission_id, Uuid))
+    columns = ["role_id", "permission_id"]
+    return insert(RolePermission).from_select(columns, given).returning(RolePermission.role_id)
+
+
+def permissions_of_role(role_id: UUID) -> set[str]:
+    """Name the permissions of a role, as `access:section`."""
+    return set(_permissions_of(role_id).values())
+
+
+def _permissions_of(role_id: UUID) -> dict[UUID, str]:
+    found = db.session.scalars(
+        select(StoredPermission)
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
+        .where(RolePermission.role_id == role_id)
+    )
+    return {permission.id: str(permission) for permission in found}
+
+
+def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
+    ids = []
+    for text in texts:
+        try:
+            ids.append(UUID(text))
+        except ValueError:
+            raise Invalid.field("permissionIds", f"no such permission: {text}") from None
+    found = {
+        row.id: str(row)
+        for row in db.session.scalars(select(StoredPermission).where(StoredPermission.id.in_(ids)))
+    }
+    for permission_id in ids:
+        if permission_id not in found:
+            raise Invalid.field("permissionIds", f"no such permission: {permission_id}")
+    return found

@@ -1,0 +1,89 @@
+"""Roles and permissions over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
+from school_service.features.people.models import Role
+from school_service.features.people.roles import reads, service
+from school_service.features.people.roles.schemas import (
+    NewPermissionSchema,
+    NewRoleSchema,
+    PermissionSchema,
+    RolePermissionsSchema,
+    RoleSchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
+
+blp = Blueprint(
+    "roles", __name__, school_required=False, description="Roles and the permissions they bundle."
+)
+
+
+@blp.route("/permissions")
+class Permissions(MethodView):
+    """The permissions there are."""
+
+    @blp.requires(Permission.ROLES_READ)
+    @blp.returns_list(PermissionSchema)
+    def get(self) -> Any:
+        """List the permissions."""
+        return reads.permissions()
+
+    @blp.requires(Permission.ROLES_WRITE)
+    @blp.arguments(NewPermissionSchema)
+    @blp.returns(PermissionSchema)
+    def post(self, permission: dict[str, Any]) -> Any:
+        """Create a permission of the school's own; administrators have it at once."""
+        return reads.permission(service.create_permission(**permission).id)
+
+
+@blp.route("/roles")
+class Roles(MethodView):
+    """The school's roles."""
+
+    @blp.requires(Permission.ROLES_READ)
+    @blp.returns_list(RoleSchema)
+    def get(self) -> Any:
+        """List the roles, each with its permissions."""
+        return reads.roles()
+
+    @blp.requires(Permission.ROLES_WRITE)
+    @blp.arguments(NewRoleSchema)
+    @blp.returns(RoleSchema)
+    def post(self, role: dict[str, Any]) -> Any:
+        """Create a role, without permissions."""
+        return reads.role(service.create_role(**role).id)
+
+
+@blp.route("/roles/<uuid:id>")
+class OneRole(MethodView):
+    """A role."""
+
+    @blp.requires(Permission.ROLES_READ)
+    @blp.returns(RoleSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a role with its permissions."""
+        return reads.role(id)
+
+
+@blp.route("/roles/<uuid:id>/permissions")
+class RolePermissions(MethodView):
+    """The permissions of a role."""
+
+    @blp.requires(Permission.ROLES_WRITE)
+    @blp.arguments(RolePermissionsSchema)
+    @blp.returns(RoleSchema)
+    @blp.if_match(reads.role, row_lock(Role))
+    def patch(self, body: dict[str, Any], id: UUID) -> Any:
+        """Set the role's permissions to exactly those named.
+
+        Adding to a role needs every permission that the role then holds.
+        """
+        return reads.role(service.set_permissions(role_id=id, **body, principal=current_principal()))

@@ -1,0 +1,121 @@
+"""Read models of students."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select, union
+
+from school_service.core.read_models import Query, read_model
+from school_service.core.search import matches, may_match
+from school_service.features.people.models import SEARCHED_OF_STUDENT, SEARCHED_OF_USER, Student, User
+from school_service.features.school.models import CURRENT, Enrollment
+
+BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
+"""The order in which students are listed."""
+
+OWN_STUDENT = "EXISTS (SELECT FROM {students} AS own WHERE own.id = %s AND own.user_id = %s)"
+"""Whether a student is a user, by the ids of both, for the statement that reads a user's state; of the table's name."""
+
+_guardian = case(
+    (
+        Student.guardian_full_name.is_not(None),
+        func.json_build_object(
+            "full_name",
+            Student.guardian_full_name,
+            "relationship",
+            Student.guardian_relationship,
+            "phone_number",
+            Student.guardian_phone_number,
+            "email_address",
+            Student.guardian_email_address,
+        ),
+    )
+)
+
+
+def _latest(column: Any) -> Any:
+    """A column of the latest open enrollment of a student."""
+    return (
+        select(column)
+        .where(Enrollment.student_id == Student.id, CURRENT)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+        .correlate(Student)
+        .scalar_subquery()
+    )
+
+
+@read_model
+def students(
+    search: str | None = None,
+    status: str | None = None,
+    batch: UUID | None = None,
+    cohort: UUID | None = None,
+    student_ids: list[UUID] | None = None,
+) -> Query:
+    """Read model of StudentSchema, by name; each word of `search` is part of a name or the admission number.
+
+    `batch` and `cohort` are where the students are now.
+    """
+    found = (
+        select(
+            Student.id,
+            Student.number,
+            User.first_name,
+            Student.middle_name,
+            User.last_name,
+            Student.admission_number,
+            func.nullif(User.gender, "").label("gender"),
+            Student.dob,
+            Student.status,
+            _latest(Enrollment.batch_id).label("batch"),
+            _latest(Enrollment.cohort_id).label("cohort"),
+            Student.user_id.label("user"),
+            _guardian.label("guardian"),
+            Student.created_at.label("createdAt"),
+        )
+        .join(User, User.id == Student.user_id)
+        .order_by(*BY_NAME)
+    )
+    if search is not None:
+        names = User.first_name + " " + User.last_name
+        found = found.where(_may_be_found(search), matches(search, SEARCHED_OF_STUDENT + " " + names))
+    if status is not None:
+        found = found.where(Student.status == status)
+    if batch is not None:
+        found = found.where(_is_in(Enrollment.batch_id == batch))
+    if cohort is not None:
+        found = found.where(_is_in(Enrollment.cohort_id == cohort))
+    if student_ids is not None:
+        found = found.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+    return found
+
+
+@read_model
+def student(student_id: UUID) -> Query:
+    """Read model of StudentSchema, for one."""
+    return students.query().where(Student.id == student_id)
+
+
+@read_model
+def account_lock(student_id: UUID) -> Query:
+    """Select the id of a student's user account, locked FOR NO KEY UPDATE; the student's row is locked before it."""
+    return (
+        select(User.id)
+        .join(Student, Student.user_id == User.id)
+        .where(Student.id == student_id)
+        .with_for_update(key_share=True, of=User)
+    )
+
+
+def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return Student.id.in_(select(Enrollment.student_id).where(condition, CURRENT))
+
+
+def _may_be_found(search: Any) -> ColumnElement[bool]:
+    """Tell, by an index, of whom the longest word sought may be part of the student's row, or of the account's."""
+    accounts = select(User.id).where(may_match(search, SEARCHED_OF_USER, longest=True))
+    own = select(Student.user_id).where(may_match(search, SEARCHED_OF_STUDENT, longest=True))
+    return Student.user_id.in_(union(accounts, own))

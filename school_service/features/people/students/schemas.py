@@ -1,0 +1,138 @@
+"""Students as the interface shows them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.core.errors import Invalid
+from school_service.features.people.models import ACTIVE, STUDENT_STATUSES, WITHDRAWN
+from school_service.features.people.users.schemas import password_text
+from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
+from school_service.web.schemas import RecordSchema, Schema
+from tenants.clock import now
+
+EARLIEST_DOB = date(1900, 1, 1)
+
+
+class GuardianSchema(RecordSchema):
+    """Who looks after a student."""
+
+    full_name = fields.String()
+    relationship = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+
+
+class StudentSchema(RecordSchema):
+    """A student."""
+
+    id = fields.UUID()
+    number = fields.Integer(metadata={"description": "Counts the school's students."})
+    first_name = fields.String()
+    middle_name = fields.String(allow_none=True)
+    last_name = fields.String()
+    admission_number = fields.String()
+    gender = fields.String(allow_none=True)
+    dob = fields.Date(allow_none=True)
+    status = fields.String(validate=validate.OneOf(STUDENT_STATUSES))
+    batch = fields.UUID(allow_none=True)
+    cohort = fields.UUID(allow_none=True)
+    user = fields.UUID(metadata={"description": "The student's user account."})
+    guardian = fields.Nested(GuardianSchema, allow_none=True)
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class WholeRecord(Nested):
+    """A record within another: given as a whole, even where the other may be given in part."""
+
+    def _deserialize(self, *arguments: Any, **options: Any) -> Any:
+        return super()._deserialize(*arguments, **{**options, "partial": False})
+
+
+class NewGuardianSchema(Schema):
+    """Who looks after a student; a name at least."""
+
+    full_name = Text()
+    relationship = Text(required=False, allow_none=True)
+    phone_number = Text(required=False, allow_none=True)
+    email_address = Email(required=False, allow_none=True)
+
+
+def _validate_dob(day: date) -> None:
+    if not day >= EARLIEST_DOB:
+        raise ma.ValidationError("Is before 1900.")
+    if day > now().date():
+        raise ma.ValidationError("Is in the future.")
+
+
+class PersonSchema(Schema):
+    """What is written of a student."""
+
+    first_name = Text()
+    middle_name = Text(least=0, required=False, allow_none=True)
+    last_name = Text()
+    admission_number = Text(metadata={"description": "Unique in the school."})
+    gender = Text(required=False, allow_none=True)
+    dob = IsoDate(
+        required=False,
+        allow_none=True,
+        validate=_validate_dob,
+        metadata={"description": "Date of birth: from 1900 on, and not in the future."},
+    )
+    guardian = WholeRecord(NewGuardianSchema, required=False, allow_none=True)
+
+
+class NewStudentSchema(PersonSchema):
+    """A student to create, with a user account."""
+
+    username = Text(
+        required=False, metadata={"description": "Of the user account; the admission number where not given."}
+    )
+    password = password_text(
+        required=False, metadata={"description": "Without one, nobody can sign in to the account."}
+    )
+
+
+class StudentChangesSchema(PersonSchema):
+    """What to change of a student: any of these. A guardian is replaced as a whole, null takes it away."""
+
+    status = Choice((ACTIVE, WITHDRAWN), required=False)
+
+
+class StudentFilterSchema(Schema):
+    """Which students to list."""
+
+    search = sought_text(
+        least=0,
+        required=False,
+        metadata={
+            "description": "Words in any order, each part of a name or the admission number; case and accents do not "
+            "count."
+        },
+    )
+    status = Choice(STUDENT_STATUSES, required=False)
+    batch = Id(
+        required=False,
+        metadata={"description": "Students who are in this batch now; a cohort's id is its first."},
+    )
+    cohort = Id(
+        required=False,
+        metadata={"description": "Students who are in this cohort now, in any of its batches."},
+    )
+
+
+def validate_student(record: dict[str, Any]) -> dict[str, Any]:
+    """Validate a record as `POST /students` validates its body; raises Invalid, which names the fields."""
+    try:
+        validated: dict[str, Any] = _new_student.load(record)
+    except ma.ValidationError as error:
+        messages: Any = error.messages
+        raise Invalid("The record is not valid.", messages) from None
+    return validated
+
+
+_new_student = NewStudentSchema()

@@ -1,0 +1,127 @@
+"""Students: each has a user account, which has first name, last name and gender."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from school_service.core.counters import STUDENTS, next_numbers
+from school_service.core.database import db
+from school_service.core.errors import Conflict
+from school_service.core.records import get, get_referenced
+from school_service.core.statements import NewRow, execute, new_row
+from school_service.features.audit.service import audit_change
+from school_service.features.people.models import GRADUATED, Student, User
+from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
+from school_service.features.people.users.service import ENTITY as USER
+from school_service.features.people.users.service import hash_first, new_user
+from school_service.features.school.models import Batch, Cohort
+
+ENTITY = "student"
+AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
+"""What the audit log says of a student and their account. Of other members, that they changed."""
+
+
+def create_student(
+    *,
+    first_name: str,
+    last_name: str,
+    admission_number: str,
+    middle_name: str | None = None,
+    gender: str | None = None,
+    dob: date | None = None,
+    guardian: Mapping[str, str | None] | None = None,
+    username: str | None = None,
+    password: str | None = None,
+) -> NewRow:
+    """Add a student and a user account, whose name is the admission number unless one is given.
+
+    A taken admission number or username is a conflict. Raises Invalid for a password that the policy refuses, Busy.
+    """
+    password_hash = hash_first(password, username=username or admission_number)
+    # The number is the first to be stored, here and in imports: it locks the counter, the others wait for it, and none
+    # deadlock.
+    (number,) = next_numbers(STUDENTS)
+    user = new_user(
+        username=username or admission_number,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender or "",
+        password_hash=password_hash,
+    )
+    student = new_row(
+        Student,
+        number=number,
+        user_id=user.id,
+        admission_number=admission_number,
+        middle_name=middle_name or None,
+        dob=dob,
+        **guardian_columns(guardian),
+    )
+    execute(user, student)
+    audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
+    return student
+
+
+def change_student(*, student_id: UUID, **changes: Any) -> UUID:
+    """Change any of a student's members but username and password.
+
+    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
+    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change, and where the
+    student's data were erased.
+    """
+    student = get(Student, student_id, for_update=True)
+    if "status" in changes and student.status == GRADUATED:
+        raise Conflict("The student has graduated: the status can't be changed.")
+    user = get(User, student.user_id, for_update=True)
+    if user.erased_at is not None:
+        raise Conflict("The student's data were erased: nothing of them can be changed.")
+    if "guardian" in changes:
+        changes |= guardian_columns(changes.pop("guardian"))
+    if "gender" in changes:
+        changes["gender"] = changes["gender"] or ""
+    if "middle_name" in changes:
+        changes["middle_name"] = changes["middle_name"] or None
+    of_user = {name: changes.pop(name) for name in _OF_USER & changes.keys()}
+    _change(user, of_user, USER)
+    _change(student, changes, ENTITY)
+    db.session.flush()
+    return student.id
+
+
+def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> None:
+    """Change members of a record. The audit log has the values of AUDITED, of other members that they changed."""
+    old = {name: getattr(record, name) for name in changes}
+    changed = {name: value for name, value in changes.items() if value != old[name]}
+    for name, value in changed.items():
+        setattr(record, name, value)
+    if changed:
+        shown = AUDITED & changed.keys()
+        hidden = sorted(changed.keys() - shown)
+        audit_change(
+            entity,
+            record.id,
+            old={name: old[name] for name in shown},
+            new={name: changed[name] for name in shown} | ({"changed": hidden} if hidden else {}),
+        )
+
+
+def check_student_filter(
+    *, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None
+) -> None:
+    """Tell whether there are the batch and the cohort that a filter of students names. Raises Invalid."""
+    if batch is not None:
+        get_referenced(Batch, batch, "batch")
+    if cohort is not None:
+        get_referenced(Cohort, cohort, "cohort")
+
+
+def guardian_columns(guardian: Mapping[str, str | None] | None) -> dict[str, str | None]:
+    """Spread a guardian over the columns of a student; None leaves them empty."""
+    return {f"guardian_{name}": (guardian or {}).get(name) for name in _GUARDIAN}
+
+
+_OF_USER = frozenset({"first_name", "last_name", "gender"})
+_GUARDIAN = ("full_name", "relationship", "phone_number", "email_address")

@@ -1,0 +1,209 @@
+"""Sheets with a row for each student of a class: the rows are matched to students by admission number.
+
+The names in a row are compared with the student's: a row whose name is another's was sorted, or pasted, apart from
+its score.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import func, select
+
+from school_service.core.database import db
+from school_service.core.texts import folded_words
+from school_service.features.people.models import Student
+from school_service.sheets.columns import Column
+from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
+from school_service.sheets.sheet_reader import Row, SheetContent
+
+ADMISSION_NUMBER, FIRST_NAME, LAST_NAME = "admission_number", "first_name", "last_name"
+STUDENT_COLUMNS = (
+    Column(ADMISSION_NUMBER, required=True, locked=True, width=20, heading="Admission number"),
+    Column(FIRST_NAME, locked=True, width=20, heading="First name"),
+    Column(LAST_NAME, locked=True, width=20, heading="Last name"),
+)
+"""The columns that identify the student of a row."""
+
+
+class Person(Protocol):
+    """A student as a class list has them."""
+
+    @property
+    def admission_number(self) -> Any: ...
+    @property
+    def first_name(self) -> Any: ...
+    @property
+    def middle_name(self) -> Any: ...
+    @property
+    def last_name(self) -> Any: ...
+
+
+ClassMember = TypeVar("ClassMember", bound=Person)
+
+
+def match_students(
+    content: SheetContent,
+    students: Mapping[str, ClassMember],
+    *,
+    not_in_class: str,
+    validate: Callable[[Row], Iterable[RowError]],
+    own_names: bool,
+) -> list[tuple[ClassMember, Row]]:
+    """Find the student of each row among these, by admission number.
+
+    `not_in_class` says of a student of the school that they are not among them; `validate` yields the errors of the
+    other values of a row. A row with the name of another of these students is bad; with `own_names`, as in a sheet
+    that was downloaded, one with any name that is not the student's. Raises InvalidRows naming every bad row.
+    """
+    numbers = [str(row.values.get(ADMISSION_NUMBER, "")).strip() for row in content.rows]
+    errors = [
+        *_errors(content, numbers, students, not_in_class, validate),
+        *_name_errors(content, numbers, students, own_names=own_names),
+    ]
+    if errors:
+        people = {
+            row.number: shown(students[number])
+            for number, row in zip(numbers, content.rows, strict=True)
+            if number in students
+        }
+        raise_row_errors(errors, letters=content.letters, people=people)
+    return [(students[number], row) for number, row in zip(numbers, content.rows, strict=True)]
+
+
+def shown(student: Person) -> str:
+    """Name a student in a message: `Ngọzi Eze (QAC/2022/014)`."""
+    return f"{student.first_name} {student.last_name} ({student.admission_number})"
+
+
+def change_of(row: Row, student: Person, column: str, old: object, new: object) -> dict[str, object]:
+    """Say what an upload would change: the value of a column, None where there is none yet."""
+    return {"row": row.number, **_identity(student), "column": column, "old": old, "new": new}
+
+
+def not_in_sheet(
+    students: Iterable[ClassMember], matched: Iterable[tuple[ClassMember, Row]]
+) -> list[dict[str, object]]:
+    """List the students of a class who have no row in a sheet, by name."""
+    present = {student.admission_number for student, _ in matched}
+    missing = [student for student in students if student.admission_number not in present]
+    missing.sort(key=lambda student: (student.last_name, student.first_name, student.admission_number))
+    return [_identity(student) for student in missing]
+
+
+def _identity(student: Person) -> dict[str, object]:
+    return {
+        ADMISSION_NUMBER: student.admission_number,
+        FIRST_NAME: student.first_name,
+        LAST_NAME: student.last_name,
+    }
+
+
+def _errors(
+    content: SheetContent,
+    numbers: list[str],
+    students: Mapping[str, ClassMember],
+    not_in_class: str,
+    validate: Callable[[Row], Iterable[RowError]],
+) -> Iterator[RowError]:
+    yield from (error for error in content.errors if error.column not in _NAMES)
+    known = _known_to_school(set(numbers).difference(students))
+    first: dict[str, int] = {}
+    for number, row in zip(numbers, content.rows, strict=True):
+        if ADMISSION_NUMBER in row.bad:
+            pass
+        elif not number:
+            yield RowError(row.number, ADMISSION_NUMBER, REQUIRED, "the admission number is missing")
+        elif first.setdefault(number, row.number) != row.number:
+            problem = f"is in row {first[number]} already"
+            yield RowError(row.number, ADMISSION_NUMBER, DUPLICATE, problem, number, of_person=False)
+        elif number not in students:
+            written = known.get(number.lower())
+            if written == number:
+                yield RowError(row.number, ADMISSION_NUMBER, INVALID, not_in_class, number)
+            else:
+                remedy = f"write {written}" if written else None
+                problem = "is no student's admission number"
+                yield RowError(row.number, ADMISSION_NUMBER, UNKNOWN, problem, number, remedy)
+        yield from validate(row)
+
+
+def _known_to_school(numbers: set[str]) -> dict[str, str]:
+    """Find which of the admission numbers are those of students of the school, by the number in small letters.
+
+    One that differs in case alone is found too, to be named; the exact one comes first.
+    """
+    if not numbers:
+        return {}
+    small = func.lower(Student.admission_number)
+    found = db.session.scalars(
+        select(Student.admission_number).where(small.in_({number.lower() for number in numbers}))
+    ).all()
+    return {number.lower(): number for number in sorted(found, key=numbers.__contains__)}
+
+
+def _name_errors(
+    content: SheetContent, numbers: list[str], students: Mapping[str, ClassMember], *, own_names: bool
+) -> Iterator[RowError]:
+    column = next((name for name in (FIRST_NAME, LAST_NAME) if name in content.letters), None)
+    if column is None:
+        return
+    others: dict[frozenset[str], str] | None = None
+    in_sheet: Counter[frozenset[str]] = Counter()
+    for number, row in zip(numbers, content.rows, strict=True):
+        student = students.get(number)
+        first, last = _names_of(row)
+        if student is None or (first == student.first_name and last == student.last_name):
+            continue
+        words = folded_words(first, last)
+        if not words or _is_name_of(words, student):
+            continue
+        if others is None:
+            others = _by_name(students.values())
+            in_sheet.update(frozenset(folded_words(*_names_of(each))) for each in content.rows)
+        whose = others.get(frozenset(words))
+        # In a sheet from elsewhere, a name in several rows is a placeholder, and one that nobody has a short form.
+        if not own_names and (whose is None or in_sheet[frozenset(words)] > 1):
+            continue
+        problem = f"is the name of {whose}, not" if whose else "is no name"
+        yield RowError(
+            row.number,
+            column,
+            INVALID,
+            f"{problem} of {number}",
+            f"{first} {last}".strip(),
+            "put the names back beside their admission numbers, or download the sheet again",
+            of_person=False,
+        )
+
+
+def _names_of(row: Row) -> tuple[str, str]:
+    return row.values.get(FIRST_NAME, ""), row.values.get(LAST_NAME, "")
+
+
+def _is_name_of(words: list[str], student: Person) -> bool:
+    """Tell whether words are a student's name, or a part of it, in any order; spaces within names do not count."""
+    whole = set(folded_words(student.first_name, student.middle_name, student.last_name))
+    short = set(folded_words(student.first_name, student.last_name))
+    if whole.issuperset(words) or short.issubset(words):
+        return True
+    written = "".join(words)
+    first, last = ("".join(folded_words(name)) for name in (student.first_name, student.last_name))
+    return written in {first + last, last + first}
+
+
+def _by_name(students: Iterable[Person]) -> dict[frozenset[str], str]:
+    """The admission number of each student by the words of the name, with the middle name and without."""
+    numbers: dict[frozenset[str], str] = {}
+    for student in students:
+        for names in (
+            (student.first_name, student.last_name),
+            (student.first_name, student.middle_name, student.last_name),
+        ):
+            numbers.setdefault(frozenset(folded_words(*names)), student.admission_number)
+    return numbers
+
+
+_NAMES = frozenset(column.name for column in STUDENT_COLUMNS if not column.required)

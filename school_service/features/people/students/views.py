@@ -1,0 +1,60 @@
+"""Students over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
+from school_service.features.people.models import Student
+from school_service.features.people.students import reads, service
+from school_service.features.people.students.schemas import (
+    NewStudentSchema,
+    StudentChangesSchema,
+    StudentFilterSchema,
+    StudentSchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("students", __name__, description="Students, each with a user account.")
+
+
+@blp.route("/students")
+class Students(MethodView):
+    """The school's students."""
+
+    @blp.requires(Permission.STUDENTS_READ)
+    @blp.returns_page(StudentSchema, if_empty=service.check_student_filter)
+    @blp.arguments(StudentFilterSchema, location="query")
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List the students by name: all, or those who fit a text, a status, and where they are now."""
+        return reads.students(**filters | {"search": filters.get("search") or None})
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.arguments(NewStudentSchema)
+    @blp.returns(StudentSchema)
+    def post(self, student: dict[str, Any]) -> Any:
+        """Create a student, with a user account."""
+        return reads.student(service.create_student(**student).id)
+
+
+@blp.route("/students/<uuid:id>")
+class OneStudent(MethodView):
+    """A student."""
+
+    @blp.requires(Permission.STUDENTS_READ)
+    @blp.returns(StudentSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a student."""
+        return reads.student(id)
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.arguments(StudentChangesSchema(partial=True))
+    @blp.returns(StudentSchema)
+    @blp.if_match(reads.student, row_lock(Student), reads.account_lock)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a student; the status of a graduate stays."""
+        return reads.student(service.change_student(student_id=id, **changes))

@@ -1,0 +1,74 @@
+"""Usernames: which are the same, and those made of people's names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Container
+from itertools import chain, count
+
+from school_service.core.columns import NAME_LENGTH
+from school_service.core.texts import casefolded
+
+MAX_KEY_LENGTH = 240
+"""The most characters of a username's key; folding can make a text eighteen times as long."""
+_DIGEST_LENGTH = 64
+
+FALLBACK_STEM = "user"
+"""The stem of a username for a name of which nothing can be written in plain letters."""
+# Leaves room for a number behind it.
+MAX_STEM_LENGTH = NAME_LENGTH - 10
+
+# Letters that Unicode does not decompose, those of Hausa and Kanuri first.
+_PLAIN = str.maketrans(
+    {
+        "ɓ": "b",
+        "ɗ": "d",
+        "ƙ": "k",
+        "ƴ": "y",
+        "ǝ": "e",
+        "ə": "e",
+        "ŋ": "n",
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ł": "l",
+        "\u0131": "i",
+    }
+)
+
+
+def username_key(username: str) -> str:
+    """Write what two usernames have in common that count as the same: folded by case and form (NFKC_Casefold).
+
+    One that would be longer than MAX_KEY_LENGTH ends in a SHA-256 of all of it: an index takes no longer ones.
+    """
+    key = casefolded(username)
+    if len(key) <= MAX_KEY_LENGTH:
+        return key
+    return key[: MAX_KEY_LENGTH - _DIGEST_LENGTH] + hashlib.sha256(key.encode()).hexdigest()
+
+
+def plain(name: str) -> str:
+    """Write a name in the letters a to z and digits alone: `yaradua` for Yar'Adua, nothing for 王."""
+    letters = unicodedata.normalize("NFKD", name).casefold().translate(_PLAIN)
+    return re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKD", letters))
+
+
+def stem_of(first_name: str, last_name: str) -> str:
+    """Make the username of somebody, before it is known whether it is taken: `adaeze.okafor`."""
+    parts = [part for part in (plain(first_name), plain(last_name)) if part]
+    return ".".join(parts)[:MAX_STEM_LENGTH].rstrip(".") or FALLBACK_STEM
+
+
+def first_free(stem: str, taken: Container[str]) -> str:
+    """Find the first of `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, … whose key is not taken.
+
+    In plain letters a name is its own key.
+    """
+    names = chain([stem], (f"{stem}{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,127 @@
+"""Read models of users."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import JSON, Text, bindparam, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.sql import cast
+
+from school_service.core.read_models import Query, as_json, read_model, school_value
+from school_service.core.search import matches, may_match
+from school_service.features.people.models import (
+    SEARCHED_OF_USER,
+    RolePermission,
+    StoredPermission,
+    Student,
+    User,
+    UserRole,
+    must_change_password,
+)
+from school_service.features.people.roles.reads import permissions, permissions_as_json
+
+# Part of the statement batch that begins each request of a user: who are they, and what may they do still? The function
+# is the school's own (migration t0008).
+USER_STATE = """
+SELECT permissions, name, session_number, must_change_password FROM caller_state(%s) WHERE session_number IS NOT NULL
+"""
+
+_SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
+
+
+def _school_as_json(school: Any) -> str:
+    return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
+
+
+@read_model
+def users(search: str | None = None) -> Query:
+    """Read model of UserSchema, by username, without the deleted.
+
+    All, or those of whom each word of `search` is part of the username or a name.
+    """
+    roles = (
+        select(
+            func.coalesce(
+                func.json_agg(
+                    aggregate_order_by(
+                        func.json_build_object(
+                            "roleId",
+                            UserRole.role_id,
+                            "userId",
+                            UserRole.user_id,
+                            "createdAt",
+                            UserRole.created_at,
+                        ),
+                        UserRole.created_at,
+                        UserRole.role_id,
+                    )
+                ),
+                literal_column("'[]'::json"),
+            )
+        )
+        .where(UserRole.user_id == User.id)
+        .correlate(User)
+        .scalar_subquery()
+    )
+    student = (
+        select(
+            func.json_build_object(
+                "id",
+                Student.id,
+                "admission_number",
+                Student.admission_number,
+                "status",
+                Student.status,
+            )
+        )
+        .where(Student.user_id == User.id)
+        .correlate(User)
+        .scalar_subquery()
+    )
+    found = (
+        select(
+            User.id,
+            User.username,
+            User.first_name,
+            User.last_name,
+            User.gender,
+            User.photo,
+            roles.label("roles"),
+            as_json(school_value("school", _school_as_json)).label("school"),
+            student.label("student"),
+        )
+        .where(User.deleted_at.is_(None))
+        .order_by(User.username, User.id)
+    )
+    if search is not None:
+        found = found.where(may_match(search, SEARCHED_OF_USER), matches(search, SEARCHED_OF_USER))
+    return found
+
+
+@read_model
+def user(user_id: UUID) -> Query:
+    """Read model of UserSchema, for one."""
+    return users.query().where(User.id == user_id)
+
+
+def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
+    """Read model of AuthUserSchema: a user, a token of theirs, their permissions, whether the password must change."""
+    shown = user.query(user_id).subquery("shown")
+    granted = permissions.query().where(
+        StoredPermission.id.in_(
+            select(RolePermission.permission_id)
+            .join(UserRole, UserRole.role_id == RolePermission.role_id)
+            .where(UserRole.user_id == user_id)
+        )
+    )
+    token = cast(bindparam("access_token", orjson.dumps(access_token).decode(), type_=Text()), JSON)
+    to_change = select(must_change_password()).where(User.id == user_id).scalar_subquery()
+    return select(
+        func.row_to_json(literal_column("shown")).label("user"),
+        token.label("access_token"),
+        permissions_as_json(granted).label("permissions"),
+        to_change.label("must_change_password"),
+    ).select_from(shown)

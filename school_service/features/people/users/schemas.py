@@ -1,0 +1,131 @@
+"""Users as the interface shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import fields, validate
+
+from school_service.features.people.roles.schemas import PermissionSchema
+from school_service.web.fields import Id, Text, sought_text
+from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema
+from tenants.tenancy import MAX_PASSWORD_LENGTH
+
+
+class UserRoleSchema(RecordSchema):
+    """That a user has a role."""
+
+    role_id = fields.UUID(data_key="roleId")
+    user_id = fields.UUID(data_key="userId")
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class SchoolSchema(RecordSchema):
+    """The school of a user."""
+
+    id = fields.UUID()
+    name = fields.String()
+    address = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+    motto = fields.String(allow_none=True)
+    logo_url = fields.String(allow_none=True)
+
+
+class UserStudentSchema(RecordSchema):
+    """The student that a user is."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    status = fields.String()
+
+
+class UserSchema(RecordSchema):
+    """A user account."""
+
+    id = fields.UUID()
+    username = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+    gender = fields.String(metadata={"description": "Empty where not given."})
+    photo = fields.Url(allow_none=True)
+    roles = fields.List(fields.Nested(UserRoleSchema))
+    school = fields.Nested(SchoolSchema)
+    student = fields.Nested(UserStudentSchema, allow_none=True)
+
+
+class AccessTokenSchema(RecordSchema):
+    """A bearer token."""
+
+    access_token = fields.String()
+    expires_in = fields.Integer(metadata={"description": "Seconds."})
+    token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
+
+
+class AuthUserSchema(RecordSchema):
+    """A user with a token of theirs and what they may do."""
+
+    user = fields.Nested(UserSchema)
+    access_token = fields.Nested(AccessTokenSchema)
+    permissions = fields.List(fields.Nested(PermissionSchema))
+    must_change_password = fields.Boolean(
+        metadata={
+            "description": "Whether everything else is refused until the user has set another password."
+        }
+    )
+
+
+def password_text(**options: Any) -> Text:
+    """A password: taken as it is, neither trimmed nor cut."""
+    return Text(MAX_PASSWORD_LENGTH, trim=False, any_characters=True, **options)
+
+
+class PersonalDetailsSchema(Schema):
+    """What is written of a user."""
+
+    username = Text()
+    first_name = Text()
+    last_name = Text()
+    gender = Text()
+
+
+class NewUserSchema(PersonalDetailsSchema):
+    """A user to create."""
+
+    password = password_text()
+
+
+class UserChangesSchema(PersonalDetailsSchema):
+    """What to change of a user: any of these. A password is set with PUT /users/{id}/password."""
+
+
+class LoginSchema(Schema):
+    """Who signs in."""
+
+    username = sought_text()
+    password = password_text()
+
+
+class PasswordSchema(Schema):
+    """A new password; whoever sets their own gives the current one too."""
+
+    password = password_text()
+    current_password = password_text(required=False)
+
+
+class UserSearchSchema(Schema):
+    """Which users to list."""
+
+    search = sought_text(
+        least=0,
+        required=False,
+        metadata={
+            "description": "Words, in any order: parts of the username or names, without regard to case and accents."
+        },
+    )
+
+
+class RoleOfUserSchema(Schema):
+    """A role to give to a user."""
+
+    role = Id()

@@ -1,0 +1,414 @@
+"""User accounts: create, sign in, delete and restore, roles, passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm.attributes import set_committed_value
+
+from school_service.auth.login_throttle import LoginThrottle
+from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
+from school_service.auth.principal import Principal
+from school_service.core.database import db, outside_transaction
+from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
+from school_service.core.read_models import fetch_row
+from school_service.core.records import change, find, get, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row, statement
+from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
+from school_service.features.people.models import (
+    CREATED,
+    Role,
+    RolePermission,
+    StoredPermission,
+    User,
+    UserRole,
+)
+from school_service.features.people.roles.administrators import require_administrator
+from school_service.features.people.roles.service import permissions_of_role
+from school_service.features.people.usernames import first_free, stem_of, username_key
+from tenants.clock import now
+
+ENTITY = "user"
+AUDITED = ("username", "first_name", "last_name", "gender")
+"""What the audit log says of an account."""
+
+_WRONG_PASSWORD = "The username or the password is wrong."  # noqa: S105
+
+
+def create_user(
+    *, username: str, first_name: str, last_name: str, gender: str = "", password: str | None = None
+) -> NewRow:
+    """Add an account without roles; without a password nobody can sign in to it.
+
+    Comes first in its transaction, as `hash_first`. A username that is taken, in whatever case, is a conflict. Raises
+    Invalid for a password that the policy refuses, Busy.
+    """
+    user = new_user(
+        username=username,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender,
+        password_hash=hash_first(password, username=username),
+    )
+    execute(user)
+    return user
+
+
+def hash_first(password: str | None, *, username: str) -> str | None:
+    """Hash a new password, where there is one, before anything is locked or written: no connection waits meanwhile.
+
+    Raises Invalid where the policy refuses it, Busy.
+    """
+    if password is None:
+        return None
+    return outside_transaction(partial(hash_new_password, password, username=username))
+
+
+def new_user(
+    *, username: str, first_name: str, last_name: str, gender: str, password_hash: str | None
+) -> NewRow:
+    """Make an account to insert, with the hash of its password, and its entry in the audit log."""
+    user = new_row(
+        User,
+        username=username,
+        username_key=username_key(username),
+        password_hash=password_hash,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender,
+    )
+    audit_change(ENTITY, user.id, new={name: user.values[name] for name in AUDITED})
+    return user
+
+
+def create_named_user(*, first_name: str, last_name: str, gender: str, taken: Collection[str]) -> UUID:
+    """Add an account without roles or password, named after whose it is: `adaeze.okafor`, numbered where taken.
+
+    `taken` are the keys of usernames that begin as this one does, `names_taken` of `stem_of`. Returns its id.
+    """
+    stem, user_id = stem_of(first_name, last_name), uuid4()
+    while True:
+        username = first_free(stem, taken)
+        # Another transaction may take the name at this moment; the next query then finds it taken.
+        if fetch_row(_name_user(user_id, username, first_name, last_name, gender, now())):
+            named = {"username": username, "first_name": first_name, "last_name": last_name, "gender": gender}
+            audit_change(ENTITY, user_id, new=named)
+            return user_id
+        taken = set(db.session.scalars(select(User.username_key).where(User.username_key.startswith(stem))))
+
+
+@statement
+def _name_user(
+    user_id: UUID, username: str, first_name: str, last_name: str, gender: str, moment: datetime
+) -> Any:
+    """Insert an account unless its name, which is its own key, is taken; answers its id then."""
+    named = insert(User).values(
+        id=user_id,
+        username=username,
+        username_key=username,
+        first_name=first_name,
+        last_name=last_name,
+        gender=gender,
+        password_given_at=moment,
+        session_number=CREATED,
+        created_at=moment,
+    )
+    return named.on_conflict_do_nothing().returning(User.id)
+
+
+def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
+    """Change username, names and gender of an account: one's own, or by having every permission that the user has.
+
+    So nobody takes over, or locks out, who may do more. A taken username is a conflict. Raises NotFound, Forbidden.
+    """
+    user = _get_user(user_id)
+    if principal.user_id != user.id:
+        principal.require(held_permissions(user.id).names, "Changing this user")
+    change_account(user, changes)
+    return user.id
+
+
+def change_account(user: User, changes: Mapping[str, Any]) -> None:
+    """Change what is given of an account, which the caller has locked and may change; nothing new, nothing written."""
+    old, new = change(user, changes)
+    if new:
+        audit_change(ENTITY, user.id, old=old, new=new)
+
+
+def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
+    """Find the user with this name, in whatever case, and this password.
+
+    Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
+    are in the audit log, with the hash of the username, which may be a password that was typed into the wrong field.
+    Raises WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record
+    there.
+    """
+    account = username_key(username)
+    throttle.check(account)
+    of_this_name = named(username).where(User.deleted_at.is_(None))
+    user_id, stored = db.session.execute(
+        of_this_name.with_only_columns(User.id, User.password_hash)
+    ).one_or_none() or (None, None)
+    is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
+    # It was another transaction that read the hash: the account may have been changed since.
+    unchanged = select(User).where(
+        User.id == user_id, User.password_hash == stored, User.deleted_at.is_(None)
+    )
+    user = db.session.scalars(unchanged).one_or_none() if is_right else None
+    if user is None:
+        audit_refusal(REFUSED_SIGN_IN, user_id, {"username_hash": username_hash})
+        throttle.record_failure(account)
+        raise WrongPassword(_WRONG_PASSWORD)
+    throttle.record_success(account)
+    if user.session_number == CREATED:
+        _begin_sessions(user)
+    if renewed is not None:
+        _store_renewed(user, renewed)
+    audit_change(SIGN_IN, user.id, new={"username": user.username})
+    return user
+
+
+def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
+    """Delete an account softly: its tokens stop working for good, its name stays taken.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
+    would be left who has every permission.
+    """
+    user = _get_user(user_id)
+    held = held_permissions(user.id)
+    principal.require(held.names, "Deleting this user")
+    user.deleted_at = now()
+    user.session_number += 1
+    if held.all_of_them:
+        require_administrator("Deleting this user")
+    audit_change(ENTITY, user.id, old=_audited(user))
+    return user.id
+
+
+def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
+    """Bring a deleted account back, without its tokens; one that is not deleted stays as it is.
+
+    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict for an account
+    whose data were erased.
+    """
+    user = get(User, user_id, for_update=True)
+    if user.erased_at is not None:
+        raise Conflict("The user's data were erased: the account does not come back.")
+    principal.require(held_permissions(user.id).names, "Restoring this user")
+    if user.deleted_at is not None:
+        user.deleted_at = None
+        user.session_number += 1
+        db.session.flush()
+        audit_change(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
+    return user.id
+
+
+def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
+    """Give a user a role, which the principal must have every permission of; again changes nothing.
+
+    Raises NotFound, Invalid for an unknown role, Forbidden.
+    """
+    # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
+    # whoever adds to a role locks users of it.
+    found = find(Role, role, for_update=True)
+    user = _get_user(user_id)
+    if found is None:
+        raise unknown_reference(Role, "role")
+    principal.require(permissions_of_role(role), f"Giving the role {found.name}")
+    row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
+    if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
+        if user.session_number == CREATED:
+            user.session_number += 1
+            db.session.flush()
+        audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
+    return user.id
+
+
+def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
+    """Take a role from a user.
+
+    Raises NotFound where they do not have it, Forbidden where the principal lacks a permission that the user has, and
+    Conflict where nobody would be left who has every permission.
+    """
+    user = _get_user(user_id)
+    held = held_permissions(user.id)
+    principal.require(held.names, "Taking a role from this user")
+    taken = db.session.execute(
+        delete(UserRole)
+        .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
+        .returning(UserRole.role_id)
+    )
+    if taken.one_or_none() is None:
+        raise NotFound("The user does not have this role.")
+    if held.all_of_them:
+        require_administrator("Taking this role")
+    audit_change(ENTITY, user.id, old={"role": get(Role, role_id).name}, new={"role": None})
+    return user.id
+
+
+def set_password(
+    *,
+    user_id: UUID,
+    password: str,
+    current_password: str | None = None,
+    principal: Principal,
+    throttle: LoginThrottle,
+) -> UUID:
+    """Set a password: one's own with the current one, another's by having every permission that they have.
+
+    Where the school demands it, one that another sets has to be changed by its user. Raises NotFound, Invalid for a
+    password that the policy refuses and for a wrong or missing current password, Forbidden, TooManyAttempts, Busy.
+    """
+    user = _settable(user_id, principal)
+    is_own = principal.user_id == user_id
+    if is_own and current_password is None:
+        raise Invalid.field("current_password", "is needed to set one's own password")
+    username, stored = user.username, user.password_hash
+    if is_own:
+        throttle.check(username_key(username))
+    confirm_and_hash = partial(
+        _confirm_and_hash,
+        stored,
+        current_password if is_own else None,
+        password,
+        username=username,
+        must_differ=principal.must_change_password,
+    )
+    hashed = outside_transaction(confirm_and_hash)
+    # All is read again: it may have been changed meanwhile.
+    user = _settable(user_id, principal)
+    if hashed is None or (is_own and user.password_hash != stored):
+        audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
+        throttle.record_failure(username_key(username))
+        raise Invalid.field("current_password", "is wrong")
+    user.password_hash = hashed
+    user.password_given_at = None if is_own else now()
+    user.session_number += 1
+    db.session.flush()
+    # The audit log says that it was set, never what it was.
+    audit_change(ENTITY, user.id, old={}, new={"password": "set"})
+    return user.id
+
+
+def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
+    """End a user's sessions: every token that they were issued is refused from now on.
+
+    One's own, or those of a user whose every permission the principal has. Raises NotFound, Forbidden.
+    """
+    user = _get_user(user_id)
+    if principal.user_id != user.id:
+        principal.require(held_permissions(user.id).names, "Ending this user's sessions")
+    user.session_number += 1
+    db.session.flush()
+    audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
+    return user.id
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPermissions:
+    """What a user may do, the union over its roles: `names` as `access:section`; whether that is everything."""
+
+    names: frozenset[str]
+    all_of_them: bool
+
+
+def held_permissions(user_id: UUID) -> HeldPermissions:
+    """Find what a user may do, deleted or not."""
+    held = (
+        select(RolePermission.permission_id)
+        .join(UserRole, UserRole.role_id == RolePermission.role_id)
+        .where(UserRole.user_id == user_id, RolePermission.permission_id == StoredPermission.id)
+        .exists()
+    )
+    found = db.session.execute(select(StoredPermission, held)).all()
+    return HeldPermissions(
+        names=frozenset(str(permission) for permission, is_held in found if is_held),
+        all_of_them=all(is_held for _, is_held in found),
+    )
+
+
+def _audited(user: User) -> dict[str, str]:
+    return {name: getattr(user, name) for name in AUDITED}
+
+
+def _begin_sessions(user: User) -> None:
+    """Make the account its user's at the first sign-in: the token that its creator was given ends.
+
+    Raises WrongPassword where the password that has just proved right was changed meanwhile.
+    """
+    begun = db.session.execute(
+        update(User)
+        .where(User.id == user.id, User.password_hash == user.password_hash)
+        .values(session_number=func.greatest(User.session_number, CREATED + 1))
+        .returning(User.session_number)
+        .execution_options(synchronize_session=False)
+    ).scalar_one_or_none()
+    if begun is None:
+        raise WrongPassword(_WRONG_PASSWORD)
+    set_committed_value(user, "session_number", begun)
+
+
+def _check_and_renew(stored: str | None, password: str) -> tuple[bool, str | None]:
+    """Tell whether this is the password; where its hash was made at another cost, the second value is a new one."""
+    if not check_password(stored, password):
+        return False, None
+    return True, hash_password(password) if stored is not None and needs_rehash(stored) else None
+
+
+def _store_renewed(user: User, renewed: str) -> None:
+    # It replaces only the hash that it was checked against: the password may have been changed meanwhile.
+    db.session.execute(
+        update(User)
+        .where(User.id == user.id, User.password_hash == user.password_hash)
+        .values(password_hash=renewed)
+    )
+
+
+def _settable(user_id: UUID, principal: Principal) -> User:
+    """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
+    user = _get_user(user_id)
+    if principal.user_id != user.id:
+        principal.require(held_permissions(user.id).names, "Setting this user's password")
+    return user
+
+
+def _confirm_and_hash(
+    stored: str | None, current_password: str | None, password: str, *, username: str, must_differ: bool
+) -> str | None:
+    """Hash a new password; None where there is a current one to confirm, and it is wrong. Raises Invalid, Busy."""
+    if current_password is not None:
+        if not check_password(stored, current_password):
+            return None
+        if must_differ and password == current_password:
+            raise Invalid.field("password", "must be another than the current one")
+    return hash_new_password(password, username=username)
+
+
+def named(username: str) -> Select[User]:
+    """Select the user of exactly this name, deleted or not, else the one whose name differs in case alone.
+
+    Only accounts that are older than the rule can be two (decisions.md, "Usernames").
+    """
+    either = or_(User.username == username, User.username_key == username_key(username))
+    return (
+        select(User).where(either).order_by(User.deleted_at.is_not(None), User.username != username).limit(1)
+    )
+
+
+def _find_user(username: str) -> User | None:
+    """Find the user of this name who is not deleted."""
+    return db.session.scalars(named(username).where(User.deleted_at.is_(None))).one_or_none()
+
+
+def _get_user(user_id: UUID) -> User:
+    user = get(User, user_id, for_update=True)
+    if user.deleted_at is not None:
+        raise not_found(User)
+    return user

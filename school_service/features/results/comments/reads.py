@@ -1,0 +1,131 @@
+"""Read models of comments, and the class list that they are compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, Text, and_, cast, func, literal_column, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.results.models import TermCalendar, TermComment
+from school_service.features.results.publications.reads import published_name
+from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Term
+
+COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
+"""What is said of a student's term."""
+
+
+@read_model
+def comments(batch_id: UUID, term: str) -> Query:
+    """Read model of TermCommentSchema: whoever is in a batch now and not withdrawn, by name.
+
+    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
+    """
+    student = func.json_build_object(
+        "id",
+        Student.id,
+        "admission_number",
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+    )
+    found = select(student.label("student"), *COMMENT, TermComment.updated_at)
+    is_term = or_(cast(Term.id, Text) == func.lower(term), Term.term == term)
+    return (
+        _class_of(found, batch_id)
+        .join(Term, and_(Term.session_id == Enrollment.session_id, is_term))
+        .outerjoin(TermComment, and_(TermComment.student_id == Student.id, TermComment.term_id == Term.id))
+    )
+
+
+@read_model
+def of_batch(batch_id: UUID, term: str) -> Query:
+    """Select a batch's cohort and session, and the term of it that is named; no row without the batch.
+
+    `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
+    """
+    of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
+    is_term = or_(cast(Term.id, Text) == func.lower(term), of_session)
+    return (
+        select(
+            Batch.cohort_id,
+            Cohort.session_id,
+            Term.id.label("term_id"),
+            (Term.session_id == Cohort.session_id).label("of_session"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .outerjoin(Term, is_term)
+        .where(Batch.id == batch_id)
+    )
+
+
+@read_model
+def sharing(cohort_id: UUID, term_id: UUID) -> Query:
+    """Lock a cohort and a term FOR SHARE: neither the results are published meanwhile, nor is the calendar changed."""
+    return (
+        select(Cohort.id)
+        .join(Term, Term.session_id == Cohort.session_id)
+        .where(Cohort.id == cohort_id, Term.id == term_id)
+        .with_for_update(read=True, of=(Cohort, Term))
+    )
+
+
+@read_model
+def locking(batch_id: UUID) -> Query:
+    """Lock a batch FOR NO KEY UPDATE: its comments are entered one after the other."""
+    return select(Batch.id).where(Batch.id == batch_id).with_for_update(key_share=True)
+
+
+@read_model
+def class_list(batch_id: UUID, term_id: UUID) -> Query:
+    """Select whoever is in a batch now and not withdrawn, by name, with what is said of their term, as JSON.
+
+    In one row with `times_opened`, how often school opened, null where that is not set, and `published`, the name of
+    batch and term while the results are. `commented` tells whether there is a record.
+    """
+    row = func.json_build_object(
+        "student_id",
+        Student.id,
+        "admission_number",
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "middle_name",
+        Student.middle_name,
+        "last_name",
+        User.last_name,
+        "commented",
+        TermComment.student_id.is_not(None),
+        *(part for column in COMMENT for part in (column.name, column)),
+    )
+    of_term = and_(TermComment.student_id == Student.id, TermComment.term_id == term_id)
+    rows = _class_of(select(_aggregated(row)), batch_id, in_order=False).outerjoin(TermComment, of_term)
+    opened = select(TermCalendar.times_opened).where(TermCalendar.term_id == term_id)
+    return select(
+        rows.scalar_subquery().label("rows"),
+        opened.scalar_subquery().label("times_opened"),
+        published_name(batch_id, term_id).label("published"),
+    )
+
+
+def _class_of(selected: Select[Any], batch_id: UUID, *, in_order: bool = True) -> Select[Any]:
+    found = (
+        selected.select_from(Enrollment)
+        .join(Student, Student.id == Enrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(Enrollment.batch_id == batch_id, CURRENT, Student.status != WITHDRAWN)
+    )
+    return found.order_by(*BY_NAME) if in_order else found
+
+
+def _aggregated(row: Any) -> Any:
+    """Gather rows by name, as the text of a JSON array."""
+    rows = func.json_agg(aggregate_order_by(row, *BY_NAME))
+    return cast(func.coalesce(rows, literal_column("'[]'")), Text)

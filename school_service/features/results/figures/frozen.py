@@ -1,0 +1,365 @@
+"""What was published of students and of subjects, made of the frozen cards alone.
+
+A card is in force while its publication is PUBLISHED or REOPENED. What is WITHDRAWN is shown to staff, where there is
+nothing in force. What students see of their own is less (`as_own`): docs/decisions.md, "Results".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    CTE,
+    JSON,
+    Boolean,
+    ColumnElement,
+    DateTime,
+    FromClause,
+    Integer,
+    Numeric,
+    Text,
+    Uuid,
+    and_,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+
+from school_service.core.read_models import Query
+from school_service.features.people.models import Student
+from school_service.features.results.figures.rules import is_term_id, one
+from school_service.features.results.models import (
+    BATCH,
+    BOTH,
+    COHORT,
+    IN_FORCE,
+    SUPERSEDED,
+    WITHDRAWN,
+    Publication,
+    ReportCard,
+)
+from school_service.features.school.models import CURRENT, AcademicSession, Batch, Enrollment, Term
+
+Column = ColumnElement[Any]
+
+
+_NO_POSITION: Column = literal_column("""'{"position": null, "of": null, "tied": false}'::jsonb""", JSONB)
+
+_TERM_RESULT: dict[str, Any] = {
+    "student": JSON(),
+    "batch": Uuid(),
+    "batch_name": Text(),
+    "cohort": Uuid(),
+    "classroom": Text(),
+    "session": JSON(),
+    "term": JSON(),
+    "version": Integer(),
+    "published_at": DateTime(timezone=True),
+    "subjects": JSON(),
+    "status": Text(),
+    "total": Numeric(),
+    "obtainable": Integer(),
+    "average": Numeric(),
+    "grade": Text(),
+    "remark": Text(),
+    "passed": Integer(),
+    "failed": Integer(),
+    "batch_figures": JSON(),
+    "cohort_figures": JSON(),
+    "cumulative": JSON(),
+}
+"""The members of a card that a term result has, and their types."""
+
+_SUBJECT_RESULT: dict[str, Any] = {
+    "subject": JSON(),
+    "scores": JSON(),
+    "status": Text(),
+    "score": Numeric(),
+    "points": Numeric(),
+    "percent": Numeric(),
+    "grade": Text(),
+    "remark": Text(),
+    "batch": JSON(),
+    "cohort": JSON(),
+}
+"""The members of a subject in a card, and their types."""
+
+
+def is_own(student_id: Any, user_id: Any) -> Column:
+    """Tell whether a student's account is this user's."""
+    return select(Student.id).where(Student.id == student_id, Student.user_id == user_id).exists()
+
+
+def published_cards() -> Query:
+    """Select cards with what their publication says of them, joined with their terms; of every state."""
+    return (
+        select(
+            ReportCard.student_id,
+            ReportCard.code,
+            ReportCard.card,
+            Publication.rules,
+            Publication.logo_id,
+            Publication.signature_id,
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+    )
+
+
+def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
+    """The card of a student in a term, the newest in force, as `published_cards`, and its `state`; or no row.
+
+    `term` is an id, or a name in the session that the student is in, or has been last. `withdrawn` tells whether to
+    take what is withdrawn, where nothing is in force.
+    """
+    enrolled = (
+        select(Enrollment.session_id)
+        .where(Enrollment.student_id == student_id, CURRENT)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    published = (
+        select(Publication.session_id)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .join(AcademicSession, AcademicSession.id == Publication.session_id)
+        .where(ReportCard.student_id == student_id)
+        .order_by(AcademicSession.start_date.desc(), Publication.session_id)
+        .limit(1)
+        .scalar_subquery()
+    )
+    by_name = and_(Term.term == term, Term.session_id == func.coalesce(enrolled, published))
+    return (
+        published_cards()
+        .add_columns(Publication.state)
+        .where(
+            ReportCard.student_id == student_id,
+            or_(is_term_id(term), by_name),
+            or_(IN_FORCE, Publication.state == WITHDRAWN) if withdrawn else IN_FORCE,
+        )
+        .order_by(
+            Publication.state == WITHDRAWN, Publication.published_at.desc(), Publication.id, ReportCard.id
+        )
+        .limit(1)
+        .cte("latest_card" if withdrawn else "card_in_force")
+    )
+
+
+def term_result(found: CTE) -> Query:
+    """Select a term result of a card that was found, by the columns of the live one."""
+    card = found.c.card
+    columns = {name: _member(card, name, kind) for name, kind in _TERM_RESULT.items()}
+    columns["student"] = cast(_without_dob(card["student"]), JSON)
+    return _in_order(columns, found.c.state)
+
+
+def own_term_result(found: CTE) -> Query:
+    """Select what a student sees of their own card, as `term_result`."""
+    card = found.c.card
+    columns = {name: _member(card, name, kind) for name, kind in _TERM_RESULT.items()}
+    subject, number = literal_column("listed.subject", JSONB), literal_column("listed.number", Integer)
+    listed = (
+        func.jsonb_array_elements(card["subjects"])
+        .table_valued(column("subject", JSONB), with_ordinality="number")
+        .render_derived(name="listed")
+    )
+    shown = as_own(subject, card, batch="batch", cohort="cohort").op("||")(
+        func.jsonb_build_object("scores", _published_scores(subject["scores"]))
+    )
+    subjects = (
+        select(
+            func.coalesce(func.jsonb_agg(aggregate_order_by(shown, number)), literal_column("'[]'::jsonb"))
+        )
+        .select_from(listed)
+        .correlate(found)
+        .scalar_subquery()
+    )
+    columns["student"] = cast(_without_dob(card["student"]), JSON)
+    columns["subjects"] = cast(subjects, JSON)
+    figures = {"batch": "batch_figures", "cohort": "cohort_figures"}
+    for name, member in figures.items():
+        columns[member] = cast(_figures(card[member], card, name), JSON)
+    columns["cumulative"] = cast(as_own(card["cumulative"], card, **figures), JSON)
+    return _in_order(columns, found.c.state)
+
+
+def as_own(document: Any, card: Any, *, batch: str, cohort: str) -> Column:
+    """A part of a card as its student sees it: positions as the card says; `batch` and `cohort` name the figures."""
+    shown: Column = document.op("||", return_type=JSONB())(
+        func.jsonb_build_object(
+            batch,
+            _figures(document[batch], card, "batch"),
+            cohort,
+            _figures(document[cohort], card, "cohort"),
+        )
+    )
+    return shown
+
+
+def shows_position(card: Any, name: str) -> Column:
+    """Tell whether a card shows the position in the batch, or in the cohort."""
+    positions = card["positions"].astext
+    return or_(positions == BOTH, positions == {"batch": BATCH, "cohort": COHORT}[name])
+
+
+def subject_results(scope: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
+    """Select the results of a cohort subject, by position, then by name: as they were published, else live.
+
+    `scope` is of the cohort and the term, `batch_id` None for all batches of the cohort; `live` selects the live
+    results of the same, which are not computed where all of them are published.
+    """
+    current = _current_publications(scope, batch_id)
+    cards = (
+        select(ReportCard.card, current.c.state, current.c.version)
+        # A student who came from another batch may have two cards of the term: the later one counts.
+        .ext(distinct_on(ReportCard.student_id))
+        .join(current, current.c.id == ReportCard.publication_id)
+        .order_by(
+            ReportCard.student_id,
+            current.c.state == WITHDRAWN,
+            current.c.published_at.desc(),
+            current.c.id,
+        )
+        .subquery("cards")
+    )
+    listed = (
+        func.jsonb_array_elements(cards.c.card["subjects"])
+        .table_valued(column("subject", JSONB))
+        .render_derived(name="listed")
+    )
+    subject = listed.c.subject
+    student = cards.c.card["student"]
+    frozen = (
+        select(
+            cast(_without_dob(student), JSON).label("student"),
+            *(_member(subject, name, kind).label(name) for name, kind in _SUBJECT_RESULT.items()),
+            cards.c.state,
+            cards.c.version,
+            *_order(student, subject["batch" if batch_id is not None else "cohort"]),
+        )
+        .select_from(cards)
+        .join(listed, literal(True))
+        .where(subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
+    )
+    found = live.order_by(None).subquery("live")
+    has_card = (
+        select(ReportCard.id)
+        .join(current, current.c.id == ReportCard.publication_id)
+        .where(ReportCard.student_id == cast(_text(found.c.student, "id"), Uuid))
+    )
+    is_in_published = (
+        select(Enrollment.id)
+        .join(current, current.c.batch_id == Enrollment.batch_id)
+        .where(Enrollment.student_id == cast(_text(found.c.student, "id"), Uuid), CURRENT)
+    )
+    rest = select(
+        *found.c, *_order(found.c.student, found.c.batch if batch_id is not None else found.c.cohort)
+    ).where(
+        _is_some_open(scope, current, batch_id),
+        ~has_card.exists(),
+        ~is_in_published.exists(),
+    )
+    either = frozen.union_all(rest).subquery("either")
+    shown = [found.name for found in live.selected_columns]
+    return select(*(either.c[name] for name in shown)).order_by(
+        either.c.in_order.nulls_last(),
+        *(either.c[name] for name in ("last_name", "first_name", "admission_number", "student_id")),
+    )
+
+
+def _current_publications(scope: CTE, batch_id: Any) -> CTE:
+    """The newest version of each batch of the scope's cohort in its term, or of one batch: in force, or withdrawn."""
+    newer = Publication.__table__.alias("newer")
+    replaced = select(newer.c.id).where(
+        newer.c.batch_id == Publication.batch_id,
+        newer.c.term_id == Publication.term_id,
+        newer.c.version > Publication.version,
+    )
+    found = select(
+        Publication.id,
+        Publication.batch_id,
+        Publication.state,
+        Publication.version,
+        Publication.published_at,
+    ).where(
+        Publication.cohort_id == one(scope, "cohort_id"),
+        Publication.term_id == one(scope, "term_id"),
+        Publication.state != SUPERSEDED,
+        ~replaced.exists(),
+    )
+    if batch_id is not None:
+        found = found.where(Publication.batch_id == batch_id)
+    return found.cte("current_publications")
+
+
+def _is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
+    """Tell whether a batch of the cohort, or the one, has no publication: it has nothing to do with a row."""
+    published = select(current.c.id).where(current.c.batch_id == Batch.id)
+    found = select(Batch.id).where(Batch.cohort_id == one(scope, "cohort_id"), ~published.exists())
+    if batch_id is not None:
+        found = found.where(Batch.id == batch_id)
+    return found.exists()
+
+
+def _order(student: Any, figures: Any) -> list[Any]:
+    """The columns that results are ordered by."""
+    names = ("last_name", "first_name", "admission_number")
+    return [
+        cast(_text(figures, "position"), Integer).label("in_order"),
+        *(_text(student, name).label(name) for name in names),
+        _text(student, "id").label("student_id"),
+    ]
+
+
+def _figures(figures: Any, card: Any, name: str) -> Column:
+    """Class figures, without the position where the card does not show it to its student."""
+    return case((shows_position(card, name), figures), else_=figures.op("||")(_NO_POSITION))
+
+
+def _published_scores(scores: Any) -> Column:
+    """Those scores of an array that are published singly, in their order."""
+    one_score, number = literal_column("shown.score", JSONB), literal_column("shown.number", Integer)
+    listed: FromClause = (
+        func.jsonb_array_elements(scores)
+        .table_valued(column("score", JSONB), with_ordinality="number")
+        .render_derived(name="shown")
+    )
+    return (
+        select(
+            func.coalesce(
+                func.jsonb_agg(aggregate_order_by(one_score, number)), literal_column("'[]'::jsonb")
+            )
+        )
+        .select_from(listed)
+        .where(cast(one_score["publish"], Boolean))
+        .scalar_subquery()
+    )
+
+
+def _in_order(columns: dict[str, Any], state: Column) -> Query:
+    """Select the columns of a term result in the order that the live one has them."""
+    names = list(columns)
+    names.insert(names.index("version"), "state")
+    return select(*({**columns, "state": state}[name].label(name) for name in names))
+
+
+def _member(document: Any, name: str, kind: Any) -> Column:
+    value = document[name]
+    return cast(value, JSON) if isinstance(kind, JSON) else cast(value.astext, kind)
+
+
+def _without_dob(student: Any) -> Column:
+    """A student, as results name them: their date of birth is for the card alone."""
+    found: Column = student.op("-", return_type=JSONB())(literal_column("'dob'::text"))
+    return found
+
+
+def _text(document: Any, member: str) -> Column:
+    found: Column = document.op("->>", return_type=Text())(literal_column(f"'{member}'"))
+    return found

@@ -1,0 +1,486 @@
+"""Read models of results and broadsheets, live: made of the scores as they stand (`rules`).
+
+The document of a student that publishing freezes has the columns of `term_results` as members, those of
+TermResultSchema. What is published before a term is read from there by `rules`: `subjects[].subject.base` and
+`subjects[].percent`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    DateTime,
+    FromClause,
+    Integer,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    not_,
+    null,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.results.figures import frozen, published
+from school_service.features.results.figures.broadsheets import NONE_LISTED, broadsheet_of, listed, members
+from school_service.features.results.figures.published import latest_of_session, latest_publication
+from school_service.features.results.figures.rules import (
+    NOT_MERGED,
+    Computed,
+    compute,
+    one,
+    scope_of_batch,
+    scope_of_student,
+    scope_of_subject,
+)
+from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
+from school_service.features.school.models import TERMS, Subject
+from school_service.features.scores.models import Absence, GradebookEntry, Submission
+
+Column = ColumnElement[Any]
+
+
+STUDENT = func.json_build_object(
+    "id", Student.id,
+    "admission_number", Student.admission_number,
+    "first_name", User.first_name,
+    "middle_name", Student.middle_name,
+    "last_name", User.last_name,
+    "gender", func.nullif(User.gender, ""),
+)  # fmt: skip
+"""A student, as results name them."""
+
+_LIVE = (
+    literal(PROVISIONAL, Text).label("state"),
+    cast(null(), Integer).label("version"),
+    cast(null(), DateTime(timezone=True)).label("published_at"),
+)
+
+
+@read_model
+def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of StudentSubjectResultSchema: as they were published, else live; `live_subject_results` otherwise."""
+    computed, live = _subject_results(cohort_subject_id, term, batch_id)
+    return frozen.subject_results(computed.scope, cohort_subject_id, batch_id, live)
+
+
+@read_model
+def live_subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of StudentSubjectResultSchema: of whoever takes a cohort subject, by position, then by name.
+
+    `term` is the id of a term or its name in the cohort's session. With a batch, those who are in it, by their position
+    there.
+    """
+    return _subject_results(cohort_subject_id, term, batch_id)[1]
+
+
+def _subject_results(cohort_subject_id: Any, term: Any, batch_id: Any) -> tuple[Computed, Query]:
+    computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
+    found = computed.subjects
+    if batch_id is None:
+        position, scores = found.c.cohort_position, _scores(computed)
+    else:
+        position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
+    return computed, (
+        select(STUDENT.label("student"), *_subject_result(found, scores.c.listed), *_LIVE[:2])
+        .select_from(found)
+        .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Student, Student.id == found.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .join(scores, _same(scores, found))
+        .order_by(position.nulls_last(), *BY_NAME)
+    )
+
+
+@read_model
+def term_results(batch_id: UUID, term: str) -> Query:
+    """Read model of TermResultSchema: of everyone in a batch, by name.
+
+    `term` is the id of a term or its name in the batch's session. No row without batch or term.
+    """
+    return term_results_in(compute(scope_of_batch(batch_id, term)))
+
+
+def term_results_in(computed: Computed) -> Query:
+    """Select what `term_results` does, of what is computed already: from `computed.terms` and Student, by name."""
+    return _term_results(computed)
+
+
+@read_model
+def term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Read model of TermResultSchema, for a student: as it was published, else live; `term` as in `live_term_result`.
+
+    `user_id` is whose token asks: the student's own account is shown what is published of them, and no more.
+    """
+    staff_found = frozen.latest_card(student_id, term, withdrawn=True)
+    live = _term_results(compute(scope_of_student(student_id, term)), student_id).order_by(None)
+    unpublished = ~select(staff_found.c.state).exists()
+    if user_id is None:
+        return _either(frozen.term_result(staff_found), live.where(unpublished))
+    is_own = frozen.is_own(student_id, user_id)
+    in_force = frozen.latest_card(student_id, term, withdrawn=False)
+    return _either(
+        frozen.own_term_result(in_force).where(is_own),
+        frozen.term_result(staff_found).where(~is_own),
+        live.where(~is_own, unpublished),
+    )
+
+
+@read_model
+def live_term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+    """Read model of TermResultSchema, for a student in the batch that they are in; no row for their own account.
+
+    `term` is the id of a term or its name in their latest session. No row where they are in no batch of that session.
+    """
+    live = _term_results(compute(scope_of_student(student_id, term)), student_id)
+    return live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+
+
+def _either(*queries: Query) -> Query:
+    """Select what one of several queries finds, of which one at most has a row."""
+    first, *others = queries
+    return select(first.union_all(*others).subquery("either"))
+
+
+@read_model
+def broadsheet(batch_id: UUID, term: str) -> Query:
+    """Read model of BroadsheetSchema, of a term: as it was published last, else live; `term` as in `term_results`."""
+    return _published_or_live(batch_id, term, printed=False)
+
+
+@read_model
+def live_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Read model of BroadsheetSchema, of a term, live; `term` as in `term_results`."""
+    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=False)
+
+
+@read_model
+def session_broadsheet(batch_id: UUID, session: str) -> Query:
+    """Read model of BroadsheetSchema, of a session until the latest term that is published; `session` by id or name.
+
+    No row where no term of it is.
+    """
+    return published.session_broadsheet(latest_of_session(batch_id, session), printed=False)
+
+
+@read_model
+def printed_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Select what the workbook of `broadsheet` says: `broadsheets.broadsheet_of`, printed, in texts of JSON.
+
+    Beside it, the name of the term, the decimal places of percents, and the moment of the figures.
+    """
+    return _published_or_live(batch_id, term, printed=True)
+
+
+@read_model
+def printed_live_broadsheet(batch_id: UUID, term: str) -> Query:
+    """Select what the workbook of `live_broadsheet` says, as `printed_broadsheet`."""
+    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=True)
+
+
+@read_model
+def printed_session_broadsheet(batch_id: UUID, session: str) -> Query:
+    """Select what the workbook of `session_broadsheet` says, as `printed_broadsheet`; its term has no name."""
+    return published.session_broadsheet(latest_of_session(batch_id, session), printed=True)
+
+
+def any_broadsheet(
+    *,
+    batch: UUID,
+    term: str | None = None,
+    session: str | None = None,
+    live: bool = False,
+    printed: bool = False,
+) -> BoundQuery:
+    """The read model of the broadsheet of a term or of a session, whichever is given; of a term live, if that is asked.
+
+    `printed`: what its workbook says.
+    """
+    if session is not None:
+        return (printed_session_broadsheet if printed else session_broadsheet)(batch, session)
+    if term is None:
+        raise TypeError("A broadsheet is of a term or of a session.")
+    if live:
+        return (printed_live_broadsheet if printed else live_broadsheet)(batch, term)
+    return (printed_broadsheet if printed else broadsheet)(batch, term)
+
+
+def _published_or_live(batch_id: Any, term: Any, *, printed: bool) -> Query:
+    """Select a published broadsheet, or the live one where there is none: which then is not computed."""
+    publication = latest_publication(batch_id, term)
+    frozen = published.published_broadsheet(publication, printed=printed)
+    live = _broadsheet(compute(scope_of_batch(batch_id, term)), printed=printed)
+    without = select(publication.c.id).exists()
+    return select(union_all(frozen, live.where(not_(without))).subquery("either"))
+
+
+def _broadsheet(computed: Computed, *, printed: bool) -> Query:
+    scope, terms, subjects = computed.scope, computed.terms, computed.subjects
+    batch, pass_mark = one(scope, "batch_id"), one(computed.rules, "pass_mark")
+    students = (
+        select(
+            terms.c.student_id,
+            STUDENT.label("student"),
+            terms.c.total,
+            terms.c.average,
+            terms.c.grade,
+            terms.c.batch_position.label("position"),
+            terms.c.batch_tied.label("tied"),
+            terms.c.cohort_position,
+            terms.c.graded,
+            terms.c.status,
+            terms.c.batch_average.label("class_average"),
+            terms.c.batch_lowest.label("class_lowest"),
+            terms.c.batch_highest.label("class_highest"),
+            (terms.c.average >= pass_mark).label("passed"),
+            func.row_number().over(order_by=BY_NAME).label("by_name"),
+        )
+        .select_from(terms)
+        .join(Student, Student.id == terms.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(terms.c.batch_id == batch)
+        .cte("students")
+    )
+    results = (
+        select(
+            subjects.c.student_id,
+            subjects.c.cohort_subject_id.label("id"),
+            subjects.c.percent,
+            subjects.c.grade,
+            subjects.c.batch_position.label("position"),
+            _status(subjects).label("status"),
+            (subjects.c.percent >= pass_mark).label("passed"),
+            subjects.c.batch_average.label("class_average"),
+            subjects.c.batch_lowest.label("class_lowest"),
+            subjects.c.batch_highest.label("class_highest"),
+        )
+        .where(subjects.c.batch_id == batch)
+        .cte("results")
+    )
+    of_term = and_(
+        Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id")
+    )
+    taught = (
+        select(
+            CohortSubject.id,
+            CohortSubject.subject_id.label("base"),
+            Subject.name,
+            Subject.code,
+            CohortSubject.elective,
+            Submission.id.is_not(None).label("submitted"),
+            Submission.submitted_by_name.label("submitted_by"),
+        )
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .outerjoin(Submission, of_term)
+        .where(CohortSubject.cohort_id == one(scope, "cohort_id"))
+        .subquery("taught")
+    )
+    columns: list[Any] = [*broadsheet_of(students=students, results=results, taught=taught, printed=printed)]
+    if printed:
+        columns += (
+            scope.c.term_name,
+            one(computed.rules, "percent_places").label("places"),
+            func.statement_timestamp().label("moment"),
+        )
+    return select(*_head(scope), *_LIVE, *columns).select_from(scope)
+
+
+def _term_results(computed: Computed, student_id: Any = None) -> Query:
+    """Select term results of the scope's batch, by name; or of a student in it."""
+    scope, terms, sessions = computed.scope, computed.terms, computed.sessions
+    whose = computed.roster.c.batch_id == one(scope, "batch_id")
+    if student_id is not None:
+        whose = computed.roster.c.student_id == student_id
+    subjects = _subjects_by_student(computed, whose)
+    cumulative = _session_subjects_by_student(computed, whose)
+    found = (
+        select(
+            STUDENT.label("student"),
+            *_head(scope),
+            *_LIVE,
+            func.coalesce(subjects.c.listed, NONE_LISTED).label("subjects"),
+            terms.c.status,
+            terms.c.total,
+            (100 * terms.c.graded).label("obtainable"),
+            terms.c.average,
+            terms.c.grade,
+            terms.c.remark,
+            terms.c.passed,
+            (terms.c.graded - terms.c.passed).label("failed"),
+            _figures(terms, "batch").label("batch_figures"),
+            _figures(terms, "cohort").label("cohort_figures"),
+            func.json_build_object(
+                "terms", sessions.c.terms,
+                "average", sessions.c.average,
+                "grade", sessions.c.grade,
+                "remark", sessions.c.remark,
+                "batch_figures", _figures(sessions, "batch"),
+                "cohort_figures", _figures(sessions, "cohort"),
+                "subjects", func.coalesce(cumulative.c.listed, NONE_LISTED),
+                type_=JSON,
+            ).label("cumulative"),
+        )
+        .select_from(terms)
+        .join(scope, scope.c.batch_id == terms.c.batch_id)
+        .join(sessions, sessions.c.student_id == terms.c.student_id)
+        .join(Student, Student.id == terms.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(subjects, subjects.c.student_id == terms.c.student_id)
+        .outerjoin(cumulative, cumulative.c.student_id == terms.c.student_id)
+        .order_by(*BY_NAME)
+    )  # fmt: skip
+    return found if student_id is None else found.where(terms.c.student_id == student_id)
+
+
+def _subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+    """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
+    results, scores = computed.subjects, _scores(computed, whose)
+    # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
+    found = (
+        select(*results.c, scores.c.listed.label("scores"))
+        .join(scores, _same(scores, results))
+        .offset(NOT_MERGED)
+        .subquery("scored")
+    )
+    columns = _subject_result(found, found.c.scores)
+    document = func.json_build_object(*(part for shown in columns for part in (shown.name, shown.element)))
+    return (
+        select(
+            found.c.student_id,
+            func.json_agg(aggregate_order_by(document, Subject.name, CohortSubject.id)).label("listed"),
+        )
+        .select_from(found)
+        .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .group_by(found.c.student_id)
+        .cte("of_student")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _subject_result(found: FromClause, scores: Column) -> list[Any]:
+    """The columns of a subject result, beside whose it is."""
+    subject = func.json_build_object(
+        "id", CohortSubject.id,
+        "base", CohortSubject.subject_id,
+        "name", Subject.name,
+        "code", Subject.code,
+        "elective", CohortSubject.elective,
+    )  # fmt: skip
+    return [
+        subject.label("subject"),
+        scores.label("scores"),
+        _status(found).label("status"),
+        found.c.score.label("score"),
+        found.c.points.label("points"),
+        found.c.percent.label("percent"),
+        found.c.grade.label("grade"),
+        found.c.remark.label("remark"),
+        _figures(found, "batch").label("batch"),
+        _figures(found, "cohort").label("cohort"),
+    ]
+
+
+def _scores(computed: Computed, *conditions: Column) -> FromClause:
+    """What those on the roster who fit the conditions have in each assessment of what they take: an array by subject.
+
+    Scores are looked up in their table, and not among those that were summed: no index leads there.
+    """
+    roster, counting = computed.roster, computed.counting
+    score = func.json_build_object(
+        "assessment", counting.c.id,
+        "category", counting.c.category,
+        "abbreviation", counting.c.abbreviation,
+        "total_points", counting.c.total_points,
+        "score", GradebookEntry.score,
+        "absence", Absence.status,
+        "publish", counting.c.publish_scores,
+    )  # fmt: skip
+    entry = and_(
+        GradebookEntry.assessment_id == counting.c.id,
+        GradebookEntry.student_id == SubjectEnrollment.student_id,
+    )
+    absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == SubjectEnrollment.student_id)
+    whose = (SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
+    return (
+        select(*whose, listed(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed"))
+        .select_from(roster)
+        .join(SubjectEnrollment, SubjectEnrollment.student_id == roster.c.student_id)
+        .join(counting, counting.c.cohort_subject_id == SubjectEnrollment.cohort_subject_id)
+        .outerjoin(GradebookEntry, entry)
+        .outerjoin(Absence, absence)
+        .where(*conditions)
+        .group_by(*whose)
+        .cte("scores")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _same(scores: FromClause, found: FromClause) -> Column:
+    return and_(
+        scores.c.student_id == found.c.student_id,
+        scores.c.cohort_subject_id == found.c.cohort_subject_id,
+    )
+
+
+def _session_subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+    """The session percents of those on the roster who fit the condition: an array of each, by the subject's name."""
+    found, roster = computed.session_subjects, computed.roster
+    document = func.json_build_object(
+        "base", Subject.id,
+        "name", Subject.name,
+        "code", Subject.code,
+        "terms", func.json_build_object(*members(found, *TERMS)),
+        "percent", found.c.percent,
+        "grade", found.c.grade,
+    )  # fmt: skip
+    return (
+        select(
+            found.c.student_id,
+            func.json_agg(aggregate_order_by(document, Subject.name, Subject.id)).label("listed"),
+        )
+        .select_from(found)
+        .join(roster, roster.c.student_id == found.c.student_id)
+        .join(Subject, Subject.id == found.c.base)
+        .where(whose)
+        .group_by(found.c.student_id)
+        .cte("of_session")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _head(scope: FromClause) -> tuple[Any, ...]:
+    """The columns that say of which batch and term something is."""
+    return (
+        scope.c.batch_id.label("batch"),
+        scope.c.batch_name,
+        scope.c.cohort_id.label("cohort"),
+        scope.c.classroom,
+        func.json_build_object("id", scope.c.session_id, "name", scope.c.session_name).label("session"),
+        func.json_build_object("id", scope.c.term_id, "term", scope.c.term).label("term"),
+    )
+
+
+def _status(subjects: FromClause) -> Column:
+    return case((subjects.c.percent.is_(None), INCOMPLETE), else_=GRADED)
+
+
+def _figures(found: FromClause, name: str) -> Any:
+    """A position with the class figures, in the batch or in the cohort."""
+    names = ("position", "tied", "of", "average", "lowest", "highest")
+    return func.json_build_object(
+        *(part for member in names for part in (member, found.c[f"{name}_{member}"])), type_=JSON
+    )

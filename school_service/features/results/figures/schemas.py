@@ -1,0 +1,336 @@
+"""Results and broadsheets as they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUSES, TERM_STATUSES
+from school_service.features.school.models import TERMS
+from school_service.features.scores.models import ABSENCES, CATEGORIES
+from school_service.web.fields import Id, QueryBoolean, Text, sought_text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+def _figure(description: str, **options: Any) -> fields.Decimal:
+    return fields.Decimal(allow_none=True, metadata={"description": description}, **options)
+
+
+def _percent(description: str) -> fields.Decimal:
+    return _figure(description, validate=validate.Range(0, 100))
+
+
+def _words(description: str) -> fields.String:
+    return fields.String(allow_none=True, metadata={"description": description})
+
+
+def _position(description: str) -> fields.Integer:
+    return fields.Integer(
+        allow_none=True, validate=validate.Range(min=1), metadata={"description": description}
+    )
+
+
+class ResultStudentSchema(RecordSchema):
+    """Whose result it is."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    middle_name = fields.String(allow_none=True)
+    last_name = fields.String()
+    gender = fields.String(allow_none=True)
+
+
+class ResultSessionSchema(RecordSchema):
+    """The session of a result."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
+class ResultTermSchema(RecordSchema):
+    """The term of a result."""
+
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+
+
+class ClassFiguresSchema(RecordSchema):
+    """A position, and how the class did."""
+
+    position = _position(
+        "From 1; who share a place have the same, and the next is behind them all. Null without a result to rank."
+    )
+    tied = fields.Boolean(metadata={"description": "Whether another has the same position."})
+    of = _position("How many are ranked; null without a position.")
+    average = _percent("Of those who are ranked, with two decimal places.")
+    lowest = _percent("Of those who are ranked.")
+    highest = _percent("Of those who are ranked.")
+
+
+class ResultScoreSchema(RecordSchema):
+    """What a student has in an assessment that counts."""
+
+    assessment = fields.UUID()
+    category = fields.String(validate=validate.OneOf(CATEGORIES))
+    abbreviation = fields.String()
+    total_points = fields.Decimal(metadata={"description": "The maximum score."})
+    score = _figure("Null where there is none.")
+    absence = fields.String(
+        allow_none=True,
+        validate=validate.OneOf([*ABSENCES, None]),
+        metadata={
+            "description": "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank."
+        },
+    )
+    publish = fields.Boolean(
+        metadata={"description": "Whether cards and students see it singly; it counts in any case."}
+    )
+
+
+class ResultSubjectSchema(RecordSchema):
+    """The subject of a result."""
+
+    id = fields.UUID(metadata={"description": "The cohort subject."})
+    base = fields.UUID(metadata={"description": "The subject that is taught."})
+    name = fields.String()
+    code = fields.String()
+    elective = fields.Boolean()
+
+
+class SubjectResultSchema(RecordSchema):
+    """What a student has in a subject and a term."""
+
+    subject = fields.Nested(ResultSubjectSchema)
+    scores = fields.List(
+        fields.Nested(ResultScoreSchema), metadata={"description": "By category, then by due date."}
+    )
+    status = fields.String(
+        validate=validate.OneOf(SUBJECT_STATUSES),
+        metadata={"description": "INCOMPLETE: something is not marked yet, and there is no percent."},
+    )
+    score = _figure("The sum of the scores; null where there is none.")
+    points = _figure("What they are of: the points of what is not excused and not blank.")
+    percent = _percent("Rounded half up, to the places of the result settings.")
+    grade = _words(
+        "The letter of the band that the percent is in; null without a percent, and below the lowest band."
+    )
+    remark = _words("The remark of that band.")
+    batch = fields.Nested(ClassFiguresSchema, metadata={"description": "Within the batch."})
+    cohort = fields.Nested(ClassFiguresSchema, metadata={"description": "Within all batches of the cohort."})
+
+
+class _StateSchema(RecordSchema):
+    """Whether a result is live or published."""
+
+    state = fields.String(
+        validate=validate.OneOf(RESULT_STATES),
+        metadata={
+            "description": "PROVISIONAL: live figures. All others: the last version, as it was published."
+        },
+    )
+    version = _position("Of the publication; null for live figures.")
+
+
+class StudentSubjectResultSchema(SubjectResultSchema, _StateSchema):
+    """What a student has in a subject and a term, and who they are."""
+
+    student = fields.Nested(ResultStudentSchema)
+
+
+class _ClassTermSchema(_StateSchema):
+    """Of which class, session and term something is, and whether it is published."""
+
+    batch = fields.UUID()
+    batch_name = fields.String(metadata={"description": "The name of the batch, such as A."})
+    cohort = fields.UUID()
+    classroom = fields.String()
+    session = fields.Nested(ResultSessionSchema)
+    term = fields.Nested(ResultTermSchema)
+    published_at = fields.DateTime(allow_none=True, metadata={"description": "Null for live figures."})
+
+
+class TermPercentsSchema(RecordSchema):
+    """The percents of a subject, by term; null where the student has none."""
+
+    FIRST = _percent("Of the first term.")
+    SECOND = _percent("Of the second term.")
+    THIRD = _percent("Of the third term.")
+
+
+class SessionSubjectSchema(RecordSchema):
+    """What a student has in a subject over the terms of a session."""
+
+    base = fields.UUID(metadata={"description": "The subject that is taught: terms meet by it."})
+    name = fields.String()
+    code = fields.String()
+    terms = fields.Nested(TermPercentsSchema, metadata={"description": "The percents of its terms."})
+    percent = _percent("Of the terms that the student has it in, by the weights of the terms.")
+    grade = _words("The letter of the band that the percent is in.")
+
+
+class SessionResultSchema(RecordSchema):
+    """What a student has over the terms of a session, until this one."""
+
+    terms = fields.Integer(
+        validate=validate.Range(0, 3),
+        metadata={"description": "In how many terms the student has a graded subject."},
+    )
+    average = _percent("Over the subjects of this term, with two decimal places.")
+    grade = _words("The letter of the band that the average is in.")
+    remark = _words("The remark of that band.")
+    batch_figures = fields.Nested(
+        ClassFiguresSchema, metadata={"description": "Of the average, in the batch."}
+    )
+    cohort_figures = fields.Nested(ClassFiguresSchema, metadata={"description": "The same, in the cohort."})
+    subjects = fields.List(
+        fields.Nested(SessionSubjectSchema),
+        metadata={"description": "By name; one that was dropped earlier is shown, and not averaged."},
+    )
+
+
+class TermResultSchema(_ClassTermSchema):
+    """What a student has in a term."""
+
+    student = fields.Nested(ResultStudentSchema)
+    subjects = fields.List(fields.Nested(SubjectResultSchema), metadata={"description": "By name."})
+    status = fields.String(
+        validate=validate.OneOf(TERM_STATUSES),
+        metadata={
+            "description": "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
+            "NONE: no graded subject. Who is COMPLETE is ranked."
+        },
+    )
+    total = fields.Decimal(metadata={"description": "The sum of the percents of the graded subjects."})
+    obtainable = fields.Integer(metadata={"description": "100 for each of them."})
+    average = _percent("The total by their number, with two decimal places.")
+    grade = fields.String(allow_none=True, metadata={"description": "Of the average."})
+    remark = _words("The remark of that band.")
+    passed = fields.Integer(metadata={"description": "How many of them reach the pass mark."})
+    failed = fields.Integer(metadata={"description": "How many do not."})
+    batch_figures = fields.Nested(
+        ClassFiguresSchema, metadata={"description": "Of the average, in the batch."}
+    )
+    cohort_figures = fields.Nested(ClassFiguresSchema, metadata={"description": "The same, in the cohort."})
+    cumulative = fields.Nested(SessionResultSchema, metadata={"description": "The session until this term."})
+
+
+class BroadsheetSubjectSchema(ResultSubjectSchema):
+    """A column of a broadsheet."""
+
+    id = fields.UUID(metadata={"description": "The cohort subject, by which `results` name it."})
+    submitted = fields.Boolean(metadata={"description": "Whether its results are submitted."})
+    takers = fields.Integer(metadata={"description": "How many of the batch have it."})
+    graded = fields.Integer(metadata={"description": "How many of them have a percent."})
+    average = _percent("Of those, with two decimal places.")
+    lowest = _percent("Of those.")
+    highest = _percent("Of those.")
+
+
+class BroadsheetResultSchema(RecordSchema):
+    """A cell of a broadsheet: what a student has in a subject."""
+
+    percent = _percent("Null where it is incomplete.")
+    grade = _words("The letter of the band that the percent is in.")
+    position = _position("In the batch; null in a session's broadsheet.")
+    status = fields.String(validate=validate.OneOf(SUBJECT_STATUSES))
+
+
+class BroadsheetStudentSchema(RecordSchema):
+    """A row of a broadsheet."""
+
+    student = fields.Nested(ResultStudentSchema)
+    results = fields.Dict(
+        keys=fields.String(),
+        values=fields.Nested(BroadsheetResultSchema),
+        metadata={
+            "description": "By the id of the subject; a subject that the student does not have is not there."
+        },
+    )
+    total = fields.Decimal(metadata={"description": "The sum of the percents."})
+    average = _percent("With two decimal places.")
+    grade = _words("Of the average.")
+    position = _position("In the batch.")
+    tied = fields.Boolean(metadata={"description": "Whether another of the batch has the same position."})
+    cohort_position = _position("In all batches of the cohort.")
+    graded = fields.Integer(metadata={"description": "How many subjects the total is of."})
+    status = fields.String(validate=validate.OneOf(TERM_STATUSES))
+
+
+class BroadsheetSummarySchema(RecordSchema):
+    """How a batch did."""
+
+    students = fields.Integer(metadata={"description": "How many there are."})
+    ranked = fields.Integer(metadata={"description": "How many of them have a position."})
+    average = _percent("The average of the averages of those who are ranked.")
+    highest = _percent("The highest of them.")
+    lowest = _percent("The lowest of them.")
+    passed = fields.Integer(
+        metadata={"description": "How many who are ranked reach the pass mark on average."}
+    )
+
+
+class BroadsheetSchema(_ClassTermSchema):
+    """The results of a batch: students by subjects."""
+
+    term = fields.Nested(
+        ResultTermSchema, allow_none=True, metadata={"description": "Null in a session's broadsheet."}
+    )
+    subjects = fields.List(fields.Nested(BroadsheetSubjectSchema), metadata={"description": "By name."})
+    students = fields.List(
+        fields.Nested(BroadsheetStudentSchema),
+        metadata={"description": "By position, then by name; those without a position last."},
+    )
+    summary = fields.Nested(BroadsheetSummarySchema, metadata={"description": "How the batch did."})
+
+
+def term_text(whose: str, **options: Any) -> Text:
+    """A term, in a query or a body: its id, or its name in a session."""
+    return Text(
+        metadata={"description": f"FIRST, SECOND or THIRD of {whose} session, or the id of a term of it."},
+        **options,
+    )
+
+
+class _LiveSchema(Schema):
+    live = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Live figures where there is a publication, too."},
+    )
+
+
+class SubjectResultFilterSchema(_LiveSchema):
+    """Which results of a cohort subject to show."""
+
+    term = term_text("the cohort's")
+    batch = Id(required=False, metadata={"description": "Those of a batch of the cohort alone, by its id."})
+
+
+class TermResultFilterSchema(_LiveSchema):
+    """Which results of a student to show."""
+
+    term = term_text("the student's latest")
+
+
+class BroadsheetFilterSchema(_LiveSchema):
+    """Which broadsheet to show."""
+
+    batch = Id(metadata={"description": "A batch; a cohort's id is its first batch."})
+    term = term_text("the batch's", required=False)
+    session = sought_text(
+        required=False,
+        metadata={
+            "description": "In place of a term: the session of the batch, by id or name, as published."
+        },
+    )
+
+    @ma.validates_schema(skip_on_field_errors=False, pass_original=True)
+    def _one_of_both(self, filters: dict[str, Any], sent: Mapping[str, Any], **_options: Any) -> None:
+        # What was sent: one that is not valid was given, too.
+        if ("term" in sent) == ("session" in sent):
+            raise ma.ValidationError("Give a term or a session.", "term")
+        if filters.get("live") and "session" in filters:
+            raise ma.ValidationError("A session's broadsheet is made of publications.", "live")

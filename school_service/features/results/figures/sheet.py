@@ -1,0 +1,181 @@
+"""The workbook of a broadsheet: what a batch achieved, to be printed and hung up in the staff room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from school_service.core.database import current_school
+from school_service.core.errors import NotFound
+from school_service.core.read_models import fetch_row
+from school_service.core.texts import position_text
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.results.figures import reads
+from school_service.features.results.figures.service import check_broadsheet
+from school_service.features.results.models import INCOMPLETE, PROVISIONAL
+from school_service.features.school.models import TERMS
+from school_service.sheets.report_writer import Marked, Report, ReportColumn, Value, write_report
+
+BROADSHEET, SUBJECTS = "Broadsheet", "Subjects"
+ON_A4 = 10  # subjects; more are printed on A3
+NOT_TAKEN, NOT_COMPLETE = "–", "inc"  # noqa: RUF001 -- a dash, as tables have it
+AVERAGE_PLACES = 2
+
+_PERSON = (
+    ReportColumn("No.", least=5),
+    ReportColumn("Admission number", least=12, most=24, text=True),
+    ReportColumn("Name", least=16, most=40, text=True),
+)
+
+
+def download(
+    *, batch: UUID, term: str | None = None, session: str | None = None, live: bool = False
+) -> tuple[str, bytes]:
+    """Write the broadsheet of a batch in a term, or in a session, as a workbook: the file's name, and the workbook.
+
+    `term` is the id of a term or its name in the batch's session, `session` its id or its name. `live`: as the scores
+    stand, where there is a publication, too. Raises Invalid, and NotFound where nothing of a session is published.
+    """
+    found = fetch_row(reads.any_broadsheet(batch=batch, term=term, session=session, live=live, printed=True))
+    if found is None:
+        check_broadsheet(batch=batch, term=term, session=session)
+        raise NotFound("No such broadsheet.")
+    sheet = {**found, **{name: _exact(found[name]) for name in ("subjects", "students", "summary")}}
+    sheet["about"] = f"{sheet['classroom']} {sheet['batch_name']}"
+    audit_change(EXPORT, batch, new={"sheet": "broadsheet", "students": len(sheet["students"])})
+    words = ("Broadsheet", sheet["about"], sheet["term_name"], sheet["session"]["name"])
+    return f"{' '.join(filter(None, words))}.xlsx", write_report([_broadsheet(sheet), _subjects(sheet)])
+
+
+def _exact(value: Any) -> Any:
+    """JSON as it is written: numbers are decimals."""
+    return json.loads(value, parse_float=Decimal)
+
+
+def _broadsheet(sheet: Mapping[str, Any]) -> Report:
+    subjects, places = sheet["subjects"], sheet["places"]
+    # A session's shows the averages of its terms, too.
+    terms = () if sheet["term"] else TERMS
+    columns = [
+        *_PERSON,
+        *(ReportColumn(subject["code"], least=7, most=12, places=places) for subject in subjects),
+        *(ReportColumn(f"{term.title()} term", least=9, places=AVERAGE_PLACES) for term in terms),
+        ReportColumn("Total", least=9, places=places),
+        ReportColumn("Average", least=9, places=AVERAGE_PLACES),
+        ReportColumn("Grade", least=7, most=16),
+        ReportColumn("Position", least=9),
+        ReportColumn("Position in cohort", least=10),
+        ReportColumn("Subjects graded", least=10),
+    ]
+    rows = [_row(number, student, subjects, terms) for number, student in enumerate(sheet["students"], 1)]
+    return Report(
+        BROADSHEET,
+        [*_lines(sheet)],
+        columns,
+        rows,
+        [*_summary(sheet, terms)],
+        frozen=len(_PERSON),
+        large=len(subjects) > ON_A4,
+        page_header=(
+            f"{current_school().name}, {sheet['about']}, {sheet['session']['name']}",
+            _page_note(sheet),
+        ),
+    )
+
+
+def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
+    yield current_school().name
+    yield ", ".join(
+        filter(None, (f"Broadsheet of {sheet['about']}", sheet["term_name"], sheet["session"]["name"]))
+    )
+    if sheet["state"] == PROVISIONAL:
+        yield f"{PROVISIONAL}: as of {_day(sheet['moment'].date())}"
+    else:
+        yield f"{sheet['state']}: version {sheet['version']} of {_day(sheet['published_at'].date())}"
+
+
+def _page_note(sheet: Mapping[str, Any]) -> str:
+    state = PROVISIONAL if sheet["state"] == PROVISIONAL else f"{sheet['state']}, version {sheet['version']}"
+    return ", ".join(filter(None, (state, sheet["term_name"])))
+
+
+def _row(
+    number: int, row: Mapping[str, Any], subjects: Sequence[Mapping[str, Any]], terms: Sequence[str]
+) -> list[Value]:
+    student = row["student"]
+    names = (student["last_name"], student["first_name"], student["middle_name"])
+    return [
+        number,
+        student["admission_number"],
+        " ".join(filter(None, names)),
+        *(_cell(row["results"].get(subject["id"])) for subject in subjects),
+        *(_number(row["averages"][term]) for term in terms),
+        _number(row["total"]),
+        _number(row["average"]),
+        row["grade"] or "",
+        position_text(row["position"], tied=row["tied"]),
+        position_text(row["cohort_position"]),
+        row["graded"],
+    ]
+
+
+def _cell(result: Mapping[str, Any] | None) -> Value:
+    if result is None:
+        return NOT_TAKEN
+    if result["status"] == INCOMPLETE:
+        return NOT_COMPLETE
+    percent = Decimal(result["percent"])
+    return percent if result["passed"] else Marked(percent)
+
+
+def _summary(sheet: Mapping[str, Any], terms: Sequence[str]) -> Iterator[list[Value]]:
+    of_class = sheet["summary"]
+    for label, name, figure in (
+        ("Average", "average", of_class["average"]),
+        ("Highest", "highest", of_class["highest"]),
+        ("Lowest", "lowest", of_class["lowest"]),
+        ("Passes", "passes", of_class["passed"]),
+    ):
+        figures = [
+            subject[name] if name == "passes" else _number(subject[name]) for subject in sheet["subjects"]
+        ]
+        shown = figure if name == "passes" else _number(figure)
+        yield [None, None, label, *figures, *(None for _ in terms), None, shown, None, None, None, None]
+
+
+def _subjects(sheet: Mapping[str, Any]) -> Report:
+    places = sheet["places"]
+    columns = (
+        ReportColumn("Code", least=8, most=24, text=True),
+        ReportColumn("Subject", least=20, most=50, text=True),
+        ReportColumn("Takers", least=9),
+        ReportColumn("Average", least=9, places=AVERAGE_PLACES),
+        ReportColumn("Lowest", least=9, places=places),
+        ReportColumn("Highest", least=9, places=places),
+        ReportColumn("Passes", least=9),
+        ReportColumn("Submitted by", least=20, most=40, text=True),
+    )
+    rows = [
+        [
+            subject["code"],
+            subject["name"],
+            subject["takers"],
+            *(_number(subject[name]) for name in ("average", "lowest", "highest")),
+            subject["passes"],
+            subject["submitted_by"] or "",
+        ]
+        for subject in sheet["subjects"]
+    ]
+    return Report(SUBJECTS, (), columns, rows, page_header=(current_school().name, _page_note(sheet)))
+
+
+def _number(figure: Decimal | int | None) -> Decimal | None:
+    return None if figure is None else Decimal(figure)
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"

@@ -1,0 +1,81 @@
+"""Results and broadsheets over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.results.figures import reads, service, sheet
+from school_service.features.results.figures.schemas import (
+    BroadsheetFilterSchema,
+    BroadsheetSchema,
+    StudentSubjectResultSchema,
+    SubjectResultFilterSchema,
+    TermResultFilterSchema,
+    TermResultSchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_user_id
+
+blp = Blueprint(
+    "results", __name__, description="What students have in subjects, terms and sessions, and broadsheets."
+)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/results")
+class SubjectResults(MethodView):
+    """The results of a cohort subject."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.arguments(SubjectResultFilterSchema, location="query")
+    @blp.returns_list(StudentSubjectResultSchema, if_empty=service.check_subject_results)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """List the results of a cohort subject in a term, by position, then by name.
+
+        Those of a batch that are published are as they were published, unless live figures are asked for.
+        """
+        read = reads.live_subject_results if filters["live"] else reads.subject_results
+        return read(id, filters["term"], filters.get("batch"))
+
+
+@blp.route("/students/<uuid:id>/results")
+class StudentResults(MethodView):
+    """The results of a student."""
+
+    @blp.requires(Permission.RESULTS_READ, own_student="id")
+    @blp.arguments(TermResultFilterSchema, location="query")
+    @blp.returns(TermResultSchema, if_empty=service.check_term_result)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """Show the results of a student in a term, and in the session until it: as published, else live.
+
+        Students need no permission for their own: they see what is published, with positions as the school shows them.
+        """
+        read = reads.live_term_result if filters["live"] else reads.term_result
+        return read(id, filters["term"], current_user_id())
+
+
+@blp.route("/broadsheets")
+class Broadsheets(MethodView):
+    """The results of a batch."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.arguments(BroadsheetFilterSchema, location="query")
+    @blp.returns(BroadsheetSchema, if_empty=service.check_broadsheet)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Show the broadsheet of a batch in a term, students by subjects; or in a session, as it was published."""
+        return reads.any_broadsheet(**filters)
+
+
+@blp.route("/broadsheets/download")
+class BroadsheetWorkbook(MethodView):
+    """The workbook of a broadsheet."""
+
+    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.arguments(BroadsheetFilterSchema, location="query")
+    @blp.returns_file()
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Download a broadsheet: an Excel workbook to be read and printed."""
+        return sheet.download(**filters)

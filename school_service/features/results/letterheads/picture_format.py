@@ -1,0 +1,101 @@
+"""What a picture is, read from its first bytes: whether PNG or JPEG, and how large.
+
+Before anything decodes it: a picture of 20,000 pixels a side, which would fill the memory, has few bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from school_service.core.errors import Invalid
+from school_service.features.results.models import JPEG, LEAST_PIXELS, MOST_PIXELS, PNG
+
+_PNG_BEGINNING = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+_JPEG_BEGINNING = b"\xff\xd8\xff"
+# Markers of a JPEG that have no length behind them, and those of its frame, which has the size (ITU-T T.81, B.1).
+_WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD9)}
+_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+# Chunks of a PNG that have compressed text beside the picture: a colour profile, and a comment.
+_COMPRESSED = (b"iCCP", b"zTXt")
+_MOST_UNPACKED = 4 * 1024 * 1024  # bytes of one: large colour profiles have one or two MiB
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFormat:
+    """The media type of a picture, and its width and height in pixels."""
+
+    media_type: str
+    width: int
+    height: int
+
+
+def read_format(content: bytes) -> PictureFormat:
+    """Read what a picture is.
+
+    Raises Invalid for what is neither PNG nor JPEG, for one too small or too large, and for a PNG with few bytes beside
+    its pixels that would fill the memory when they are unpacked.
+    """
+    if content.startswith(_PNG_BEGINNING):
+        found = _png(content)
+        if _unpacks_beyond_bound(content):
+            raise Invalid("The image has a colour profile or a comment of more than 4 MiB.")
+    elif content.startswith(_JPEG_BEGINNING):
+        found = _jpeg(content)
+    else:
+        raise Invalid("The image is neither PNG nor JPEG.")
+    if found is None:
+        raise Invalid("The image is broken: its size can't be read.")
+    if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (found.width, found.height)):
+        raise Invalid(
+            f"The image has {found.width:,} × {found.height:,} pixels; "  # noqa: RUF001 -- times
+            f"each side must be from {LEAST_PIXELS} to {MOST_PIXELS:,}."
+        )
+    return found
+
+
+def _png(content: bytes) -> PictureFormat | None:
+    start = len(_PNG_BEGINNING)
+    if len(content) < start + 8:
+        return None
+    return PictureFormat(PNG, *struct.unpack_from(">II", content, start))
+
+
+def _unpacks_beyond_bound(content: bytes) -> bool:
+    """Tell whether a chunk of a PNG is larger than the bound, once it is unpacked; broken ones are for the printer."""
+    position = 8
+    while position + 8 <= len(content):
+        length, kind = struct.unpack_from(">I4s", content, position)
+        if kind in _COMPRESSED:
+            # A name, the number of the method, what is compressed.
+            _, _, packed = content[position + 8 : position + 8 + length].partition(b"\0")
+            unpacking = zlib.decompressobj()
+            try:
+                unpacking.decompress(packed[1:], _MOST_UNPACKED)
+            except zlib.error:
+                pass
+            else:
+                if unpacking.unconsumed_tail:
+                    return True
+        position += 12 + length
+    return False
+
+
+def _jpeg(content: bytes) -> PictureFormat | None:
+    position = 2
+    while position + 4 <= len(content) and content[position] == 0xFF:
+        marker = content[position + 1]
+        if marker == 0xFF:  # fills up
+            position += 1
+        elif marker in _WITHOUT_LENGTH:
+            position += 2
+        elif marker in _FRAMES:
+            if position + 9 > len(content):
+                return None
+            height, width = struct.unpack_from(">HH", content, position + 5)
+            return PictureFormat(JPEG, width, height)
+        else:
+            (length,) = struct.unpack_from(">H", content, position + 2)
+            position += 2 + length
+    return None

@@ -1,0 +1,97 @@
+"""Read models of metric records and traits, and the class list that sheets are made of."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import JSON, Text, and_, cast, func, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.results.models import Metric, MetricDefinition, MetricScore
+from school_service.features.school.models import CURRENT, Enrollment, Term
+
+_IN_ORDER = aggregate_order_by(MetricScore.score, MetricDefinition.position)
+_SCORES = (
+    select(func.json_object_agg(MetricDefinition.name, _IN_ORDER, type_=JSON))
+    .select_from(MetricScore)
+    .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
+    .where(MetricScore.metric_id == Metric.id)
+    .correlate(Metric)
+    .scalar_subquery()
+)
+"""The scores of a record, by the name of the trait."""
+
+
+@read_model
+def metrics(batch_id: UUID) -> Query:
+    """Read model of MetricRecordSchema: what was entered in a batch, by student, term and type."""
+    return (
+        select(
+            Metric.id,
+            (User.first_name + " " + User.last_name).label("student_name"),
+            Student.admission_number,
+            Term.term,
+            Metric.batch_id.label("batch"),
+            Metric.metric_type,
+            _SCORES.label("metric_scores"),
+        )
+        .join(Student, Student.id == Metric.student_id)
+        .join(User, User.id == Student.user_id)
+        .join(Term, Term.id == Metric.term_id)
+        .where(Metric.batch_id == batch_id)
+        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        .order_by(*BY_NAME, Term.term, Metric.metric_type, Metric.id)
+    )
+
+
+def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
+    """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
+
+    `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
+    are None without a record.
+    """
+    of_term = and_(
+        Metric.student_id == Student.id, Metric.term_id == term_id, Metric.metric_type == metric_type
+    )
+    return (
+        select(
+            Student.admission_number,
+            User.first_name,
+            Student.middle_name,
+            User.last_name,
+            cast(Student.id, Text).label("student_id"),
+            cast(Metric.id, Text).label("metric_id"),
+            Metric.batch_id,
+            Metric.sheet,
+            _SCORES.label("scores"),
+        )
+        .select_from(Enrollment)
+        .join(Student, Student.id == Enrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(Metric, of_term)
+        .where(Enrollment.batch_id == batch_id, CURRENT)
+        .order_by(*BY_NAME)
+    )
+
+
+_DEFINITION = (
+    MetricDefinition.id,
+    MetricDefinition.name,
+    MetricDefinition.metric_type,
+    MetricDefinition.position,
+)
+
+
+@read_model
+def definitions() -> Query:
+    """Read model of MetricDefinitionSchema, by type and position."""
+    return select(*_DEFINITION).order_by(MetricDefinition.metric_type, MetricDefinition.position)
+
+
+@read_model
+def definition(definition_id: UUID) -> Query:
+    """Read model of MetricDefinitionSchema, for one."""
+    return select(*_DEFINITION).where(MetricDefinition.id == definition_id)

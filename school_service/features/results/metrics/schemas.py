@@ -1,0 +1,99 @@
+"""Metric records, traits and metric sheets as the interface shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from marshmallow import fields, validate
+
+from school_service.auth.principal import CANONICAL_UUID
+from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
+from school_service.features.school.models import TERMS
+from school_service.web.fields import Choice, Id, Input, QueryInteger, Text
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
+
+MAX_NUMBER = 2**31 - 1
+
+
+class NumberOrId(Input, fields.Raw):
+    """A record in a query, by its number in the school or by its id: becomes an int or a UUID."""
+
+    def __init__(self, **options: Any) -> None:
+        number = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
+        either = [number, {"type": "string", "format": "uuid"}]
+        super().__init__(metadata={"anyOf": either, **options.pop("metadata", {})}, **options)
+        self._number = QueryInteger(
+            1, MAX_NUMBER, error_messages={"invalid": "Neither a valid number nor a valid UUID."}
+        )
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> int | UUID:
+        if CANONICAL_UUID.fullmatch(value):
+            return UUID(value)
+        number: int = self._number.deserialize(value)
+        return number
+
+
+class MetricRecordSchema(RecordSchema):
+    """What was seen of a student in a term, of one type, trait by trait."""
+
+    id = fields.UUID()
+    student_name = fields.String()
+    admission_number = fields.String()
+    term = fields.String(validate=validate.OneOf(TERMS))
+    batch = fields.UUID(metadata={"description": "The batch on whose sheet it came last."})
+    metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
+    metric_scores = fields.Dict(
+        keys=fields.String(),
+        values=fields.Decimal(validate=validate.Range(POOREST, BEST)),
+        metadata={"description": "By the name of the trait: from 5, excellent, to 1, poor."},
+    )
+
+
+class MetricFilterSchema(Schema):
+    """Which records to show."""
+
+    batch_id = Id(data_key="batchId")
+
+
+class MetricSheetSchema(MetricFilterSchema):
+    """Which sheet to fill in."""
+
+    term = Text(
+        metadata={"description": "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."}
+    )
+    metric_type = Choice(METRIC_TYPES)
+
+
+class MetricUploadSchema(UploadOptionsSchema):
+    """Which batch a sheet is of, and how to enter it."""
+
+    batch_id = NumberOrId(data_key="batchId", metadata={"description": "The batch's number or its id."})
+    term = Text(
+        required=False,
+        metadata={
+            "description": "As for the download; of a sheet without a sheet Details, such as a .csv file."
+        },
+    )
+    metric_type = Choice(
+        METRIC_TYPES, required=False, metadata={"description": "Of a sheet without a sheet Details."}
+    )
+
+
+class MetricDefinitionSchema(RecordSchema):
+    """A trait that students are scored for."""
+
+    id = fields.UUID()
+    name = fields.String()
+    metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
+    position = fields.Integer(metadata={"description": "Orders the traits of a type, from 1."})
+
+
+class NewMetricDefinitionSchema(Schema):
+    """A trait to add."""
+
+    name = Text()
+    metric_type = Choice(METRIC_TYPES)

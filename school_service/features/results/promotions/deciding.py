@@ -1,0 +1,366 @@
+"""What becomes of students: facts that are read once all is locked, and what follows from them and from decisions.
+
+Nothing is stored here: a dry run and the commit both come here, with the same input.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.statements import execute
+from school_service.features.people.models import ACTIVE
+from school_service.features.results.models import GRADUATED, LEFT_OUT, NO_RESULT, OUTCOMES, REPEATED
+from school_service.features.results.promotions import reads
+from school_service.features.results.promotions.rules import DEFAULT, Reason, Rule, SessionResult, judge
+from school_service.features.results.publications.reads import lock_cohorts
+from school_service.features.school.cohorts.service import NO_SESSION
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a student. `to_batch` is None, too, where the rule has nowhere to send them."""
+
+    student: Mapping[str, Any]
+    from_batch: str
+    result: SessionResult | None
+    by_rule: str
+    reasons: Sequence[Reason]
+    outcome: str | None
+    reason: str | None
+    to_batch: str | None
+
+    @property
+    def lacks(self) -> bool:
+        """Tell whether somebody has to decide what becomes of the student, or where they go."""
+        return self.outcome is None or (self.outcome not in (GRADUATED, LEFT_OUT) and self.to_batch is None)
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether the student is to be enrolled, and is not yet."""
+        return self.to_batch is not None and self.to_batch not in _batches_of(self.student)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The decision as it is answered."""
+        names = ("id", "admission_number", "first_name", "last_name")
+        return {
+            "student": {name: self.student[name] for name in names},
+            "from_batch": self.from_batch,
+            "average": self.result.average if self.result else None,
+            "terms": self.result.terms if self.result else None,
+            "by_rule": self.by_rule,
+            "outcome": self.outcome,
+            "reasons": list(self.reasons),
+            "reason": self.reason,
+            "to_batch": self.to_batch,
+        }
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The decision by the columns of its row, as JSON."""
+        shown = {name: value for name, value in self.shown.items() if name != "student"}
+        return {**shown, "student": self.student["id"], "average": self.result and str(self.result.average)}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was found under the locks, and what follows from it."""
+
+    session: Mapping[str, Any]
+    next_session: Mapping[str, Any] | None
+    batches: Mapping[str, Mapping[str, Any]]
+    moves: Sequence[Mapping[str, Any]]
+    decisions: Sequence[Decision]
+    fingerprint: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count the outcomes."""
+        found = Counter(decision.outcome for decision in self.decisions)
+        return {outcome: found[outcome] for outcome in OUTCOMES}
+
+
+def find(
+    session: str,
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
+    fingerprint: str,
+) -> dict[str, Any]:
+    """Lock all that a promotion concerns, and find what decides; one message."""
+    from_ids = list(dict.fromkeys(move["batch"] for move in moves))
+    named = {
+        *from_ids,
+        *(move[name] for move in moves for name in ("promote_to", "repeat_in")),
+        *(override.get("batch") for override in overrides),
+    }
+    batch_ids = [one for one in named if one is not None]
+    found = execute(
+        lock_cohorts(batch_ids),
+        reads.lock_students(from_ids),
+        reads.promoting(session, from_ids, batch_ids, fingerprint),
+    )
+    if found is None:
+        raise RuntimeError("What decides has a row, whatever is named.")
+    return found
+
+
+def judge_all(
+    found: Mapping[str, Any],
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
+) -> Judged:
+    """Decide what becomes of each student: by batch in the order of the moves, then by name."""
+    if found["session_id"] is None:
+        raise Invalid.field("session", NO_SESSION)
+    batches = {batch["id"]: batch for batch in orjson.loads(found["batches"])}
+    _refuse_moves(found, moves, batches)
+    next_session = _next_session(found, moves, overrides, batches)
+    live = orjson.loads(found["live"])
+    if live:
+        raise Conflict(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
+    unpublished = orjson.loads(found["unpublished"])
+    if unpublished:
+        raise Conflict(
+            f"A promotion rests on published results: publish {', '.join(unpublished)} first.",
+            {"unpublished": unpublished},
+        )
+    students = orjson.loads(found["students"])
+    by_student = _by_student(overrides, students)
+    rules = {row["level"]: Rule.of(row) for row in orjson.loads(found["rules"])}
+    otherwise = rules.get(None, DEFAULT)
+    decisions = []
+    for move in moves:
+        batch = str(move["batch"])
+        rule = rules.get(batches[batch]["level"], otherwise)
+        decisions += [
+            _decide(rule, student, move, by_student.get(student["id"]))
+            for student in students
+            if student["batch"] == batch
+        ]
+    _refuse_decisions(decisions, moves, by_student)
+    if next_session is not None:
+        _refuse_elsewhere(decisions, next_session)
+    used = {
+        batch["id"]: rule_figures(rules.get(batch["level"], otherwise))
+        for batch in (batches[str(move["batch"])] for move in moves)
+    }
+    return Judged(
+        {"id": found["session_id"], "name": found["session_name"]},
+        next_session,
+        batches,
+        moves,
+        decisions,
+        _fingerprint(used, moves, overrides, decisions),
+    )
+
+
+def _refuse_moves(
+    found: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], batches: Mapping[str, Mapping[str, Any]]
+) -> None:
+    named = [
+        (str(one), field)
+        for move in moves
+        for field in ("batch", "promote_to", "repeat_in")
+        if (one := move[field])
+    ]
+    unknown = [one for one, _ in named if one not in batches]
+    if unknown:
+        raise Invalid.field("moves", f"no such batches: {', '.join(dict.fromkeys(unknown))}")
+    times = Counter(str(move["batch"]) for move in moves)
+    twice = [batches[batch]["name"] for batch, count in times.items() if count > 1]
+    if twice:
+        raise Invalid.field("moves", f"named more than once: {', '.join(twice)}")
+    elsewhere = [
+        batches[batch]["name"] for batch in times if batches[batch]["session"] != str(found["session_id"])
+    ]
+    if elsewhere:
+        raise Invalid.field("moves", f"not of {found['session_name']}: {', '.join(elsewhere)}")
+
+
+def _next_session(
+    found: Mapping[str, Any],
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
+    batches: Mapping[str, Mapping[str, Any]],
+) -> dict[str, str] | None:
+    """Find the session of the batches that students go to: one, which starts later. Raises Invalid."""
+    for override in overrides:
+        if "batch" in override and str(override["batch"]) not in batches:
+            raise Invalid.field("overrides", f"no such batch: {override['batch']}")
+    targets = [
+        *(("moves", move[name]) for move in moves for name in ("promote_to", "repeat_in") if move[name]),
+        *(("overrides", override["batch"]) for override in overrides if "batch" in override),
+    ]
+    wrong: dict[str, list[str]] = {}
+    for field, target in targets:
+        batch = batches[str(target)]
+        if batch["start_date"] <= found["start_date"].isoformat():
+            wrong.setdefault(field, []).append(batch["name"])
+    if wrong:
+        raise Invalid.fields(
+            {
+                field: f"not of a session that starts later than {found['session_name']}: "
+                + ", ".join(dict.fromkeys(names))
+                for field, names in wrong.items()
+            }
+        )
+    sessions = {
+        batches[str(target)]["session"]: batches[str(target)]["session_name"] for _, target in targets
+    }
+    if len(sessions) > 1:
+        raise Invalid.field(
+            targets[-1][0], f"batches of several sessions: {', '.join(sorted(sessions.values()))}"
+        )
+    return next(({"id": one, "name": name} for one, name in sessions.items()), None)
+
+
+def _by_student(
+    overrides: Sequence[Mapping[str, Any]], students: Sequence[Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Give the override of each student; raises Invalid naming those who are in no batch, and who are there twice."""
+    known = {student["id"] for student in students}
+    times = Counter(str(override["student"]) for override in overrides)
+    absent = [one for one in times if one not in known]
+    if absent:
+        raise Invalid.field("overrides", f"not in a batch that is to be promoted: {', '.join(absent)}")
+    twice = [one for one, count in times.items() if count > 1]
+    if twice:
+        raise Invalid.field("overrides", f"students named more than once: {', '.join(twice)}")
+    return {str(override["student"]): override for override in overrides}
+
+
+def _decide(
+    rule: Rule, student: Mapping[str, Any], move: Mapping[str, Any], override: Mapping[str, Any] | None
+) -> Decision:
+    result = _result(student["card"])
+    by_rule, reasons = judge(rule, result, last_class=move["promote_to"] is None)
+    given = override or {}
+    outcome: str | None = given.get("outcome", None if by_rule == NO_RESULT else by_rule)
+    reason = given.get("reason")
+    if student["status"] != ACTIVE and not override:
+        outcome, reason = LEFT_OUT, f"The student is {student['status']}."
+    by_move = move["repeat_in"] if outcome == REPEATED else move["promote_to"]
+    to_batch = None if outcome in (None, GRADUATED, LEFT_OUT) else given.get("batch", by_move)
+    return Decision(
+        student,
+        str(move["batch"]),
+        result,
+        by_rule,
+        reasons,
+        outcome,
+        reason,
+        None if to_batch is None else str(to_batch),
+    )
+
+
+def _result(card: Mapping[str, Any] | None) -> SessionResult | None:
+    """Read the session result of what is told of a card; None without one, or without an average in it."""
+    if card is None or card["average"] is None:
+        return None
+    percents = {subject: Decimal(percent) for subject, percent in card["percents"].items()}
+    return SessionResult(Decimal(card["average"]), card["terms"], Decimal(card["pass_mark"]), percents)
+
+
+def _refuse_decisions(
+    decisions: Sequence[Decision],
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Raise Invalid for overrides that can't be: of who is not ACTIVE, and of who would have no batch to go to."""
+    last = {str(move["batch"]) for move in moves if move["promote_to"] is None}
+    reasons: dict[str, list[str]] = {}
+    for one in decisions:
+        override = overrides.get(one.student["id"])
+        if override is None:
+            continue
+        if one.student["status"] != ACTIVE and override.get("outcome") != LEFT_OUT:
+            reason = f"{one.student['status']}, and can only be {LEFT_OUT}"
+        elif "outcome" not in override and one.outcome == GRADUATED:
+            reason = "graduate by the rule, and go into no batch without another outcome"
+        elif (
+            one.outcome not in (None, REPEATED, GRADUATED, LEFT_OUT)
+            and one.from_batch in last
+            and "batch" not in override
+        ):
+            reason = f"{override['outcome']} from a batch that graduates, and need a batch"
+        else:
+            continue
+        reasons.setdefault(reason, []).append(named(one.student))
+    if reasons:
+        words = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items())
+        raise Invalid.field("overrides", words)
+
+
+def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
+    """Raise Conflict naming students who are in another batch of the session that they go to."""
+    elsewhere = [
+        named(one.student)
+        for one in decisions
+        if one.is_new and next_session["id"] in _sessions_of(one.student)
+    ]
+    if elsewhere:
+        words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
+        raise Conflict(words, {"students": elsewhere})
+
+
+def _fingerprint(
+    rules: Mapping[str, Any],
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
+    decisions: Sequence[Decision],
+) -> str:
+    """Tell by 64 characters all that decides: the same facts and the same decisions have the same."""
+    document = {
+        "rules": rules,
+        "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in moves},
+        "overrides": {
+            str(override["student"]): [override.get(name) for name in ("outcome", "batch", "reason")]
+            for override in overrides
+        },
+        "decisions": {
+            one.student["id"]: [
+                one.stored,
+                one.is_new,
+                one.student["card"] and [one.student["card"][name] for name in ("publication", "version")],
+            ]
+            for one in decisions
+        },
+    }
+    return sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _batches_of(student: Mapping[str, Any]) -> set[str]:
+    return {enrollment["batch"] for enrollment in student["enrollments"]}
+
+
+def _sessions_of(student: Mapping[str, Any]) -> set[str]:
+    return {enrollment["session"] for enrollment in student["enrollments"]}
+
+
+def named(student: Mapping[str, Any]) -> str:
+    return str(student["admission_number"])
+
+
+def rule_figures(rule: Rule) -> dict[str, Any]:
+    """What the audit log says of a rule; also what a fingerprint is made of."""
+    return {
+        "minimum_average": _figure(rule.minimum_average),
+        "trial_average": _figure(rule.trial_average),
+        "required_subjects": sorted(rule.required or ()),
+        "required_percent": _figure(rule.required_percent),
+        "maximum_failed": rule.maximum_failed,
+        "minimum_terms": rule.minimum_terms,
+    }
+
+
+def _figure(number: Decimal | None) -> str | None:
+    """Write a number in one way, however many zeros it came with."""
+    return None if number is None else f"{number:.2f}"

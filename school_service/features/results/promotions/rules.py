@@ -1,0 +1,124 @@
+"""What a rule of promotion says of a session result, and why.
+
+The figures are those of frozen cards. This is the one place where rules are applied: a dry run and the commit both come
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from school_service.core.columns import Enumeration
+from school_service.features.results.models import (
+    GRADUATED,
+    NO_RESULT,
+    PROMOTED,
+    PROMOTED_ON_TRIAL,
+    REPEATED,
+)
+
+AVERAGE, SUBJECT, FAILED, TERMS, _ = REASONS = Enumeration(
+    "PromotionReasonCode", "AVERAGE", "SUBJECT", "FAILED", "TERMS", NO_RESULT
+)
+"""Why a rule does not promote a student."""
+
+Reason = dict[str, str]
+"""A `code` of REASONS, and a `message` in words with the figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who is promoted. Averages and percents are of 100; `required` are subjects of the school, the name by the id."""
+
+    minimum_average: Decimal = Decimal(40)
+    trial_average: Decimal | None = None
+    required: Mapping[str, str] | None = None
+    required_percent: Decimal = Decimal(40)
+    maximum_failed: int | None = None
+    minimum_terms: int = 1
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Rule:
+        """Read a rule of a row, whose numbers are texts."""
+        trial, failed = row["trial_average"], row["maximum_failed"]
+        return cls(
+            Decimal(row["minimum_average"]),
+            None if trial is None else Decimal(trial),
+            {subject["id"]: subject["name"] for subject in row["required_subjects"]},
+            Decimal(row["required_percent"]),
+            None if failed is None else int(failed),
+            int(row["minimum_terms"]),
+        )
+
+
+DEFAULT = Rule()
+"""The rule of a level that has none, where there is none for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """The result of a student's session, as their latest card says.
+
+    `percents` are those of the session, by the id of the school's subject, of the subjects of the latest term: one that
+    was dropped earlier is neither failed nor taken.
+    """
+
+    average: Decimal
+    terms: int
+    pass_mark: Decimal
+    percents: Mapping[str, Decimal]
+
+    @property
+    def failed(self) -> int:
+        """Count the subjects that were not passed."""
+        return sum(percent < self.pass_mark for percent in self.percents.values())
+
+
+def judge(rule: Rule, result: SessionResult | None, *, last_class: bool) -> tuple[str, Sequence[Reason]]:
+    """Tell what a rule says of a student, one of BY_RULE, and all that speaks against promoting them.
+
+    From the last class they graduate, and nobody is on trial.
+    """
+    if result is None:
+        return NO_RESULT, [_reason(NO_RESULT, "There is no result of this session.")]
+    reasons = list(_reasons(rule, result))
+    if not reasons:
+        return GRADUATED if last_class else PROMOTED, []
+    on_trial = not last_class and rule.trial_average is not None and result.average >= rule.trial_average
+    return PROMOTED_ON_TRIAL if on_trial else REPEATED, reasons
+
+
+def _reasons(rule: Rule, result: SessionResult) -> Sequence[Reason]:
+    found = []
+    if result.average < rule.minimum_average:
+        words = f"The average is {result.average}, below {_plain(rule.minimum_average)}."
+        found.append(_reason(AVERAGE, words))
+    for subject, name in (rule.required or {}).items():
+        percent = result.percents.get(subject)
+        if percent is None:
+            found.append(_reason(SUBJECT, f"{name} was not taken, and is required."))
+        elif percent < rule.required_percent:
+            found.append(_reason(SUBJECT, f"{name} is {percent}, below {_plain(rule.required_percent)}."))
+    if rule.maximum_failed is not None and result.failed > rule.maximum_failed:
+        words = f"Failed {_counted(result.failed, 'subject')}, more than {rule.maximum_failed}."
+        found.append(_reason(FAILED, words))
+    if result.terms < rule.minimum_terms:
+        words = f"There are results of {_counted(result.terms, 'term')}, fewer than {rule.minimum_terms}."
+        found.append(_reason(TERMS, words))
+    return found
+
+
+def _reason(code: str, message: str) -> Reason:
+    return {"code": code, "message": message}
+
+
+def _plain(number: Decimal) -> str:
+    """Write a number without zeros at its end."""
+    return f"{number.normalize():f}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

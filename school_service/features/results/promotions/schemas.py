@@ -1,0 +1,224 @@
+"""Rules of promotion and promotions as they are answered and taken."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.features.results.figures.schemas import ResultSessionSchema
+from school_service.features.results.models import (
+    BY_RULE,
+    GRADUATED,
+    LEFT_OUT,
+    MAX_FAILED,
+    MAX_REQUIRED,
+    MAX_TERMS,
+    OUTCOMES,
+)
+from school_service.features.results.promotions.rules import DEFAULT, REASONS
+from school_service.web.fields import (
+    MAX_IDS,
+    Choice,
+    Id,
+    ListOf,
+    Nested,
+    Points,
+    QueryBoolean,
+    StrictInteger,
+    Text,
+    free_text,
+    sought_text,
+)
+from school_service.web.schemas import RecordSchema, Schema
+
+ALL = Decimal(100)  # percent
+MAX_RULES = 100
+MAX_MOVES = 100
+
+_WORDS = {
+    "level": "That of classrooms; null for all that have no rule of their own.",
+    "minimum_average": "In percent, of the session: who has less is not promoted.",
+    "trial_average": "In percent: who is not promoted and has as much is promoted on trial; null: nobody is.",
+    "required_subjects": "Subjects of the school: who has not taken one is not promoted.",
+    "required_percent": "In percent, of the session: what each of the required subjects needs.",
+    "maximum_failed": "How many subjects may be below the pass mark; null: any number.",
+    "minimum_terms": "How many terms of the session need a result.",
+}
+
+
+def _about(name: str) -> dict[str, Any]:
+    return {"description": _WORDS[name]}
+
+
+class PromotionRuleSchema(RecordSchema):
+    """Who is promoted, of the classrooms of a level."""
+
+    level = fields.String(allow_none=True, metadata=_about("level"))
+    minimum_average = fields.Decimal(metadata=_about("minimum_average"))
+    trial_average = fields.Decimal(allow_none=True, metadata=_about("trial_average"))
+    required_subjects = fields.List(fields.UUID(), metadata=_about("required_subjects"))
+    required_percent = fields.Decimal(metadata=_about("required_percent"))
+    maximum_failed = fields.Integer(allow_none=True, metadata=_about("maximum_failed"))
+    minimum_terms = fields.Integer(metadata=_about("minimum_terms"))
+
+
+class NewPromotionRuleSchema(Schema):
+    """Who is to be promoted, of the classrooms of a level."""
+
+    level = Text(load_default=None, allow_none=True, metadata=_about("level"))
+    minimum_average = Points(ALL, metadata=_about("minimum_average"))
+    trial_average = Points(
+        ALL,
+        load_default=None,
+        allow_none=True,
+        metadata={"description": f"{_WORDS['trial_average']} Less than minimum_average."},
+    )
+    required_subjects = ListOf(
+        Id(),
+        load_default=list,
+        validate=validate.Length(max=MAX_REQUIRED),
+        metadata=_about("required_subjects"),
+    )
+    required_percent = Points(ALL, load_default=DEFAULT.required_percent, metadata=_about("required_percent"))
+    maximum_failed = StrictInteger(
+        0, MAX_FAILED, load_default=None, allow_none=True, metadata=_about("maximum_failed")
+    )
+    minimum_terms = StrictInteger(
+        1, MAX_TERMS, load_default=DEFAULT.minimum_terms, metadata=_about("minimum_terms")
+    )
+
+
+class PromotionCountsSchema(RecordSchema):
+    """How many students each outcome has."""
+
+    PROMOTED = fields.Integer()
+    PROMOTED_ON_TRIAL = fields.Integer()
+    REPEATED = fields.Integer()
+    GRADUATED = fields.Integer()
+    LEFT_OUT = fields.Integer()
+
+
+class PromotionSummarySchema(RecordSchema):
+    """That the students of batches went on into the next session, or graduated: without what became of each."""
+
+    id = fields.UUID(allow_none=True, metadata={"description": "Null in a dry run."})
+    session = fields.Nested(ResultSessionSchema)
+    next_session = fields.Nested(
+        ResultSessionSchema,
+        allow_none=True,
+        metadata={"description": "Null where no batch is named to go to."},
+    )
+    fingerprint = fields.String(
+        metadata={"description": "Of all that decides: a commit brings that of the dry run that was seen."}
+    )
+    committed_at = fields.AwareDateTime(allow_none=True, metadata={"description": "Null in a dry run."})
+    committed_by_name = fields.String(allow_none=True)
+    undone_at = fields.AwareDateTime(allow_none=True)
+    undone_by_name = fields.String(allow_none=True)
+    counts = fields.Nested(PromotionCountsSchema)
+
+
+class PromotedStudentSchema(RecordSchema):
+    """A student of whom is decided."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
+class PromotionReasonSchema(RecordSchema):
+    """Something for which a student is not promoted."""
+
+    code = fields.String(validate=validate.OneOf(REASONS))
+    message = fields.String(metadata={"description": "In words, with the figures."})
+
+
+class PromotionDecisionSchema(RecordSchema):
+    """What becomes of a student, and why."""
+
+    student = fields.Nested(PromotedStudentSchema)
+    from_batch = fields.UUID()
+    average = fields.Decimal(
+        allow_none=True, metadata={"description": "Of the session, as published; null without a result."}
+    )
+    terms = fields.Integer(allow_none=True, metadata={"description": "How many terms have a result."})
+    by_rule = fields.String(validate=validate.OneOf(BY_RULE))
+    outcome = fields.String(
+        allow_none=True,
+        validate=validate.OneOf([*OUTCOMES, None]),
+        metadata={"description": "Null in a dry run, where somebody has to decide first."},
+    )
+    reasons = fields.List(
+        fields.Nested(PromotionReasonSchema), metadata={"description": "Why the rule does not promote."}
+    )
+    reason = fields.String(
+        allow_none=True, metadata={"description": "Of whoever decided otherwise, or why they are left out."}
+    )
+    to_batch = fields.UUID(
+        allow_none=True,
+        metadata={"description": "Null for who graduates, is left out, or has nowhere to go yet."},
+    )
+
+
+class PromotionSchema(PromotionSummarySchema):
+    """A promotion, and what became of each student: by batch in the order of the moves, then by name."""
+
+    decisions = fields.List(fields.Nested(PromotionDecisionSchema))
+
+
+class PromotionFilterSchema(Schema):
+    """Which promotions to list."""
+
+    session = sought_text(required=False, metadata={"description": "The session that ended, by id or name."})
+
+
+class MoveSchema(Schema):
+    """Where the students of a batch go, unless it is decided otherwise of one."""
+
+    batch = Id(metadata={"description": "A batch of the session; a cohort's id is its first batch."})
+    promote_to = Id(
+        allow_none=True, metadata={"description": "A batch of the next session; null: they graduate."}
+    )
+    repeat_in = Id(
+        allow_none=True, metadata={"description": "A batch of the next session; null: nobody repeats."}
+    )
+
+
+class OverrideSchema(Schema):
+    """What is decided of a student, whatever the rule says: an outcome, a batch to go to, or both."""
+
+    student = Id()
+    outcome = Choice(OUTCOMES, required=False)
+    batch = Id(required=False, metadata={"description": "In place of the one of the move."})
+    reason = free_text(metadata={"description": "Stays with the decision."})
+
+    @ma.validates_schema
+    def _is_decided(self, override: dict[str, Any], **_options: Any) -> None:
+        if "outcome" not in override and "batch" not in override:
+            raise ma.ValidationError("Give an outcome, a batch, or both.", "outcome")
+        if override.get("outcome") in (GRADUATED, LEFT_OUT) and "batch" in override:
+            raise ma.ValidationError("Who graduates or is left out goes into no batch.", "batch")
+
+
+class NewPromotionSchema(Schema):
+    """Whom to promote: all of it, or nothing."""
+
+    session = sought_text(metadata={"description": "The session that ends, by id or name."})
+    moves = ListOf(Nested(MoveSchema), validate=validate.Length(min=1, max=MAX_MOVES))
+    overrides = ListOf(Nested(OverrideSchema), load_default=list, validate=validate.Length(max=MAX_IDS))
+    fingerprint = sought_text(
+        required=False, metadata={"description": "That of the dry run; without one nothing is committed."}
+    )
+
+
+class PromotionOptionsSchema(Schema):
+    """Whether to do it."""
+
+    dry_run = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Answer what would become of each student, or why not, and store nothing."},
+    )

@@ -1,0 +1,455 @@
+"""Promotions: at the end of a session students go on, repeat or graduate; and how that is undone.
+
+Whoever promotes or undoes locks the cohorts that students come from and go to FOR NO KEY UPDATE, in order of id, then
+the students. Whoever enrolls, removes, submits, publishes and comments locks the cohort, who lets a student choose a
+subject or graduate locks the student: so what was judged is what is written. Undoing locks the assessments of the next
+session, too, between cohorts and students, for whoever enters scores locks those alone; and the counter of graduates,
+at the end.
+
+A commit says again by its fingerprint what a dry run answered. Both are judged by the same function of the same facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from sqlalchemy import (
+    DateTime,
+    Integer,
+    Numeric,
+    SmallInteger,
+    Text,
+    Uuid,
+    case,
+    cast,
+    column,
+    delete,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from school_service.auth.principal import Principal
+from school_service.core.database import request_context
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.permissions import Permission
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import not_found
+from school_service.core.statements import execute, in_one_message, new_row, statement
+from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.features.classes.enrollments.service import coming_back, entering, withdrawing
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.results.graduates import service as graduates
+from school_service.features.results.models import (
+    GRADUATED,
+    Promotion,
+    PromotionBatch,
+    PromotionDecision,
+    PromotionRule,
+    RequiredSubject,
+)
+from school_service.features.results.promotions import reads
+from school_service.features.results.promotions.deciding import Judged, find, judge_all, named, rule_figures
+from school_service.features.results.promotions.rules import Rule
+from school_service.features.school.cohorts.service import find_session
+from school_service.features.school.models import CURRENT, Enrollment
+from school_service.features.school.settings.service import locking_settings
+from school_service.features.scores.models import Assessment
+from tenants.clock import now
+
+ENTITY, RULES = "promotion", "promotion-rules"
+MOST_NAMED = 20
+"""How many students a refusal to undo names."""
+
+
+# Rules
+
+
+def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
+    """Replace the rules of promotion, all of them.
+
+    Returns their read model; they are stored in one message with being read. Raises Invalid for a level that is there
+    twice or that no classroom has, a trial average that is no less than the average, and unknown subjects.
+    """
+    read = reads.promotion_rules()
+    levels = [rule["level"] for rule in rules if rule["level"] is not None]
+    subjects = list({subject for rule in rules for subject in rule["required_subjects"]})
+    found = execute(locking_settings(), reads.replacing(levels, subjects))
+    if found is None:
+        raise RuntimeError("What there is of rules has a row, whether there are any or not.")
+    _refuse_rules(rules, set(orjson.loads(found["levels"])), set(orjson.loads(found["subjects"])))
+    old = {row["level"]: rule_figures(Rule.of(row)) for row in orjson.loads(found["rules"])}
+    new = {rule["level"]: rule_figures(_rule(rule)) for rule in rules}
+    if new == old:
+        return read
+    audit_change(RULES, request_context().school_id, old={"rules": _listed(old)}, new={"rules": _listed(new)})
+    stored = [
+        (
+            new_row(PromotionRule, **{name: rule[name] for name in rule if name != "required_subjects"}),
+            rule["required_subjects"],
+        )
+        for rule in rules
+    ]
+    required = [
+        new_row(RequiredSubject, rule_id=row.id, subject_id=subject)
+        for row, subject_ids in stored
+        for subject in dict.fromkeys(subject_ids)
+    ]
+    return in_one_message(_delete_rules(), *(row for row, _ in stored), *required, read=read)
+
+
+def _rule(given: Mapping[str, Any]) -> Rule:
+    """A rule of the input; the names of subjects do not matter there."""
+    return Rule(
+        given["minimum_average"],
+        given["trial_average"],
+        {str(subject): "" for subject in given["required_subjects"]},
+        given["required_percent"],
+        given["maximum_failed"],
+        given["minimum_terms"],
+    )
+
+
+def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects: set[str]) -> None:
+    reasons = []
+    for level, times in Counter(rule["level"] for rule in rules).items():
+        name = "all others" if level is None else f'the level "{level}"'
+        if times > 1:
+            reasons.append(f"there are {times} for {name}")
+        if level is not None and level not in levels:
+            reasons.append(f"no classroom has {name}")
+    for number, rule in enumerate(rules):
+        if rule["trial_average"] is not None and rule["trial_average"] >= rule["minimum_average"]:
+            reasons.append(f"{number}: trial_average is not less than minimum_average")
+        unknown = [str(one) for one in rule["required_subjects"] if str(one) not in subjects]
+        if unknown:
+            reasons.append(f"{number}: no such subjects: {', '.join(unknown)}")
+    if reasons:
+        raise Invalid.field("_schema", "; ".join(reasons))
+
+
+def _listed(rules: Mapping[str | None, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    in_order = sorted(rules.items(), key=lambda rule: (rule[0] is None, rule[0] or ""))
+    return [{"level": level, **rule} for level, rule in in_order]
+
+
+# Promoting
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    id: UUID
+    cohort_id: UUID
+
+
+def check_promotion_filter(*, session: str | None = None) -> None:
+    """Tell whether there is the session that a filter of promotions names. Raises Invalid."""
+    if session is not None:
+        find_session(session, "session")
+
+
+def rehearse(
+    *,
+    session: str,
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
+    fingerprint: str = "",
+) -> dict[str, Any]:
+    """Tell what `promote` would do, and store nothing; raises what it would raise.
+
+    Who lacks a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, so that it can be decided.
+    """
+    judged = judge_all(find(session, moves, overrides, fingerprint), moves, overrides)
+    return {
+        "id": None,
+        "session": judged.session,
+        "next_session": judged.next_session,
+        "fingerprint": judged.fingerprint,
+        "committed_at": None,
+        "committed_by_name": None,
+        "undone_at": None,
+        "undone_by_name": None,
+        "counts": judged.counts,
+        "decisions": [decision.shown for decision in judged.decisions],
+    }
+
+
+def promote(
+    *,
+    session: str,
+    moves: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
+    principal: Principal,
+    fingerprint: str | None = None,
+) -> BoundQuery:
+    """Promote the students of batches, all or none, as the dry run of this fingerprint answered.
+
+    Where there is a live promotion of the fingerprint, it is that one that is returned, and nothing changes. Returns
+    the read model of the promotion. Raises Invalid for unknown ids, for batches of the wrong session, for overrides
+    that decide nothing, and naming the students who lack a decision; Conflict where something has changed since the dry
+    run, where results are not published, where a batch is promoted already, and naming students who are in another
+    batch of the next session; Forbidden where students graduate and the caller may not write graduates.
+    """
+    if fingerprint is None:
+        raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
+    found = find(session, moves, overrides, fingerprint)
+    if found["committed"] is not None:
+        return reads.promotion(found["committed"])
+    judged = judge_all(found, moves, overrides)
+    if fingerprint != judged.fingerprint:
+        raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
+    lacking = [named(one.student) for one in judged.decisions if one.lacks]
+    if lacking:
+        raise Invalid.field(
+            "overrides", f"it has to be decided what becomes of them, and where they go: {', '.join(lacking)}"
+        )
+    leaving = {
+        UUID(one.student["id"]): one.student["enrollments"]
+        for one in judged.decisions
+        if one.outcome == GRADUATED
+    }
+    if leaving:
+        principal.require((Permission.GRADUATES_WRITE,), "Letting students graduate")
+    promotion_id, moment = uuid4(), now()
+    audit_change(
+        ENTITY,
+        promotion_id,
+        new={
+            "session": judged.session["id"],
+            "next_session": judged.next_session and judged.next_session["id"],
+            "batches": [str(move["batch"]) for move in judged.moves],
+            "counts": judged.counts,
+        },
+    )
+    writing = _writing(promotion_id, judged, moment)
+    if leaving:
+        graduates.graduate_all(*writing, enrollments=leaving)
+        writing = []
+    return in_one_message(*writing, read=reads.promotion(promotion_id))
+
+
+def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
+    """Write what is stored of a promotion, and the enrollments: statements that go out in one message."""
+    made = {one.student["id"]: uuid4() for one in judged.decisions if one.is_new}
+    enrollments = [
+        (made[one.student["id"]], UUID(one.student["id"]), _batch(judged.batches[str(one.to_batch)]))
+        for one in judged.decisions
+        if one.is_new
+    ]
+    actor, actor_name = _actor()
+    promotion = new_row(
+        Promotion,
+        id=promotion_id,
+        session_id=judged.session["id"],
+        next_session_id=judged.next_session and judged.next_session["id"],
+        fingerprint=judged.fingerprint,
+        committed_at=moment,
+        committed_by=actor,
+        committed_by_name=actor_name,
+    )
+    rows = [
+        {"batch": move["batch"], "promote_to": move["promote_to"], "repeat_in": move["repeat_in"]}
+        for move in judged.moves
+    ]
+    decisions = [{**one.stored, "enrollment": made.get(one.student["id"])} for one in judged.decisions]
+    return [
+        promotion,
+        _insert_batches(promotion_id, orjson.dumps(rows).decode()),
+        *(entering(enrollments) if enrollments else ()),
+        _insert_decisions(promotion_id, orjson.dumps(decisions).decode()),
+    ]
+
+
+def _batch(batch: Mapping[str, Any]) -> _Batch:
+    return _Batch(UUID(batch["id"]), UUID(batch["cohort"]))
+
+
+def _actor() -> tuple[str, str]:
+    principal = request_context().principal
+    return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
+
+
+# Undoing
+
+
+def undo(*, promotion_id: UUID) -> UUID:
+    """Undo a promotion: take its enrollments back, and its graduates; returns its id.
+
+    Raises NotFound, and Conflict where it is undone already, or something rests on it, naming students and what.
+    """
+    found = execute(
+        reads.lock_cohorts_of(promotion_id),
+        reads.lock_assessments_of(promotion_id),
+        reads.lock_students_of(promotion_id),
+        reads.lock_numbers_of_graduates(),
+        reads.undoing(promotion_id, MOST_NAMED),
+    )
+    if found is None:
+        raise not_found(Promotion)
+    if found["undone"]:
+        raise Conflict("The promotion is undone already.")
+    resting = orjson.loads(found["rests"])
+    if resting:
+        named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
+        raise Conflict(f"Something rests on the promotion. {named}.", {"students": resting})
+    made, graduated = orjson.loads(found["enrollments"]), orjson.loads(found["graduates"])
+    audit_change(ENTITY, promotion_id, old={"counts": orjson.loads(found["counts"])})
+    actor, actor_name = _actor()
+    back = {UUID(one["student"]): one["enrollments"] for one in graduated}
+    execute(
+        _touch_assessments(promotion_id),
+        _forget_enrollments(promotion_id),
+        *(withdrawing(made) if made else ()),
+        _take_up_subjects(promotion_id),
+        *((*graduates.coming_back(graduates=graduated), *coming_back(enrollments=back)) if back else ()),
+        _end_batches(promotion_id),
+        _end(promotion_id, now(), actor, actor_name),
+    )
+    return promotion_id
+
+
+# Statements
+
+
+@statement
+def _delete_rules() -> Any:
+    return delete(PromotionRule)
+
+
+@statement
+def _insert_batches(promotion_id: UUID, batches: str) -> Any:
+    """Insert the batches of a promotion, JSON, in this order."""
+    rows = (
+        func.jsonb_array_elements(cast(batches, JSONB))
+        .table_valued(column("move", JSONB), with_ordinality="number")
+        .render_derived(name="moves")
+    )
+    move = rows.c.move
+    values: dict[str, Any] = {
+        "promotion_id": promotion_id,
+        "batch_id": cast(move["batch"].astext, Uuid),
+        "number": cast(rows.c.number, SmallInteger),
+        "promote_to_id": cast(move["promote_to"].astext, Uuid),
+        "repeat_in_id": cast(move["repeat_in"].astext, Uuid),
+        "live": literal(True),
+    }
+    return insert(PromotionBatch).from_select(list(values), select(*values.values()).select_from(rows))
+
+
+@statement
+def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
+    """Insert decisions, JSON, with what graduates have before they leave it."""
+    rows = (
+        func.jsonb_to_recordset(cast(decisions, JSONB))
+        .table_valued(
+            column("student", Uuid),
+            column("from_batch", Uuid),
+            column("average", Numeric),
+            column("terms", Integer),
+            column("by_rule", Text),
+            column("outcome", Text),
+            column("reasons", JSONB),
+            column("reason", Text),
+            column("to_batch", Uuid),
+            column("enrollment", Uuid),
+        )
+        .render_derived(name="decided", with_types=True)
+    )
+    enrollments = (
+        select(func.coalesce(func.jsonb_agg(Enrollment.id), _nothing()))
+        .where(Enrollment.student_id == rows.c.student, CURRENT)
+        .correlate(rows)
+        .scalar_subquery()
+    )
+    subject = func.jsonb_build_object(
+        "cohort_subject_id", SubjectEnrollment.cohort_subject_id, "created_at", SubjectEnrollment.created_at
+    )
+    subjects = (
+        select(func.coalesce(func.jsonb_agg(subject), _nothing()))
+        .where(SubjectEnrollment.student_id == rows.c.student)
+        .correlate(rows)
+        .scalar_subquery()
+    )
+    before = func.jsonb_build_object("enrollments", enrollments, "subjects", subjects)
+    values: dict[str, Any] = {
+        "promotion_id": promotion_id,
+        "student_id": rows.c.student,
+        "from_batch_id": rows.c.from_batch,
+        "average": rows.c.average,
+        "terms": rows.c.terms,
+        "by_rule": rows.c.by_rule,
+        "outcome": rows.c.outcome,
+        "reasons": rows.c.reasons,
+        "reason": rows.c.reason,
+        "to_batch_id": rows.c.to_batch,
+        "enrollment_id": rows.c.enrollment,
+        "before": case((rows.c.outcome == GRADUATED, before)),
+    }
+    return insert(PromotionDecision).from_select(list(values), select(*values.values()).select_from(rows))
+
+
+@statement
+def _touch_assessments(promotion_id: UUID) -> Any:
+    """Change nothing of the assessments that are locked: who waits for one to enter a score reads the class again."""
+    return (
+        update(Assessment)
+        .where(Assessment.cohort_id.in_(reads.cohorts_gone_to(promotion_id)))
+        .values(name=Assessment.name)
+    )
+
+
+@statement
+def _forget_enrollments(promotion_id: UUID) -> Any:
+    return (
+        update(PromotionDecision)
+        .where(PromotionDecision.promotion_id == promotion_id, PromotionDecision.enrollment_id.is_not(None))
+        .values(enrollment_id=None)
+    )
+
+
+@statement
+def _take_up_subjects(promotion_id: UUID) -> Any:
+    """Let graduates who are students again take the subjects that they took, as long as they have."""
+    rows = (
+        func.jsonb_to_recordset(PromotionDecision.before["subjects"])
+        .table_valued(column("cohort_subject_id", Uuid), column("created_at", DateTime(timezone=True)))
+        .render_derived(name="taken", with_types=True)
+    )
+    taken = (
+        select(CohortSubject.id, PromotionDecision.student_id, rows.c.created_at)
+        .select_from(PromotionDecision)
+        .join(rows, literal(True))
+        .join(CohortSubject, CohortSubject.id == rows.c.cohort_subject_id)
+        .where(PromotionDecision.promotion_id == promotion_id, PromotionDecision.outcome == GRADUATED)
+    )
+    columns = ["cohort_subject_id", "student_id", "created_at"]
+    return upsert(SubjectEnrollment).from_select(columns, taken).on_conflict_do_nothing()
+
+
+@statement
+def _end_batches(promotion_id: UUID) -> Any:
+    return update(PromotionBatch).where(PromotionBatch.promotion_id == promotion_id).values(live=False)
+
+
+@statement
+def _end(promotion_id: UUID, moment: datetime, actor: str, actor_name: str) -> Any:
+    return (
+        update(Promotion)
+        .where(Promotion.id == promotion_id)
+        .values(undone_at=moment, undone_by=actor, undone_by_name=actor_name)
+    )
+
+
+def _nothing() -> Any:
+    return literal_column("'[]'::jsonb")

@@ -1,0 +1,96 @@
+"""Rules of promotion and promotions over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.results.promotions import reads, service
+from school_service.features.results.promotions.schemas import (
+    MAX_RULES,
+    NewPromotionRuleSchema,
+    NewPromotionSchema,
+    PromotionFilterSchema,
+    PromotionOptionsSchema,
+    PromotionRuleSchema,
+    PromotionSchema,
+    PromotionSummarySchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
+
+blp = Blueprint("promotions", __name__, description="How students go on into the next session, or graduate.")
+
+
+@blp.route("/promotion-rules")
+class PromotionRules(MethodView):
+    """Who is promoted."""
+
+    @blp.requires(Permission.SETTINGS_READ)
+    @blp.returns_list(PromotionRuleSchema)
+    def get(self) -> Any:
+        """List the rules of promotion by level, the one for all others last.
+
+        Without a rule an average of 40 percent is needed, and a result of one term.
+        """
+        return reads.promotion_rules()
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.takes_list(NewPromotionRuleSchema, most=MAX_RULES)
+    @blp.returns_list(PromotionRuleSchema)
+    def put(self, rules: list[dict[str, Any]]) -> Any:
+        """Replace the rules of promotion, all of them; promotions that were made stay as they are."""
+        return service.replace_rules(rules=rules)
+
+
+@blp.route("/promotions")
+class Promotions(MethodView):
+    """What became of the students of batches at the end of a session."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.returns_page(PromotionSummarySchema, if_empty=service.check_promotion_filter)
+    @blp.arguments(PromotionFilterSchema, location="query")
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List promotions, the newest first: all, or those of a session; those that were undone, too."""
+        return reads.promotions(**filters)
+
+    @blp.requires(Permission.COHORTS_WRITE)
+    @blp.arguments(NewPromotionSchema)
+    @blp.arguments(PromotionOptionsSchema, location="query")
+    @blp.returns(PromotionSchema)
+    def post(self, body: dict[str, Any], options: dict[str, Any]) -> Any:
+        """Promote the students of batches by the rules and by what is decided otherwise, all or none.
+
+        See it first: a dry run answers what would become of each student, and a fingerprint, which the commit has to
+        bring; 409 where anything has changed since. Who goes on is enrolled in the next session, and stays on the
+        rolls of this one; who graduates does so as with `POST /graduates`, which needs `write:graduates`. The same
+        commit again answers the promotion that is there.
+        """
+        if options["dry_run"]:
+            return service.rehearse(**body)
+        return service.promote(**body, principal=current_principal())
+
+
+@blp.route("/promotions/<uuid:id>")
+class OnePromotion(MethodView):
+    """A promotion."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.returns(PromotionSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a promotion, and what became of each student."""
+        return reads.promotion(id)
+
+    @blp.requires(Permission.COHORTS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(reads.promotion, reads.lock_cohorts_of)
+    def delete(self, id: UUID) -> Any:
+        """Undo a promotion, as long as nothing rests on it: 409 names what does.
+
+        The enrollments that it made are taken away. Its graduates are students again, in their cohorts and subjects;
+        they have to be the last graduates of the school. The promotion stays, as undone.
+        """
+        return service.undo(promotion_id=id)

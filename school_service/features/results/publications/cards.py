@@ -1,0 +1,332 @@
+"""What a report card says: the term result of a student, and all else that stands on paper, as one document.
+
+`cards` makes the document as results are now: a draft prints it, publishing freezes it. Once frozen it is all that is
+read: a later change of a name, a grade band, a setting or an enrollment does not reach it. docs/decisions.md,
+"Results", has its members.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    ColumnElement,
+    DateTime,
+    Integer,
+    Numeric,
+    Text,
+    and_,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query, school_value
+from school_service.features.classes.models import CohortSubject
+from school_service.features.people.models import Employee, FormTeacher, Student, User
+from school_service.features.results.figures.reads import term_results_in
+from school_service.features.results.figures.rules import Computed, compute, one, scope_of_batch
+from school_service.features.results.models import (
+    BEST,
+    DEFAULTS,
+    POOREST,
+    Letterhead,
+    Metric,
+    MetricDefinition,
+    MetricScore,
+    Picture,
+    Publication,
+    ReportCard,
+    ResultSettings,
+    TermCalendar,
+    TermComment,
+)
+from school_service.features.school.models import Term
+from school_service.features.scores.models import GradeConfiguration, Submission
+
+Column = ColumnElement[Any]
+
+_REGISTERED = ("name", "address", "phone_number", "email_address", "motto")
+_OWN = ("website", "principal_name", "principal_title")
+_OF_PAPER = (
+    "number_in_class",
+    "term_name",
+    "level",
+    "letterhead",
+    "calendar",
+    "form_teacher_name",
+    "bands",
+    "positions",
+    "pass_mark",
+    "percent_places",
+    "verification",
+)
+_LONG = ("subjects", "cumulative")
+_TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
+
+
+def cards(batch_id: Any, term: Any, *, version: Any = None, published_at: Any = None) -> Query:
+    """Select the cards of everyone in a batch, by name: `student_id`, `average`, `position` and the document, `card`.
+
+    `term` is the id of a term or its name in the batch's session. `version` and `published_at` are null in the document
+    of a draft, and `state` is in none.
+    """
+    computed = compute(scope_of_batch(batch_id, term))
+    paper = _paper(computed)
+    results = term_results_in(computed).order_by(None)
+    members = [column.name for column in results.selected_columns if column.name != "state"]
+    result = results.add_columns(
+        Student.id.label("student_id"), Student.dob, computed.terms.c.batch_position.label("position")
+    ).subquery("result")
+    opened, present = paper.c.times_opened, TermComment.times_present
+    of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", result.c.dob))
+    document: dict[str, Any] = {
+        **{name: result.c[name] for name in members},
+        "version": cast(version, Integer),
+        "published_at": cast(published_at, DateTime(timezone=True)),
+        "student": of_student,
+        "attendance": func.jsonb_build_object(
+            "opened", opened, "present", present, "absent", opened - present
+        ),
+        "traits": _traits(result.c.student_id, paper.c.term_id),
+        "trait_key": _constant(_TRAIT_KEY),
+        "comments": func.jsonb_build_object(
+            "form_teacher", TermComment.form_teacher_comment,
+            "principal", func.coalesce(
+                TermComment.principal_comment,
+                _principal_comment(paper.c.principal_comments, result.c.average),
+            ),
+        ),
+        **{name: paper.c[name] for name in _OF_PAPER},
+    }  # fmt: skip
+    # Built at once: each change of a document makes it anew, of all that is in it.
+    card = func.jsonb_build_object(*(part for member in document.items() for part in member), type_=JSONB)
+    of_term = and_(TermComment.student_id == result.c.student_id, TermComment.term_id == paper.c.term_id)
+    return (
+        select(result.c.student_id, result.c.average, result.c.position, card.label("card"))
+        .select_from(result)
+        .join(paper, literal_column("true"))
+        .outerjoin(TermComment, of_term)
+    )
+
+
+def compared_cards(batch_id: Any, term: Any, version: Any, published_at: Any) -> Query:
+    """Select the cards of a version to be: as `cards`, and whether each has `changed` since the version before.
+
+    In the first version none has, and none is looked for: PostgreSQL drops what joins the version before.
+    """
+    # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
+    found = (
+        cards(batch_id, term, version=version, published_at=published_at)
+        .cte("cards")
+        .prefix_with("MATERIALIZED")
+    )
+    before = (
+        # With nothing added to it a document is as it was, but read and decompressed once for all that is compared.
+        select(ReportCard.student_id, ReportCard.card.op("||")(_constant({})).label("card"))
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(
+            version > 1,
+            Publication.batch_id == batch_id,
+            cast(Term.id, Text) == term,
+            Publication.version == version - 1,
+        )
+        .cte("before")
+        .prefix_with("MATERIALIZED")
+    )
+    return select(
+        found.c.student_id,
+        found.c.average,
+        found.c.position,
+        and_(version > 1, _differ(found.c.card, before.c.card)).label("changed"),
+        found.c.card,
+    ).select_from(found.outerjoin(before, before.c.student_id == found.c.student_id))
+
+
+def _differ(card: Any, before: Any) -> Column:
+    """Tell whether documents differ in anything but version and moment.
+
+    The long members are compared by themselves: to take the others out of a document PostgreSQL makes it anew, of all
+    that is left in it.
+    """
+    others = cast([*_LONG, "version", "published_at"], ARRAY(Text))
+    return or_(
+        *(card[member].is_distinct_from(before[member]) for member in _LONG),
+        card.op("-")(others).is_distinct_from(before.op("-")(others)),
+    )
+
+
+def _paper(computed: Computed) -> CTE:
+    """What every card of the scope's batch says: one row, with a column for each of _OF_PAPER and what they need."""
+    scope, roster = computed.scope, computed.roster
+    logo, signature = aliased(Picture), aliased(Picture)
+    in_batch = select(func.count()).select_from(roster).where(roster.c.batch_id == one(scope, "batch_id"))
+    columns: dict[str, Any] = {
+        "term_id": scope.c.term_id,
+        "times_opened": TermCalendar.times_opened,
+        "principal_comments": setting("principal_comments"),
+        "number_in_class": in_batch.scalar_subquery(),
+        "term_name": scope.c.term_name,
+        "level": scope.c.level,
+        "letterhead": letterhead(logo, signature),
+        "calendar": func.jsonb_build_object(
+            "start_date", TermCalendar.start_date,
+            "end_date", TermCalendar.end_date,
+            "times_opened", TermCalendar.times_opened,
+            "next_term_begins", TermCalendar.next_term_begins,
+            "notice", TermCalendar.notice,
+        ),
+        "form_teacher_name": _form_teacher(scope),
+        "bands": bands(),
+        **{name: setting(name) for name in ("positions", "pass_mark", "percent_places", "verification")},
+    }  # fmt: skip
+    return (
+        select(*(value.label(name) for name, value in columns.items()))
+        .select_from(scope)
+        .outerjoin(ResultSettings, literal_column("true"))
+        .outerjoin(Letterhead, literal_column("true"))
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+        .outerjoin(TermCalendar, TermCalendar.term_id == scope.c.term_id)
+        .cte("paper")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def rules(**more: Any) -> Column:
+    """The settings and grade bands that results are made with, for an outer join of ResultSettings to any row.
+
+    `more` is what a publication says that is on no card: see Publication.
+    """
+    members = {**{name: setting(name) for name in DEFAULTS}, "bands": bands(), **more}
+    return func.jsonb_build_object(*(part for member in members.items() for part in member), type_=JSONB)
+
+
+def subjects(cohort_id: Any, term_id: Any) -> Column:
+    """The subjects of a cohort and who submitted them in a term: an object by the id of the cohort subject."""
+    subject = func.jsonb_build_object(
+        "base", CohortSubject.subject_id,
+        "elective", CohortSubject.elective,
+        "submitted_by", Submission.submitted_by,
+        "submitted_by_name", Submission.submitted_by_name,
+    )  # fmt: skip
+    of_term = and_(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == term_id)
+    return (
+        select(func.coalesce(func.jsonb_object_agg(CohortSubject.id, subject), _constant({})))
+        .select_from(CohortSubject)
+        .outerjoin(Submission, of_term)
+        .where(CohortSubject.cohort_id == cohort_id)
+        .correlate_except(CohortSubject, Submission)
+        .scalar_subquery()
+    )
+
+
+def setting(name: str) -> Column:
+    """A result setting, or its default where the school has no row."""
+    value, default = getattr(ResultSettings, name), DEFAULTS[name]
+    return func.coalesce(value, _constant(default) if isinstance(default, list) else default)
+
+
+def bands() -> Column:
+    """The grade bands, from high to low."""
+    band = func.jsonb_build_object(
+        "grade", GradeConfiguration.letter_grade,
+        "lower_threshold", GradeConfiguration.lower_threshold,
+        "remark", GradeConfiguration.remarks,
+    )  # fmt: skip
+    from_high = aggregate_order_by(band, GradeConfiguration.lower_threshold.desc())
+    return select(func.coalesce(func.jsonb_agg(from_high), _constant([]))).scalar_subquery()
+
+
+def letterhead(logo: Any, signature: Any) -> Column:
+    """The school's letterhead, the registry's details where it has none: for outer joins of it and its pictures."""
+    registered = {name: school_value(f"school_{name}", _member(name)) for name in _REGISTERED}
+    return func.jsonb_build_object(
+        *(
+            part
+            for name, value in registered.items()
+            for part in (name, func.coalesce(getattr(Letterhead, name), cast(value, Text)))
+        ),
+        *(part for name in _OWN for part in (name, getattr(Letterhead, name))),
+        "logo",
+        logo.sha256,
+        "signature",
+        signature.sha256,
+    )
+
+
+def _member(name: str) -> Any:
+    return lambda school: getattr(school, name)
+
+
+def _traits(student_id: Any, term_id: Any) -> Column:
+    """What was seen of a student in the term, in the order of the metric sheets."""
+    trait = func.jsonb_build_object(
+        "type", MetricDefinition.metric_type, "name", MetricDefinition.name, "value", MetricScore.score
+    )
+    in_order = aggregate_order_by(trait, MetricDefinition.metric_type, MetricDefinition.position)
+    return (
+        select(func.coalesce(func.jsonb_agg(in_order), _constant([])))
+        .select_from(Metric)
+        .join(MetricScore, MetricScore.metric_id == Metric.id)
+        .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
+        .where(Metric.student_id == student_id, Metric.term_id == term_id)
+        .correlate_except(Metric, MetricScore, MetricDefinition)
+        .scalar_subquery()
+    )
+
+
+def _principal_comment(comments: Any, average: Any) -> Column:
+    """The principal's comment for an average, of the settings: that of the highest threshold that it reaches."""
+    rows = (
+        func.jsonb_to_recordset(comments)
+        .table_valued(column("lower_threshold", Numeric), column("comment", Text))
+        .render_derived(name="by_average", with_types=True)
+    )
+    return (
+        select(rows.c.comment)
+        .where(rows.c.lower_threshold <= average)
+        .order_by(rows.c.lower_threshold.desc())
+        .limit(1)
+        .correlate_except(rows)
+        .scalar_subquery()
+    )
+
+
+def _form_teacher(scope: CTE) -> Column:
+    """The name of the batch's latest form teacher, with the title."""
+    name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
+    return (
+        select(name)
+        .select_from(FormTeacher)
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == one(scope, "batch_id"))
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+        .limit(1)
+        .correlate_except(FormTeacher, Employee, User)
+        .scalar_subquery()
+    )
+
+
+def _text(document: Any, member: str) -> Column:
+    found: Column = document.op("->>", return_type=Text())(member)
+    return found
+
+
+def _to_jsonb(value: Any) -> Column:
+    return func.to_jsonb(value, type_=JSONB)
+
+
+def _constant(value: Any) -> Column:
+    return cast(literal(orjson.dumps(value).decode(), Text), JSONB)

@@ -1,0 +1,422 @@
+"""Read models of publications."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, JSON, Text, Uuid, and_, any_, case, cast, func, literal, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.classes.models import CohortSubject
+from school_service.features.people.models import Student
+from school_service.features.results.figures.rules import (
+    Computed,
+    blanks,
+    compute,
+    counts,
+    is_term,
+    scope_of_batch,
+    takers,
+)
+from school_service.features.results.models import (
+    IN_FORCE,
+    LIVE,
+    PUBLISHED,
+    Promotion,
+    PromotionBatch,
+    PromotionDecision,
+    Publication,
+    ReportCard,
+    in_force,
+)
+from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.school.models import (
+    CURRENT,
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    Enrollment,
+    Subject,
+    Term,
+)
+from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+
+
+@read_model
+def publications(
+    batch: UUID | None = None,
+    cohort: UUID | None = None,
+    term: str | None = None,
+    session: str | None = None,
+) -> Query:
+    """Read model of PublicationSchema, the newest first: all, or those that fit every filter.
+
+    `term` is the id of a term or the name of one, `session` the id or the name of one.
+    """
+    of_publication = select(ReportCard.id).where(ReportCard.publication_id == Publication.id)
+    found = (
+        select(
+            Publication.id,
+            Publication.batch_id.label("batch"),
+            _then("batch_name", Batch.name).label("batch_name"),
+            Publication.cohort_id.label("cohort"),
+            func.json_build_object(
+                "id", AcademicSession.id, "name", _then("session_name", AcademicSession.name)
+            ).label("session"),
+            func.json_build_object("id", Term.id, "term", Term.term).label("term"),
+            Publication.version,
+            Publication.state,
+            Publication.published_at,
+            Publication.published_by,
+            Publication.published_by_name,
+            Publication.reopened_at,
+            Publication.reopened_by_name,
+            Publication.reason,
+            of_publication.with_only_columns(func.count()).scalar_subquery().label("students"),
+            of_publication.with_only_columns(func.count())
+            .where(ReportCard.changed)
+            .scalar_subquery()
+            .label("changed"),
+        )
+        .join(Batch, Batch.id == Publication.batch_id)
+        .join(AcademicSession, AcademicSession.id == Publication.session_id)
+        .join(Term, Term.id == Publication.term_id)
+        .order_by(Publication.published_at.desc(), Publication.id.desc())
+    )
+    if batch is not None:
+        found = found.where(Publication.batch_id == batch)
+    if cohort is not None:
+        found = found.where(Publication.cohort_id == cohort)
+    if term is not None:
+        found = found.where(is_term(term))
+    if session is not None:
+        found = found.where(Publication.session_id == session_by_id_or_name(session).scalar_subquery())
+    return found
+
+
+def _then(name: str, now: Any) -> Any:
+    """A name as it was when results were published; as it is now in those that do not say it."""
+    return func.coalesce(Publication.rules[name].astext, now)
+
+
+@read_model
+def publication(publication_id: UUID) -> Query:
+    """Read model of PublicationSchema, for one."""
+    return publications.query().where(Publication.id == publication_id)
+
+
+@read_model
+def published(publication_ids: list[UUID]) -> Query:
+    """Read model of PublicationSchema, for those made at once, by the batch's name."""
+    is_one = Publication.id == any_(cast(publication_ids, ARRAY(Uuid)))
+    return publications.query().where(is_one).order_by(None).order_by(Batch.name, Publication.id)
+
+
+@read_model
+def changes(publication_id: UUID) -> Query:
+    """Read model of ChangedCardSchema: the cards of a publication that differ from those before, by name."""
+    earlier, before = aliased(Publication), aliased(ReportCard)
+    student = ReportCard.card["student"]
+    figures = func.json_build_object("average", ReportCard.average, "position", ReportCard.position)
+    figures_before = func.json_build_object("average", before.average, "position", before.position)
+    return (
+        select(
+            student.op("-")("dob").label("student"),
+            case((before.id.is_not(None), figures_before)).label("before"),
+            figures.label("after"),
+        )
+        .select_from(ReportCard)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .outerjoin(
+            earlier,
+            and_(
+                earlier.batch_id == Publication.batch_id,
+                earlier.term_id == Publication.term_id,
+                earlier.version == Publication.version - 1,
+            ),
+        )
+        .outerjoin(
+            before, and_(before.publication_id == earlier.id, before.student_id == ReportCard.student_id)
+        )
+        .where(ReportCard.publication_id == publication_id, ReportCard.changed)
+        .order_by(*(student[name].astext for name in ("last_name", "first_name", "admission_number", "id")))
+    )
+
+
+# Publishing
+
+
+@read_model
+def lock_cohorts(batch_ids: list[UUID]) -> Query:
+    """Lock the cohorts of batches FOR NO KEY UPDATE, in order of id: nobody comes, goes or reopens a subject."""
+    cohorts = select(Batch.cohort_id).where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
+    return select(Cohort.id).where(Cohort.id.in_(cohorts)).order_by(Cohort.id).with_for_update(key_share=True)
+
+
+@read_model
+def lock_students(batch_ids: list[UUID]) -> Query:
+    """Lock the students of the batches' cohorts FOR SHARE, in order of id: nobody takes an elective up or withdraws."""
+    cohorts = select(Batch.cohort_id).where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
+    students = select(Enrollment.student_id).where(Enrollment.cohort_id.in_(cohorts), CURRENT)
+    return select(Student.id).where(Student.id.in_(students)).order_by(Student.id).with_for_update(read=True)
+
+
+@read_model
+def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
+    """Select what decides whether batches may be published, to be read once all is locked.
+
+    `batch_id` is the first of them, whose cohort all are to be of; no row without it or the term. As JSON: `batches`,
+    those that there are, each with the `state` of the publication in force, the `latest` version and the ids of its
+    `students`; `open`, the names of subjects of the cohort that somebody takes, in which something counts and which are
+    not submitted; `incomplete`, subjects with the students who have a blank; `earlier`, the terms that have to be
+    published first, each with its batch.
+    """
+    computed = compute(scope_of_batch(batch_id, term))
+    scope, roster = computed.scope, computed.roster
+    requested = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
+    publication = and_(Publication.batch_id == Batch.id, Publication.term_id == scope.c.term_id)
+    in_force = select(Publication.state).where(publication, IN_FORCE)
+    latest = select(func.max(Publication.version)).where(publication)
+    students = select(func.json_agg(roster.c.student_id)).where(roster.c.batch_id == Batch.id)
+    batch = func.json_build_object(
+        "id", Batch.id,
+        "name", Classroom.name + " " + Batch.name,
+        "arm", Batch.name,
+        "cohort", Batch.cohort_id,
+        "state", in_force.correlate(Batch, scope).scalar_subquery(),
+        "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
+        "students", students.correlate(Batch).scalar_subquery(),
+    )  # fmt: skip
+    batches = (
+        select(_array(aggregate_order_by(batch, Batch.name, Batch.id)))
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(requested)
+        .correlate(scope)
+    )
+    submission = (
+        select(Submission.id)
+        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id)
+        .correlate(CohortSubject, scope)
+    )
+    is_counting = select(computed.counting.c.id).where(
+        computed.counting.c.cohort_subject_id == CohortSubject.id
+    )
+    taking = takers(computed)
+    is_taken = select(taking.c.student_id).where(taking.c.cohort_subject_id == CohortSubject.id)
+    not_submitted = (
+        select(_array(aggregate_order_by(Subject.name, Subject.name, CohortSubject.id)))
+        .select_from(CohortSubject)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .where(
+            CohortSubject.cohort_id == scope.c.cohort_id,
+            is_counting.exists(),
+            is_taken.exists(),
+            ~submission.exists(),
+        )
+        .correlate(scope)
+    )
+    blank = _with_blanks(computed)
+    incomplete = (
+        select(
+            Subject.name.label("subject"),
+            func.json_agg(aggregate_order_by(Student.admission_number, Student.admission_number)).label(
+                "students"
+            ),
+        )
+        .select_from(blank)
+        .join(CohortSubject, CohortSubject.id == blank.c.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Student, Student.id == blank.c.student_id)
+        .group_by(Subject.name, CohortSubject.id)
+        .subquery("incomplete")
+    )
+    one = func.json_build_object("subject", incomplete.c.subject, "students", incomplete.c.students)
+    return select(
+        scope.c.cohort_id,
+        scope.c.session_id,
+        scope.c.session_name,
+        scope.c.term_id,
+        scope.c.term,
+        batches.scalar_subquery().label("batches"),
+        not_submitted.scalar_subquery().label("open"),
+        select(_array(aggregate_order_by(one, incomplete.c.subject))).scalar_subquery().label("incomplete"),
+        _earlier(computed, requested).label("earlier"),
+    )
+
+
+def _with_blanks(computed: Computed) -> Any:
+    """Who has a blank in which cohort subject, once each."""
+    found = blanks(computed)
+    return select(found.c.cohort_subject_id, found.c.student_id).distinct().subquery("with_blanks")
+
+
+def _earlier(computed: Any, requested: Any) -> Any:
+    """Name the earlier terms of the session in which something counts, and that are not published, with the batches."""
+    scope = computed.scope
+    is_published = select(Publication.id).where(
+        Publication.batch_id == Batch.id,
+        Publication.term_id == Term.id,
+        Publication.state == PUBLISHED,
+    )
+    has_counting = (
+        select(Assessment.id)
+        .join(computed.rules, literal(True))
+        .where(
+            Assessment.cohort_id == scope.c.cohort_id,
+            Assessment.term_id == Term.id,
+            NOT_DELETED,
+            *counts(computed.rules),
+        )
+    )
+    name = Term.display_name + " of " + Classroom.name + " " + Batch.name
+    return (
+        select(_array(aggregate_order_by(name, Term.term, Batch.name)))
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(Term, Term.session_id == Cohort.session_id)
+        .where(
+            requested,
+            Batch.cohort_id == scope.c.cohort_id,
+            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            Term.term < scope.c.term,
+            has_counting.correlate(scope, Term).exists(),
+            ~is_published.exists(),
+        )
+        .correlate(scope)
+        .scalar_subquery()
+    )
+
+
+# Reopening
+
+
+@read_model
+def lock_cohort(publication_id: UUID) -> Query:
+    """Lock the cohort of a publication FOR NO KEY UPDATE."""
+    return (
+        select(Cohort.id)
+        .join(Publication, Publication.cohort_id == Cohort.id)
+        .where(Publication.id == publication_id)
+        .with_for_update(key_share=True, of=Cohort)
+    )
+
+
+@read_model
+def reopening(publication_id: UUID) -> Query:
+    """Select what decides whether a publication may be reopened, to be read once its cohort is locked.
+
+    `later` is JSON: the names of published results of later terms of the session that rest on it: those of the batch,
+    and of where its students were then. `promoted` tells whether the batch is in a live promotion, or a student whose
+    latest card of the session is one of these: from an arm to which they have gone since.
+    """
+    later, later_term = aliased(Publication), aliased(Term)
+    own, others = aliased(ReportCard), aliased(ReportCard)
+    shared = (
+        select(own.id)
+        .join(others, others.student_id == own.student_id)
+        .where(own.publication_id == Publication.id, others.publication_id == later.id)
+        .correlate(Publication, later)
+    )
+    newer, newer_term = aliased(Publication), aliased(Term)
+    replaced = (
+        select(others.id)
+        .join(newer, newer.id == others.publication_id)
+        .join(newer_term, newer_term.id == newer.term_id)
+        .where(
+            others.student_id == own.student_id,
+            newer.session_id == Publication.session_id,
+            in_force(newer),
+            or_(
+                newer_term.term > Term.term,
+                and_(newer_term.term == Term.term, newer.published_at > Publication.published_at),
+            ),
+        )
+        .correlate(own, Publication, Term)
+    )
+    decided = (
+        select(PromotionDecision.student_id)
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .join(own, own.student_id == PromotionDecision.student_id)
+        .where(
+            own.publication_id == Publication.id,
+            Promotion.session_id == Publication.session_id,
+            LIVE,
+            ~replaced.exists(),
+        )
+        .correlate(Publication, Term)
+    )
+    batch = (
+        select(PromotionBatch.batch_id)
+        .where(PromotionBatch.batch_id == Publication.batch_id, PromotionBatch.live)
+        .correlate(Publication)
+    )
+    name = later_term.display_name + " of " + Classroom.name + " " + Batch.name
+    names = (
+        select(_array(aggregate_order_by(name, later_term.term, Batch.name)))
+        .select_from(later)
+        .join(later_term, later_term.id == later.term_id)
+        .join(Batch, Batch.id == later.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(
+            later.session_id == Publication.session_id,
+            later_term.term > Term.term,
+            later.state == PUBLISHED,
+            or_(later.batch_id == Publication.batch_id, shared.exists()),
+        )
+        .correlate(Publication, Term)
+    )
+    return (
+        select(
+            Publication.state,
+            Publication.version,
+            Publication.batch_id,
+            Publication.term_id,
+            names.scalar_subquery().label("later"),
+            or_(batch.exists(), decided.exists()).label("promoted"),
+        )
+        .join(Term, Term.id == Publication.term_id)
+        .where(Publication.id == publication_id)
+    )
+
+
+def published_name(batch_id: Any, term_id: Any) -> Any:
+    """A column: the name of a batch and a term while its results are published, else null."""
+    return (
+        select(Classroom.name + " " + Batch.name + ", " + Term.display_name)
+        .select_from(Publication)
+        .join(Batch, Batch.id == Publication.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(
+            Publication.batch_id == batch_id,
+            Publication.term_id == term_id,
+            Publication.state == PUBLISHED,
+        )
+        .scalar_subquery()
+    )
+
+
+@read_model
+def is_open(batch_id: UUID, term_id: UUID) -> Query:
+    """Select `published`, as `published_name`."""
+    return select(published_name(batch_id, term_id).label("published"))
+
+
+@read_model
+def lock_cohort_by_id(cohort_id: UUID) -> Query:
+    """Lock a cohort FOR NO KEY UPDATE."""
+    return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)
+
+
+def _array(rows: Any) -> Any:
+    """Gather rows as an array, as text."""
+    return func.coalesce(cast(func.json_agg(rows, type_=JSON), Text), "[]")

@@ -1,0 +1,106 @@
+"""Publications as they are answered."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.results.figures.schemas import (
+    ResultSessionSchema,
+    ResultStudentSchema,
+    ResultTermSchema,
+    term_text,
+)
+from school_service.features.results.models import PUBLICATION_STATES
+from school_service.web.fields import Id, ListOf, QueryBoolean, StrictBoolean, free_text, sought_text
+from school_service.web.schemas import RecordSchema, Schema
+
+MAX_BATCHES = 50
+
+
+class PublicationSchema(RecordSchema):
+    """A version of a batch's results in a term, as it was released."""
+
+    id = fields.UUID(allow_none=True, metadata={"description": "Null in a dry run."})
+    batch = fields.UUID()
+    batch_name = fields.String()
+    cohort = fields.UUID()
+    session = fields.Nested(ResultSessionSchema)
+    term = fields.Nested(ResultTermSchema)
+    version = fields.Integer(
+        validate=validate.Range(min=1), metadata={"description": "Of this batch's term."}
+    )
+    state = fields.String(
+        validate=validate.OneOf(PUBLICATION_STATES),
+        metadata={
+            "description": "REOPENED: under review, and still shown. WITHDRAWN: shown to staff alone. SUPERSEDED: "
+            "replaced by the next version."
+        },
+    )
+    published_at = fields.AwareDateTime(allow_none=True, metadata={"description": "Null in a dry run."})
+    published_by = fields.String(metadata={"description": "The user's id, or the client's."})
+    published_by_name = fields.String()
+    reopened_at = fields.AwareDateTime(allow_none=True)
+    reopened_by_name = fields.String(allow_none=True)
+    reason = fields.String(allow_none=True, metadata={"description": "Why it was reopened or withdrawn."})
+    students = fields.Integer(metadata={"description": "How many report cards it has."})
+    changed = fields.Integer(
+        metadata={"description": "How many of them differ from the version before; 0 in the first."}
+    )
+
+
+class AverageAndPositionSchema(RecordSchema):
+    """What a report card says above all."""
+
+    average = fields.Decimal(allow_none=True)
+    position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
+
+
+class ChangedCardSchema(RecordSchema):
+    """A report card that differs from that of the version before."""
+
+    student = fields.Nested(ResultStudentSchema)
+    before = fields.Nested(
+        AverageAndPositionSchema,
+        allow_none=True,
+        metadata={"description": "Null where the student had no card in that version."},
+    )
+    after = fields.Nested(AverageAndPositionSchema)
+
+
+class PublicationFilterSchema(Schema):
+    """Which publications to list."""
+
+    batch = Id(required=False, metadata={"description": "A batch; a cohort's id is its first batch."})
+    cohort = Id(required=False)
+    term = term_text("a", required=False)
+    session = sought_text(required=False, metadata={"description": "A session, by id or name."})
+
+
+class NewPublicationSchema(Schema):
+    """What to publish: all of it, or nothing."""
+
+    term = term_text("the batches'")
+    batches = ListOf(
+        Id(),
+        validate=validate.Length(min=1, max=MAX_BATCHES),
+        metadata={"description": "Arms of one cohort."},
+    )
+
+
+class DryRunSchema(Schema):
+    """Whether to do it."""
+
+    dry_run = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Answer what would be published, or why not, and store nothing."},
+    )
+
+
+class PublicationReopeningSchema(Schema):
+    """Why to reopen what is published."""
+
+    reason = free_text(metadata={"description": "Stays with the publication, and in the audit log."})
+    withdraw = StrictBoolean(
+        load_default=False,
+        metadata={"description": "Show the version to nobody but staff, for ever; REOPENED may be, too."},
+    )

@@ -1,0 +1,86 @@
+"""Publications over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.results.publications import reads, service
+from school_service.features.results.publications.schemas import (
+    ChangedCardSchema,
+    DryRunSchema,
+    NewPublicationSchema,
+    PublicationFilterSchema,
+    PublicationReopeningSchema,
+    PublicationSchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint(
+    "publications", __name__, description="The released results of batches, version by version, frozen."
+)
+
+
+@blp.route("/publications")
+class Publications(MethodView):
+    """What has been released."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.returns_page(PublicationSchema, if_empty=service.check_publication_filter)
+    @blp.arguments(PublicationFilterSchema, location="query")
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List publications, the newest first: all, or those that fit every filter."""
+        return reads.publications(**filters)
+
+    @blp.requires(Permission.RESULTS_WRITE)
+    @blp.arguments(NewPublicationSchema)
+    @blp.arguments(DryRunSchema, location="query")
+    @blp.returns_list(PublicationSchema)
+    def post(self, body: dict[str, Any], options: dict[str, Any]) -> Any:
+        """Publish the results of arms of a cohort in a term, all or none: every card is frozen as it is then.
+
+        All that counts has to be submitted, and earlier terms published; 409 names what is lacking. What is reopened
+        becomes the next version.
+        """
+        act = service.rehearse if options["dry_run"] else service.publish
+        return act(**body)
+
+
+@blp.route("/publications/<uuid:id>")
+class OnePublication(MethodView):
+    """A version of a batch's results in a term."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.returns(PublicationSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a publication."""
+        return reads.publication(id)
+
+
+@blp.route("/publications/<uuid:id>/changes")
+class ChangesOfPublication(MethodView):
+    """How a version differs from the one before."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.returns_list(ChangedCardSchema, if_empty=service.check_publication)
+    def get(self, id: UUID) -> Any:
+        """List whose report card differs from that of the version before, by name: those are to be printed again."""
+        return reads.changes(id)
+
+
+@blp.route("/publications/<uuid:id>/reopening")
+class ReopeningOfPublication(MethodView):
+    """That a publication is under review, or withdrawn."""
+
+    @blp.requires(Permission.RESULTS_WRITE)
+    @blp.arguments(PublicationReopeningSchema)
+    @blp.returns(PublicationSchema)
+    def post(self, body: dict[str, Any], id: UUID) -> Any:
+        """Reopen what is published, with the reason; or withdraw it, so that students and others see it no more.
+
+        A reopened version is still shown, marked so, until the next one is published.
+        """
+        return service.reopen(publication_id=id, **body)

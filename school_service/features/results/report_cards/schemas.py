@@ -1,0 +1,107 @@
+"""What is asked for on paper, and what a verified card tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import fields, validate
+
+from school_service.features.results.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
+from school_service.features.school.models import TERMS
+from school_service.web.fields import Choice, Id, ListOf, QueryBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+def _said(kind: type[fields.Field[Any]], description: str, **options: Any) -> fields.Field[Any]:
+    """Make a field that is described."""
+    return kind(metadata={"description": description}, **options)
+
+
+class _DraftSchema(Schema):
+    draft = QueryBoolean(
+        load_default=False,
+        metadata={
+            "description": "Live figures in place of what is published, with DRAFT across the page and nothing to "
+            "verify."
+        },
+    )
+
+
+class ReportCardFilterSchema(_DraftSchema):
+    """Which card of a student to print."""
+
+    term = Text(
+        metadata={
+            "description": "FIRST, SECOND or THIRD of the student's latest session, or the id of a term."
+        }
+    )
+
+
+class ReportCardsFilterSchema(_DraftSchema):
+    """Which cards of a batch to print, and as what."""
+
+    batch_id = Id(data_key="batch", metadata={"description": "A batch; a cohort's id is its first batch."})
+    term = Text(
+        metadata={"description": "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."}
+    )
+    students = ListOf(
+        Id(),
+        load_default=None,
+        validate=validate.Length(1, MAX_CARDS),
+        metadata={"description": "Theirs alone: the parameter once for each student."},
+    )
+    format = Choice(
+        FORMATS,
+        load_default=PDF,
+        metadata={"description": "`pdf`: one file for all. `zip`: one for each."},
+    )
+
+
+class VerifiedStudentSchema(RecordSchema):
+    """Whose card it is."""
+
+    name = _said(fields.String, "First, middle and last name.")
+    admission_number = _said(fields.String, "The admission number.")
+
+
+class VerifiedSubjectSchema(RecordSchema):
+    """A subject on the card."""
+
+    name = _said(fields.String, "The subject.")
+    percent = _said(fields.Decimal, "As it is printed.", allow_none=True)
+    grade = _said(fields.String, "Of the percent.", allow_none=True)
+
+
+class VerifiedCardSchema(RecordSchema):
+    """What a report card says, for whoever holds the paper. Of a withdrawn one: that it was withdrawn."""
+
+    state = fields.String(
+        validate=validate.OneOf(CARD_STATES),
+        metadata={
+            "description": "REPLACED: there is a newer one, and these are the figures of this paper. WITHDRAWN: the "
+            "school does not stand by it any more."
+        },
+    )
+    school = _said(fields.String, "The name of the school, as on the paper.")
+    student = fields.Nested(
+        VerifiedStudentSchema, allow_none=True, metadata={"description": "Whose card it is."}
+    )
+    class_ = _said(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
+    session = _said(fields.String, "The academic session.", allow_none=True)
+    term = _said(fields.String, "The term.", allow_none=True, validate=validate.OneOf([*TERMS, None]))
+    version = _said(fields.Integer, "Of this class's results in the term.")
+    published_at = _said(fields.DateTime, "When this version was published.")
+    replaced_at = fields.DateTime(
+        allow_none=True, metadata={"description": "When the next version was published."}
+    )
+    average = _said(fields.Decimal, "Of the term.", allow_none=True)
+    grade = _said(fields.String, "Of the average.", allow_none=True)
+    position = fields.Integer(
+        allow_none=True, metadata={"description": "In the class, where the school shows it."}
+    )
+    of = fields.Integer(allow_none=True, metadata={"description": "How many have a position."})
+    subjects = fields.List(
+        fields.Nested(VerifiedSubjectSchema),
+        allow_none=True,
+        metadata={"description": "In the order of the card."},
+    )

@@ -1,0 +1,141 @@
+"""Printing report cards: what is printed is read in one statement, and printed after the transaction's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from school_service.core.database import request_context
+from school_service.core.errors import Invalid, NotFound
+from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.records import get
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.people.models import Student
+from school_service.features.results.figures.service import check_broadsheet, check_term, check_term_result
+from school_service.features.results.models import MAX_CARDS, ZIP
+from school_service.features.results.report_cards import reads
+from school_service.features.results.transcripts.service import check_transcript
+from school_service.printing.printers import print_paper
+from tenants.clock import now
+
+_DRAFT = " draft"  # in the name of a file that is one
+
+File = tuple[str, Callable[[], bytes]]
+"""A file: its name, and the function that prints it, for which no connection is needed."""
+
+
+def print_card(
+    *, student_id: UUID, term: str, draft: bool, user_id: UUID | None, public_url: str | None
+) -> File:
+    """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
+
+    `term` is the id of a term or its name in the student's latest session. `public_url`: where the service is found,
+    for what verifies the card. `user_id` is whose token asks: students get no drafts of their own, Forbidden. Raises
+    NotFound, also where no card is published, and Invalid for an unknown term.
+    """
+    found = _fetch(
+        reads.drafted_of_student(student_id, term, user_id)
+        if draft
+        else reads.printed_of_student(student_id, term)
+    )
+    if found is None:
+        if draft:
+            check_term_result(id=student_id, term=term, live=True)
+        get(Student, student_id)
+        check_term(term)
+        raise NotFound("No report card of this student and term is published.")
+    about = orjson.loads(found["about"])
+    audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft})
+    name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
+    return f"{name}{_DRAFT * draft}.pdf", _printing(
+        found, title=None, archive=False, draft=draft, public_url=public_url
+    )
+
+
+def print_cards(
+    *,
+    batch_id: UUID,
+    term: str,
+    students: Sequence[UUID] | None,
+    draft: bool,
+    format: str,
+    public_url: str | None,
+) -> File:
+    """Print the published cards of a batch, or drafts of them, or those of some of its students, by name.
+
+    As one PDF, or as a zip with one for each. `term` is the id of a term or its name in the batch's session. Raises
+    Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound where
+    nothing is published.
+    """
+    read = reads.drafted_of_batch if draft else reads.printed_of_batch
+    found = _fetch(read(batch_id, term, None if students is None else list(students)))
+    if found is None:
+        check_broadsheet(batch=batch_id, term=term)
+        if students is None or _fetch(read(batch_id, term)) is None:
+            raise NotFound("No report cards of this batch and term are there to print.")
+        found = {"students": []}
+    there = set(found["students"])
+    missing = sorted(str(one) for one in students or () if str(one) not in there)
+    if missing:
+        raise Invalid.field("students", f"not in the batch: {', '.join(missing)}")
+    if len(there) > MAX_CARDS:
+        raise Invalid.field("students", f"{len(there)} cards; at most {MAX_CARDS} are printed at once")
+    about = orjson.loads(found["about"])
+    what = {"paper": "report cards", "term": about["term"], "draft": draft, "students": len(there)}
+    audit_change(EXPORT, batch_id, new=what)
+    title = f"{about['class']} {_term(about)}"
+    return f"Report cards {title}{_DRAFT * draft}.{format}", _printing(
+        found, title=f"Report cards: {title}", archive=format == ZIP, draft=draft, public_url=public_url
+    )
+
+
+def print_transcript(*, student_id: UUID, user_id: UUID | None) -> File:
+    """Print a student's transcript, as a PDF that says its structure.
+
+    `user_id` is whose token asks, as for the transcript that is shown. Raises NotFound.
+    """
+    found = fetch_row(reads.printed_transcript(student_id, user_id))
+    if found is None:
+        check_transcript(id=student_id)
+        raise RuntimeError("Whoever has no transcript was told why.")
+    audit_change(EXPORT, student_id, new={"paper": "transcript"})
+    task = {
+        "paper": "transcript",
+        "transcript": orjson.Fragment(found["transcript"]),
+        "pictures": orjson.Fragment(found["pictures"] or "{}"),
+    }
+    name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
+    return name, partial(print_paper, task)
+
+
+def _fetch(read: BoundQuery) -> dict[str, Any] | None:
+    """Fetch what is printed; None where there is no card."""
+    found = fetch_row(read)
+    return found if found is not None and found["cards"] is not None else None
+
+
+def _printing(
+    found: dict[str, Any], *, title: str | None, archive: bool, draft: bool, public_url: str | None
+) -> Callable[[], bytes]:
+    """Make the function that prints. What PostgreSQL wrote goes to the printer as it is."""
+    verify_at = f"{public_url}/verify/{request_context().school_id}" if public_url else None
+    task = {
+        "paper": "report-cards",
+        "cards": orjson.Fragment(found["cards"]),
+        "pictures": orjson.Fragment(found["pictures"] or "{}"),
+        "title": title,
+        "verify_at": verify_at,
+        "drafted_at": now().isoformat() if draft else None,
+        "archive": archive,
+    }
+    return partial(print_paper, task)
+
+
+def _term(about: dict[str, Any]) -> str:
+    """Name a term with its session, which its own name may have already."""
+    term, session = about["term_name"], about["session"]
+    return str(term) if session in term else f"{term} {session}"

@@ -1,0 +1,94 @@
+"""The verification of a report card, by the code that is printed on it, for whoever holds the paper.
+
+It tells nothing without the code. Whether it is the school or the code that there is not, or the school that does not
+answer or does not want its cards verified, makes no difference, to the time that it takes neither. The code is in no
+log: not in the service's (`web.request_log`), nor in PostgreSQL's, which has a statement that failed or was slow.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from flask import Response
+from flask.views import MethodView
+from limits import RateLimitItemPerMinute
+
+from school_service.auth.login_throttle import count_try
+from school_service.auth.principal import CANONICAL_UUID
+from school_service.core.errors import NotFound
+from school_service.core.texts import ordinal
+from school_service.features.results.report_cards import reads
+from school_service.features.results.report_cards.schemas import VerifiedCardSchema
+from school_service.printing.wording import long_date
+from school_service.web.blueprint import Blueprint
+from school_service.web.client_address import client_address
+from school_service.web.rendering import render_one
+from school_service.web.request_scope import reading_without_token
+from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
+
+LIMIT = RateLimitItemPerMinute(60, namespace="verification")
+"""Of one address."""
+
+_NOBODY = UUID(int=0)
+_HIDDEN = 96  # bits of a code that no statement has
+
+blp = Blueprint(
+    "verification",
+    __name__,
+    description="Whether a report card on paper is what the school has published.",
+    template_folder="templates",
+)
+blp.add_app_template_filter(ordinal)
+blp.add_app_template_filter(long_date)
+
+
+@blp.route("/verify/<school>/<code>")
+class Verification(MethodView):
+    """What a report card says."""
+
+    @blp.public
+    @blp.answers(404, 429)
+    @blp.returns_or_shows(VerifiedCardSchema, template="verified.html")
+    def get(self, school: str, code: str) -> Any:
+        """Verify a report card by the address that is printed on it: JSON, or a page for a browser.
+
+        It says what the paper must say. It is the same 404 for whatever can't be verified.
+        """
+        count_try(LIMIT, client_address(), message="Too many codes from this address. Try again later.")
+        found = None
+        # The same is asked whatever the address says, so that its answer takes as long.
+        with (
+            suppress(UnknownSchool, SchoolSuspended, SchoolUpgrading),
+            reading_without_token(_id(school)) as there,
+        ):
+            answer = render_one(reads.verified(**_traces(_id(code))))
+            found = answer if there else None
+        if found is None:
+            raise NotFound("There is nothing at this address.")
+        return found
+
+
+def _id(text: str) -> UUID:
+    """Read an id; one that is malformed is nobody's."""
+    return UUID(text) if CANONICAL_UUID.fullmatch(text) else _NOBODY
+
+
+def _traces(code: UUID) -> dict[str, Any]:
+    """Describe a code to PostgreSQL, whose log may have the statement: its first 32 bits, and the SHA-256 of all.
+
+    Nobody finds the other 90 random bits by them.
+    """
+    first = code.int >> _HIDDEN << _HIDDEN
+    last = first | (1 << _HIDDEN) - 1
+    return {"first": UUID(int=first), "last": UUID(int=last), "digest": sha256(code.bytes).hexdigest()}
+
+
+@blp.after_request  # type: ignore[untyped-decorator]
+def keep_private(response: Response) -> Response:
+    """Keep the address, which has the code, out of search engines and from other sites."""
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response

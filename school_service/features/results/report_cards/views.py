@@ -1,0 +1,57 @@
+"""Report cards over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.results.report_cards import service
+from school_service.features.results.report_cards.schemas import (
+    ReportCardFilterSchema,
+    ReportCardsFilterSchema,
+)
+from school_service.web.blueprint import PDF, ZIP, Blueprint
+from school_service.web.request_scope import app_state, current_user_id
+
+blp = Blueprint(
+    "report-cards", __name__, description="Published results on paper, and the verification of that paper."
+)
+
+
+@blp.route("/students/<uuid:id>/report-card")
+class StudentReportCard(MethodView):
+    """A student's report card."""
+
+    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.arguments(ReportCardFilterSchema, location="query")
+    @blp.returns_file(PDF)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """Print a student's report card of a term. Students need no permission for their own, once it is published."""
+        public_url = app_state().settings.public_url
+        return service.print_card(student_id=id, user_id=current_user_id(), public_url=public_url, **filters)
+
+
+@blp.route("/students/<uuid:id>/transcript/download")
+class StudentTranscript(MethodView):
+    """A student's transcript."""
+
+    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.returns_file(PDF)
+    def get(self, id: UUID) -> Any:
+        """Print a student's transcript. Students need no permission for their own."""
+        return service.print_transcript(student_id=id, user_id=current_user_id())
+
+
+@blp.route("/report-cards")
+class ReportCards(MethodView):
+    """The report cards of a batch."""
+
+    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.arguments(ReportCardsFilterSchema, location="query")
+    @blp.returns_file(PDF, ZIP)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Print the report cards of a batch in the order of the class list, as one PDF or as a zip of them."""
+        return service.print_cards(public_url=app_state().settings.public_url, **filters)

@@ -1,0 +1,62 @@
+"""Submissions over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.results.figures.service import check_broadsheet
+from school_service.features.results.submissions import reads, service
+from school_service.features.results.submissions.schemas import (
+    NewSubmissionSchema,
+    ReopeningSchema,
+    SubmissionFilterSchema,
+    SubmissionSchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint(
+    "submissions", __name__, description="The results of subjects, handed in by their teachers, and reopened."
+)
+
+
+@blp.route("/submissions")
+class Submissions(MethodView):
+    """What is handed in of a class."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.arguments(SubmissionFilterSchema, location="query")
+    @blp.returns_list(SubmissionSchema, if_empty=check_broadsheet)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List the subjects of a batch's cohort in which something counts in a term, by name."""
+        return reads.submissions(filters["batch"], filters["term"])
+
+
+@blp.route("/cohort-subjects/<uuid:id>/submission")
+class SubmissionOfSubject(MethodView):
+    """That the results of a cohort subject in a term are handed in."""
+
+    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.arguments(NewSubmissionSchema)
+    @blp.returns(SubmissionSchema)
+    def post(self, body: dict[str, Any], id: UUID) -> Any:
+        """Submit the results of a cohort subject in a term: nothing of them changes until they are reopened.
+
+        Blanks are 409: `errors.json.blanks` names assessments and admission numbers; or each becomes an absence.
+        """
+        return service.submit(cohort_subject_id=id, **body)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/reopening")
+class ReopeningOfSubject(MethodView):
+    """That the results of a cohort subject in a term are open again."""
+
+    @blp.requires(Permission.RESULTS_WRITE)
+    @blp.arguments(ReopeningSchema)
+    @blp.returns(SubmissionSchema)
+    def post(self, body: dict[str, Any], id: UUID) -> Any:
+        """Reopen the results of a cohort subject in a term for a correction, with the reason."""
+        return service.reopen(cohort_subject_id=id, **body)

@@ -1,0 +1,198 @@
+"""Read model of transcripts."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, case, cast, func, literal, literal_column, or_, select
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import Student, User
+from school_service.features.results.figures.frozen import is_own, shows_position
+from school_service.features.results.figures.reads import STUDENT
+from school_service.features.results.models import (
+    IN_FORCE,
+    LEFT_OUT,
+    LIVE,
+    Graduate,
+    Letterhead,
+    Picture,
+    Promotion,
+    PromotionDecision,
+    Publication,
+    ReportCard,
+)
+from school_service.features.results.publications.cards import letterhead
+from school_service.features.school.models import TERMS, AcademicSession, Term
+
+SCHOOL = (
+    "name",
+    "address",
+    "phone_number",
+    "email_address",
+    "website",
+    "motto",
+    "principal_name",
+    "principal_title",
+)
+_NONE: Any = literal_column("'[]'::json")
+
+
+@read_model
+def transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+    """Read model of TranscriptSchema: what is published of a student, of the frozen cards alone.
+
+    Who they are and the letterhead are those of the newest card, of the present where there is none. `user_id` is whose
+    token asks: the student's own account is shown positions as each card says, and nothing where nothing is published.
+    """
+    own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
+    return _transcript(student_id, own, pictures=False)
+
+
+@read_model
+def printed_transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+    """Select what a transcript says on paper: as `transcript`, whose `school` names the pictures by their hash, too."""
+    own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
+    return _transcript(student_id, own, pictures=True)
+
+
+def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
+    cards = (
+        select(
+            ReportCard.card,
+            ReportCard.student_id,
+            Publication.version,
+            Publication.published_at,
+            Publication.session_id,
+            AcademicSession.start_date,
+            Term.term,
+        )
+        # A student who came from another batch may have two cards of a term: the later one counts.
+        .ext(distinct_on(Publication.term_id))
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == Publication.term_id)
+        .join(AcademicSession, AcademicSession.id == Publication.session_id)
+        .where(ReportCard.student_id == student_id, IN_FORCE)
+        .order_by(Publication.term_id, Publication.published_at.desc(), Publication.id, ReportCard.id)
+        .cte("cards")
+    )
+    # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+    in_order = (cards.c.start_date, cards.c.session_id, cards.c.term)
+    newest = select(cards.c.card).order_by(*(column.desc() for column in in_order)).limit(1).cte("newest")
+    logo, signature = aliased(Picture), aliased(Picture)
+    about: Any = func.to_jsonb(STUDENT).op("||")(func.jsonb_build_object("dob", Student.dob))
+    head: Any = func.coalesce(newest.c.card["letterhead"], letterhead(logo, signature), type_=JSONB())
+    members = (*SCHOOL, "logo", "signature") if pictures else SCHOOL
+    return (
+        select(
+            cast(func.coalesce(newest.c.card["student"], about), JSON).label("student"),
+            func.json_build_object(*(part for name in members for part in (name, head[name]))).label(
+                "school"
+            ),
+            func.coalesce(_sessions(cards, own), _NONE).label("sessions"),
+            select(Graduate.graduation_class)
+            .where(Graduate.student_id == Student.id)
+            .scalar_subquery()
+            .label("graduation_class"),
+            func.statement_timestamp().label("generated_at"),
+        )
+        .select_from(Student)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(newest, literal(True))
+        .outerjoin(Letterhead, literal(True))
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+        .where(Student.id == student_id, or_(~own, newest.c.card.is_not(None)))
+    )
+
+
+def _sessions(cards: Any, own: Any) -> Any:
+    """The sessions, the oldest first, each with its terms, and the session result of the latest of them."""
+    card = cards.c.card
+    term = func.json_build_object("term", card["term"], *_figures(card, card, "batch_figures", own),
+                                  "version", cards.c.version, "published_at", cards.c.published_at)  # fmt: skip
+    terms = (
+        select(
+            cards.c.session_id,
+            func.json_agg(aggregate_order_by(term, cards.c.term)).label("terms"),
+        )
+        .group_by(cards.c.session_id)
+        .subquery("terms_of_session")
+    )
+    latest = (
+        select(cards.c.card, cards.c.student_id, cards.c.session_id, cards.c.start_date)
+        .ext(distinct_on(cards.c.session_id))
+        .order_by(cards.c.session_id, cards.c.term.desc())
+        .subquery("latest")
+    )
+    card = latest.c.card
+    session = func.json_build_object(
+        "session", card["session"],
+        "classroom", card["classroom"],
+        "batch_name", card["batch_name"],
+        "terms", terms.c.terms,
+        "subjects", _subjects(card["cumulative"]["subjects"], latest),
+        *_figures(card["cumulative"], card, "batch_figures", own),
+        "outcome", outcome_of(latest.c.student_id, latest.c.session_id, latest),
+    )  # fmt: skip
+    return (
+        select(func.json_agg(aggregate_order_by(session, latest.c.start_date, latest.c.session_id)))
+        .select_from(latest)
+        .join(terms, terms.c.session_id == latest.c.session_id)
+        .scalar_subquery()
+    )
+
+
+def outcome_of(student_id: Any, session_id: Any, rows: Any) -> Any:
+    """What became of a student of `rows` at a session's end, of the live promotion; null for who was left out."""
+    return (
+        select(PromotionDecision.outcome)
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .where(
+            PromotionDecision.student_id == student_id,
+            PromotionDecision.outcome != LEFT_OUT,
+            Promotion.session_id == session_id,
+            LIVE,
+        )
+        .order_by(Promotion.committed_at.desc(), Promotion.id)
+        .limit(1)
+        .correlate(rows)
+        .scalar_subquery()
+    )
+
+
+def _figures(of: Any, card: Any, member: str, own: Any) -> list[Any]:
+    """Average, grade and position of a part of a card, as members of an object."""
+    shown = or_(~own, shows_position(card, "batch"))
+    return [
+        "average", of["average"],
+        "grade", of["grade"],
+        "position", case((shown, of[member]["position"])),
+        "of", case((shown, of[member]["of"])),
+    ]  # fmt: skip
+
+
+def _subjects(subjects: Any, latest: Any) -> Any:
+    subject: Any = literal_column("listed.subject", JSONB)
+    number: Any = literal_column("listed.number")
+    listed = (
+        func.jsonb_array_elements(subjects)
+        .table_valued("subject", with_ordinality="number")
+        .render_derived(name="listed")
+    )
+    shown = func.json_build_object(
+        "name", subject["name"],
+        "code", subject["code"],
+        *(part for name in TERMS for part in (name, subject["terms"][name])),
+        "percent", subject["percent"],
+        "grade", subject["grade"],
+    )  # fmt: skip
+    return (
+        select(func.coalesce(func.json_agg(aggregate_order_by(shown, number)), _NONE))
+        .select_from(listed)
+        .correlate(latest)
+        .scalar_subquery()
+    )

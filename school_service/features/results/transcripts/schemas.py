@@ -1,0 +1,83 @@
+"""Transcripts as they are answered."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.results.figures.schemas import (
+    ResultSessionSchema,
+    ResultStudentSchema,
+    ResultTermSchema,
+)
+from school_service.web.schemas import RecordSchema
+
+
+class TranscriptStudentSchema(ResultStudentSchema):
+    """Whose transcript it is."""
+
+    dob = fields.Date(allow_none=True)
+
+
+class TranscriptSchoolSchema(RecordSchema):
+    """The school, as its letterhead has it."""
+
+    name = fields.String()
+    address = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+    website = fields.String(allow_none=True)
+    motto = fields.String(allow_none=True)
+    principal_name = fields.String(allow_none=True)
+    principal_title = fields.String(allow_none=True)
+
+
+class _FiguresSchema(RecordSchema):
+    average = fields.Decimal(allow_none=True, metadata={"description": "With two decimal places."})
+    grade = fields.String(allow_none=True)
+    position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
+    of = fields.Integer(allow_none=True, metadata={"description": "How many were ranked."})
+
+
+class TranscriptTermSchema(_FiguresSchema):
+    """A term, as it was published last."""
+
+    term = fields.Nested(ResultTermSchema)
+    version = fields.Integer(validate=validate.Range(min=1))
+    published_at = fields.AwareDateTime()
+
+
+class TranscriptSubjectSchema(RecordSchema):
+    """A subject in a session: its percents, and null where the student has none."""
+
+    name = fields.String()
+    code = fields.String()
+    FIRST = fields.Decimal(allow_none=True)
+    SECOND = fields.Decimal(allow_none=True)
+    THIRD = fields.Decimal(allow_none=True)
+    percent = fields.Decimal(metadata={"description": "Of the session."})
+    grade = fields.String(allow_none=True)
+
+
+class TranscriptSessionSchema(_FiguresSchema):
+    """A session: its result is that of the student's latest published term."""
+
+    session = fields.Nested(ResultSessionSchema)
+    classroom = fields.String()
+    batch_name = fields.String()
+    terms = fields.List(fields.Nested(TranscriptTermSchema))
+    subjects = fields.List(fields.Nested(TranscriptSubjectSchema), metadata={"description": "By name."})
+    outcome = fields.String(
+        allow_none=True, metadata={"description": "Of the promotion at its end; null where there is none."}
+    )
+
+
+class TranscriptSchema(RecordSchema):
+    """Everything that was published of a student."""
+
+    student = fields.Nested(TranscriptStudentSchema)
+    school = fields.Nested(TranscriptSchoolSchema)
+    sessions = fields.List(
+        fields.Nested(TranscriptSessionSchema), metadata={"description": "The oldest first."}
+    )
+    graduation_class = fields.String(allow_none=True, metadata={"description": "Of graduates."})
+    generated_at = fields.AwareDateTime()

@@ -1,0 +1,9 @@
+"""School: what a school consists of, before anybody is in it.
+
+- `settings`: what a school has switched on; departments, employee categories, positions
+- `geography`: nationalities, states and local government areas, the same for every school
+- `classrooms`: the structure of the school, such as JSS 1
+- `subjects`: subjects such as Mathematics, under the path `/templates`
+- `sessions`: academic sessions (years) and their terms
+- `cohorts`: a classroom in an academic session, its arms (batches), and the sheets of a class
+"""

@@ -1,0 +1,114 @@
+"""Sheets of a batch and a term: which they are of, found for the download, and read from the sheet Details."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, and_, cast, func, or_, select
+
+from school_service.core.database import current_school, db
+from school_service.core.errors import Invalid
+from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
+from school_service.sheets.columns import normalized_name
+from school_service.sheets.sheet_reader import DETAILS, sheet_of_another
+
+BATCH, TERM = "Batch", "Term"
+
+
+def find_batch(batch: UUID | int, *, field: str) -> Any:
+    """Find a batch by id or number, with what its sheets say of it. Raises Invalid, naming the field."""
+    is_batch = Batch.number == batch if isinstance(batch, int) else Batch.id == batch
+    found = db.session.execute(
+        select(
+            Batch.id,
+            Batch.number,
+            Batch.name,
+            Batch.cohort_id,
+            Cohort.session_id,
+            AcademicSession.name.label("session"),
+            Classroom.name.label("classroom"),
+            func.statement_timestamp().label("moment"),
+        )
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(is_batch)
+    ).one_or_none()
+    if found is None:
+        raise Invalid.field(field, "no such batch")
+    return found
+
+
+def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = None) -> Term:
+    """Find a term of a batch's session, by its id or its name in the session.
+
+    Raises what `error` makes of the reason, without it Invalid naming the field `term`.
+    """
+    refuse = error or partial(Invalid.field, "term")
+    of_session = and_(Term.session_id == batch.session_id, Term.term == text)
+    is_term = or_(cast(Term.id, Text) == text.lower(), of_session)
+    term = db.session.scalars(select(Term).where(is_term)).one_or_none()
+    if term is None:
+        raise refuse("no such term")
+    if term.session_id != batch.session_id:
+        raise refuse("is not of the batch's session")
+    return term
+
+
+def class_name(batch: Any) -> str:
+    """Name a batch in full, such as JSS 1 A."""
+    return f"{batch.classroom} {batch.name}"
+
+
+def about_class(batch: Any, term: Term) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Give what Details say of batch and term: in words, and by their ids."""
+    words = [
+        ("School", current_school().name),
+        ("Class", class_name(batch)),
+        (BATCH, batch.name),
+        ("Session", batch.session),
+        (TERM, term.term),
+        ("Term name", term.display_name),
+    ]
+    return words, [(f"{BATCH} ID", str(batch.id)), (f"{TERM} ID", str(term.id))]
+
+
+def named_details(
+    details: Mapping[str, str] | None, batch: Any, named: Mapping[str, str | None]
+) -> Mapping[str, str]:
+    """Give the Details of a sheet; where it has none, as in a .csv file, what the request has `named`, by label."""
+    if details is not None:
+        return details
+    given = {normalized_name(label): value for label, value in named.items() if value}
+    return {normalized_name(BATCH): str(batch.id), **given} if given else {}
+
+
+def judge_batch(details: Mapping[str, str], batch: Any) -> None:
+    """Refuse the sheet of another batch. It may be named by its number, and without its id. Raises Invalid."""
+    named = detail(details, f"{BATCH} ID", BATCH)
+    if named.casefold() not in {str(batch.id), str(batch.number)}:
+        raise _sheet_of_another(details, named)
+
+
+def judge_term(details: Mapping[str, str], batch: Any) -> Term:
+    """Find the term that a sheet is of: by its id, or as FIRST, SECOND or THIRD. Raises Invalid."""
+    named = detail(details, f"{TERM} ID", TERM)
+    return find_term(named, batch, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
+
+
+def detail(details: Mapping[str, str], *labels: str) -> str:
+    """Give the value of the first of the labels that has one. Raises Invalid where none has."""
+    for label in labels:
+        if found := details.get(normalized_name(label)):
+            return found
+    raise Invalid(f"The sheet {DETAILS} lacks {labels[0]}: download the sheet, and fill that one in.")
+
+
+def _sheet_of_another(details: Mapping[str, str], named: str) -> Invalid:
+    """Name the other batch with its class, where Details have it in full as they do once the sheet was downloaded."""
+    in_full = details.get(normalized_name("Class"))
+    about = {normalized_name(BATCH): in_full} if in_full else details
+    return sheet_of_another(about, BATCH, named)

@@ -1,0 +1,77 @@
+"""Read models of cohorts and batches."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, cast, exists, func, or_, select
+
+from school_service.core.counters import BATCHES, number_taken
+from school_service.core.read_models import Query, read_model
+from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
+
+
+@read_model
+def cohorts() -> Query:
+    """Read model of CohortSchema, the newest session first, then by classroom."""
+    return (
+        select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Classroom.name, Cohort.id)
+    )
+
+
+@read_model
+def cohort(cohort_id: UUID) -> Query:
+    """Read model of CohortSchema, for one."""
+    return cohorts.query().where(Cohort.id == cohort_id)
+
+
+@read_model
+def batches(cohort_id: UUID | None = None) -> Query:
+    """Read model of BatchSchema, by name: all, or the arms of a cohort."""
+    found = select(Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort")).order_by(
+        Batch.name, Batch.id
+    )
+    return found if cohort_id is None else found.where(Batch.cohort_id == cohort_id)
+
+
+@read_model
+def batch(batch_id: UUID) -> Query:
+    """Read model of BatchSchema, for one."""
+    return batches.query().where(Batch.id == batch_id)
+
+
+def session_by_id_or_name(text: Any) -> Query:
+    """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
+    is_id = cast(AcademicSession.id, Text) == func.lower(text)
+    # A name may be any text, the id of another session too.
+    return (
+        select(AcademicSession.id)
+        .where(or_(is_id, AcademicSession.name == text))
+        .order_by(is_id.desc())
+        .limit(1)
+    )
+
+
+@read_model
+def for_cohort(classroom_id: UUID, session: str) -> Query:
+    """Select what a new cohort needs, and take the number of its first batch.
+
+    `classroom` tells whether there is such a one; `session_id` is null where there is no session of this id or name.
+    """
+    number = number_taken(BATCHES)
+    return select(
+        exists().where(Classroom.id == classroom_id).label("classroom"),
+        session_by_id_or_name(session).scalar_subquery().label("session_id"),
+        number.c.value.label("number"),
+    )
+
+
+@read_model
+def for_batch(cohort_id: UUID) -> Query:
+    """Take the number of a new batch of a cohort; no row without one, and no number taken."""
+    number = number_taken(BATCHES, exists().where(Cohort.id == cohort_id))
+    return select(number.c.value.label("number"))

@@ -1,0 +1,89 @@
+"""Cohorts and their batches."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.read_models import fetch_row
+from school_service.core.records import get, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, new_row
+from school_service.features.audit.service import audit_change, audit_member_changes
+from school_service.features.school.cohorts import reads
+from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.school.models import FIRST_BATCH, Batch, Classroom, Cohort
+
+ENTITY = "cohort"
+NO_SESSION = "no such session"
+
+
+def create_cohort(*, classroom: UUID, session_id: str) -> NewRow:
+    """Make a cohort of a classroom in a session, with its first batch, whose id is the cohort's.
+
+    A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
+    """
+    found = fetch_row(reads.for_cohort(classroom, session_id))
+    if found is None or not found["classroom"]:
+        raise unknown_reference(Classroom, "classroom")
+    if found["session_id"] is None:
+        raise Invalid.field("session_id", NO_SESSION)
+    session: UUID = found["session_id"]
+    cohort = new_row(Cohort, classroom_id=classroom, session_id=session)
+    audit_change(ENTITY, cohort.id, new={"classroom": classroom, "session": session})
+    execute(cohort, _new_batch(cohort.id, FIRST_BATCH, found["number"], batch_id=cohort.id))
+    return cohort
+
+
+def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohort:
+    """Give a cohort another classroom or session.
+
+    One that has, or ever had, students, or that has assessments or metrics, keeps its session: they refer to
+    cohort and session together, and the change is a conflict. Raises NotFound, and Invalid for an unknown
+    classroom or session.
+    """
+    cohort = get(Cohort, cohort_id, for_update=True)
+    old = _audited(cohort)
+    cohort.classroom_id = get_referenced(Classroom, classroom, "classroom").id
+    cohort.session_id = find_session(session_id, "session_id")
+    db.session.flush()
+    audit_member_changes(ENTITY, cohort.id, old, _audited(cohort))
+    return cohort
+
+
+def create_batch(*, cohort_id: UUID, name: str) -> NewRow:
+    """Add an arm to a cohort; a name that the cohort has already is a conflict. Raises NotFound."""
+    found = fetch_row(reads.for_batch(cohort_id))
+    if found is None:
+        raise not_found(Cohort)
+    batch = _new_batch(cohort_id, name, found["number"])
+    execute(batch)
+    return batch
+
+
+def check_cohort(*, id: UUID) -> None:
+    """Tell whether there is such a cohort. Raises NotFound."""
+    get(Cohort, id)
+
+
+def find_session(text: str, field: str) -> UUID:
+    """Find the session that a field of the input means, by id or name, and answer its id.
+
+    Raises Invalid, naming the field.
+    """
+    found: UUID | None = db.session.scalar(session_by_id_or_name(text))
+    if found is None:
+        raise Invalid.field(field, NO_SESSION)
+    return found
+
+
+def _new_batch(cohort_id: UUID, name: str, number: int, batch_id: UUID | None = None) -> NewRow:
+    batch = new_row(Batch, id=batch_id or uuid4(), number=number, cohort_id=cohort_id, name=name)
+    audit_change("batch", batch.id, new={"cohort": cohort_id, "name": name, "number": number})
+    return batch
+
+
+def _audited(cohort: Cohort) -> dict[str, Any]:
+    """What the audit log says of a cohort."""
+    return {"classroom": cohort.classroom_id, "session": cohort.session_id}

@@ -1,0 +1,80 @@
+"""Cohorts and batches over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.statements import row_lock
+from school_service.features.school.cohorts import reads, service
+from school_service.features.school.cohorts.schemas import (
+    BatchSchema,
+    CohortSchema,
+    NewBatchSchema,
+    NewCohortSchema,
+)
+from school_service.features.school.models import Cohort
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("cohorts", __name__, description="Classrooms in an academic session, and their arms.")
+
+
+@blp.route("/cohorts")
+class Cohorts(MethodView):
+    """The school's cohorts."""
+
+    @blp.requires(Permission.COHORTS_READ)
+    @blp.returns_list(CohortSchema)
+    def get(self) -> Any:
+        """List the cohorts, the newest session first."""
+        return reads.cohorts()
+
+    @blp.requires(Permission.COHORTS_WRITE)
+    @blp.arguments(NewCohortSchema)
+    @blp.returns(CohortSchema)
+    def post(self, cohort: dict[str, Any]) -> Any:
+        """Create a cohort, with its first batch: A, whose id is the cohort's."""
+        return reads.cohort(service.create_cohort(**cohort).id)
+
+
+@blp.route("/cohorts/<uuid:id>")
+class OneCohort(MethodView):
+    """A cohort."""
+
+    @blp.requires(Permission.COHORTS_READ)
+    @blp.returns(CohortSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a cohort."""
+        return reads.cohort(id)
+
+    @blp.requires(Permission.COHORTS_WRITE)
+    @blp.arguments(NewCohortSchema)
+    @blp.returns(CohortSchema)
+    @blp.if_match(reads.cohort, row_lock(Cohort))
+    def patch(self, cohort: dict[str, Any], id: UUID) -> Any:
+        """Give a cohort another classroom, or another session as long as nothing has happened in it.
+
+        A cohort that has, or had, students, or that has assessments or metrics, keeps its session.
+        """
+        return reads.cohort(service.change_cohort(cohort_id=id, **cohort).id)
+
+
+@blp.route("/cohorts/<uuid:id>/batches")
+class Batches(MethodView):
+    """The arms of a cohort."""
+
+    @blp.requires(Permission.COHORTS_READ)
+    @blp.returns_list(BatchSchema, if_empty=service.check_cohort)
+    def get(self, id: UUID) -> Any:
+        """List the arms of a cohort by name."""
+        return reads.batches(id)
+
+    @blp.requires(Permission.COHORTS_WRITE)
+    @blp.arguments(NewBatchSchema)
+    @blp.returns(BatchSchema)
+    def post(self, batch: dict[str, Any], id: UUID) -> Any:
+        """Add an arm to a cohort."""
+        return reads.batch(service.create_batch(cohort_id=id, **batch).id)

@@ -1,0 +1,188 @@
+"""The tables of the school itself: its settings, sessions, terms, classrooms, subjects, cohorts and their batches."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from uuid import UUID
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Date,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    String,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import Mapped, mapped_column
+
+from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
+from school_service.core.database import db
+
+
+class Department(db.Model):
+    """A part of the school that employees belong to, such as Sciences."""
+
+    __tablename__ = "departments"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    created_at: Mapped[datetime] = created_at()
+
+
+class EmployeeCategory(db.Model):
+    """A kind of employee, such as Teaching."""
+
+    __tablename__ = "employee_categories"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+
+
+class Position(db.Model):
+    """A post that an employee holds, such as Principal."""
+
+    __tablename__ = "positions"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+
+
+NamedSetting = Department | EmployeeCategory | Position
+"""A setting that is known by its name alone."""
+
+
+class SchoolSettings(db.Model):
+    """What a school has switched on; one row, which every school has from its creation.
+
+    `must_change_password_since`: since when those whose password others gave have to change it; null: they need not.
+    """
+
+    __tablename__ = "school_settings"
+
+    id: Mapped[UUID] = primary_key()
+    must_change_password_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+TERMS = Enumeration("TermName", "FIRST", "SECOND", "THIRD")
+
+
+class AcademicSession(db.Model):
+    """An academic session, such as 2025/2026; at most one is current."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (CheckConstraint("start_date <= end_date", name="dates"),)
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    start_date: Mapped[date] = mapped_column(Date)
+    end_date: Mapped[date] = mapped_column(Date)
+    current: Mapped[bool] = mapped_column(Boolean)
+
+
+Index("uq_sessions_current", AcademicSession.current, unique=True, postgresql_where=text("current"))
+
+
+class Term(db.Model):
+    """One of the three terms of a session."""
+
+    __tablename__ = "terms"
+    __table_args__ = (
+        UniqueConstraint("session_id", "term"),
+        # What belongs to a term belongs to its session: other tables refer to both together.
+        UniqueConstraint("id", "session_id"),
+        CheckConstraint("term IN ('FIRST', 'SECOND', 'THIRD')", name="term"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"))
+    term: Mapped[str] = mapped_column(String(20))
+    display_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+
+
+class Classroom(db.Model):
+    """A room of the school's structure, such as JSS 1: a cohort is one of these in one session."""
+
+    __tablename__ = "classrooms"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    level: Mapped[str] = mapped_column(String(NAME_LENGTH))
+
+
+class Subject(db.Model):
+    """A subject of the school, such as Mathematics: a cohort subject is one of these taught to one cohort."""
+
+    __tablename__ = "subjects"
+
+    id: Mapped[UUID] = primary_key()
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    code: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+
+
+FIRST_BATCH = "A"
+
+
+class Cohort(db.Model):
+    """A classroom in one academic session, such as JSS 1 of 2025/2026."""
+
+    __tablename__ = "cohorts"
+    # What happened in a cohort happened in its session: other tables refer to both together, so that a cohort
+    # with a history can't be moved to another session.
+    __table_args__ = (UniqueConstraint("classroom_id", "session_id"), UniqueConstraint("id", "session_id"))
+
+    id: Mapped[UUID] = primary_key()
+    classroom_id: Mapped[UUID] = mapped_column(ForeignKey("classrooms.id"))
+    session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"), index=True)
+
+
+class Batch(db.Model):
+    """An arm of a cohort, such as A; the first arm of a cohort has the cohort's id."""
+
+    __tablename__ = "batches"
+    __table_args__ = (UniqueConstraint("cohort_id", "name"), UniqueConstraint("id", "cohort_id"))
+
+    id: Mapped[UUID] = primary_key()
+    number: Mapped[int] = mapped_column(Integer, unique=True)
+    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))
+    name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+
+
+class Enrollment(db.Model):
+    """That a student is in a batch, since when and, once it has ended, until when.
+
+    Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
+    at most, whoever writes at the same time.
+    """
+
+    __tablename__ = "enrollments"
+    __table_args__ = (
+        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
+        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
+        Index(None, "student_id", "started_at"),
+        Index(None, "batch_id", "cohort_id"),
+        Index(None, "cohort_id", "session_id"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
+    batch_id: Mapped[UUID]
+    cohort_id: Mapped[UUID]
+    session_id: Mapped[UUID]
+    started_at: Mapped[datetime] = created_at()
+    ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+CURRENT = Enrollment.ended_at.is_(None)
+
+Index(
+    "uq_enrollments_student_id_session_id",
+    Enrollment.student_id,
+    Enrollment.session_id,
+    unique=True,
+    postgresql_where=text("ended_at IS NULL"),
+)

@@ -1,0 +1,122 @@
+"""Academic sessions, of which one is current, and their terms."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, update
+
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import get, get_referenced, lock_table
+from school_service.core.statements import NewRow, insert_row
+from school_service.features.audit.service import audit_change, audit_member_changes
+from school_service.features.school.models import AcademicSession, Term
+
+ENTITY = "session"
+
+
+@read_model
+def sessions() -> Query:
+    """Read model of SessionSchema, the newest first."""
+    return select(
+        AcademicSession.id,
+        AcademicSession.name,
+        AcademicSession.start_date,
+        AcademicSession.end_date,
+        AcademicSession.current,
+    ).order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+
+
+@read_model
+def session(session_id: UUID) -> Query:
+    """Read model of SessionSchema, for one."""
+    return sessions.query().where(AcademicSession.id == session_id)
+
+
+@read_model
+def terms(session_id: UUID | None = None) -> Query:
+    """Read model of TermSchema, all or those of a session, in the order of the calendar."""
+    found = (
+        select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
+        .join(AcademicSession, AcademicSession.id == Term.session_id)
+        # FIRST, SECOND, THIRD: the order of the alphabet is that of the year.
+        .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
+    )
+    return found if session_id is None else found.where(Term.session_id == session_id)
+
+
+@read_model
+def term(term_id: UUID) -> Query:
+    """Read model of TermSchema, for one."""
+    return terms.query().where(Term.id == term_id)
+
+
+def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> NewRow:
+    """Add an academic session; a current one ends the currency of the other.
+
+    A name already taken is a conflict. Raises Invalid where the session ends before it starts.
+    """
+    _check_dates(start_date, end_date)
+    lock_table(AcademicSession)  # Which is current concerns them all.
+    if current:
+        _end_current()
+    values = {"name": name, "start_date": start_date, "end_date": end_date, "current": current}
+    session = insert_row(AcademicSession, **values)
+    audit_change(ENTITY, session.id, new=values)
+    return session
+
+
+def change_session(*, session_id: UUID, **changes: Any) -> UUID:
+    """Change any of `name`, `start_date`, `end_date` and `current` of an academic session.
+
+    To make it current ends the currency of the other. A name already taken is a conflict. Raises NotFound,
+    Invalid where it would end before it starts.
+    """
+    lock_table(AcademicSession)
+    session = get(AcademicSession, session_id)
+    _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
+    if changes.get("current") and not session.current:
+        _end_current()
+    old = _audited(session)
+    for name, value in changes.items():
+        setattr(session, name, value)
+    db.session.flush()
+    audit_member_changes(ENTITY, session.id, old, _audited(session))
+    return session.id
+
+
+def check_term_filter(*, session_id: UUID | None = None) -> None:
+    """Tell whether there is the session that a filter of terms names. Raises Invalid."""
+    if session_id is not None:
+        get_referenced(AcademicSession, session_id, "session_id")
+
+
+def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
+    """Add a term (FIRST, SECOND or THIRD) to a session, which may have each once; a second is a conflict.
+
+    Raises Invalid for an unknown session.
+    """
+    session = get_referenced(AcademicSession, session_id, "session_id")
+    made = insert_row(Term, session_id=session.id, term=term, display_name=display_name)
+    audit_change("term", made.id, new={"session": session.id, "term": term, "display_name": display_name})
+    return made
+
+
+def _check_dates(start_date: date, end_date: date) -> None:
+    if end_date < start_date:
+        raise Invalid.field("end_date", "must not be before start_date")
+
+
+def _end_current() -> None:
+    ending = update(AcademicSession).where(AcademicSession.current).values(current=False)
+    for session_id in db.session.scalars(ending.returning(AcademicSession.id)):
+        audit_change(ENTITY, session_id, old={"current": True}, new={"current": False})
+
+
+def _audited(session: AcademicSession) -> dict[str, Any]:
+    """What the audit log says of a session."""
+    return {name: getattr(session, name) for name in ("name", "start_date", "end_date", "current")}

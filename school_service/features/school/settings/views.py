@@ -1,0 +1,155 @@
+"""Settings over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+from marshmallow import fields
+
+from school_service.core.permissions import Permission
+from school_service.core.read_models import ReadModel
+from school_service.features.school.models import Department, EmployeeCategory, NamedSetting, Position
+from school_service.features.school.settings import service
+from school_service.web.blueprint import Blueprint
+from school_service.web.fields import StrictBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+_MUST_CHANGE = (
+    "Whether users whose account or password somebody else made must set another password before all else."
+)
+
+
+class SchoolSettingsSchema(RecordSchema):
+    """What the school has switched on."""
+
+    must_change_password = fields.Boolean(metadata={"description": _MUST_CHANGE})
+
+
+class SchoolSettingsChangesSchema(Schema):
+    """What to switch on or off: any of these."""
+
+    must_change_password = StrictBoolean(metadata={"description": _MUST_CHANGE})
+
+
+class DepartmentSchema(RecordSchema):
+    """A part of the school that employees belong to."""
+
+    id = fields.UUID()
+    name = fields.String()
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class EmployeeCategorySchema(RecordSchema):
+    """A kind of employee."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
+class PositionSchema(RecordSchema):
+    """A post that an employee holds."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
+class NewNamedSettingSchema(Schema):
+    """A department, employee category or position to create."""
+
+    name = Text()
+
+
+blp = Blueprint(
+    "settings", __name__, description="What a school chooses for itself, such as its departments."
+)
+
+
+@blp.route("/settings")
+class SchoolSettings(MethodView):
+    """What the school has switched on."""
+
+    @blp.requires(Permission.SETTINGS_READ)
+    @blp.returns(SchoolSettingsSchema)
+    def get(self) -> Any:
+        """Show what the school has switched on."""
+        return service.school_settings()
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.arguments(SchoolSettingsChangesSchema(partial=True))
+    @blp.returns(SchoolSettingsSchema)
+    @blp.if_match(service.school_settings, service.locking_settings)
+    def patch(self, changes: dict[str, Any]) -> Any:
+        """Switch on or off what is given.
+
+        `must_change_password` concerns accounts and passwords that are given from then on.
+        """
+        service.change_school_settings(**changes)
+        return service.school_settings()
+
+
+def _named(
+    path: str,
+    one: str,
+    *,
+    model: type[NamedSetting],
+    schema: type[Schema],
+    read_all: ReadModel[[]],
+    read_one: ReadModel[[UUID]],
+) -> None:
+    """Serve a setting that is known by its name alone. `one` is what the document calls one of it."""
+    plural = path.strip("/")
+
+    @blp.route(path, endpoint=plural)
+    class Settings(MethodView):
+        """All of them."""
+
+        @blp.requires(Permission.SETTINGS_READ)
+        @blp.summary(f"List the school's {plural.replace('-', ' ')} by name.")
+        @blp.returns_list(schema)
+        def get(self) -> Any:
+            return read_all()
+
+        @blp.requires(Permission.SETTINGS_WRITE)
+        @blp.summary(f"Create {one}.")
+        @blp.arguments(NewNamedSettingSchema)
+        @blp.returns(schema)
+        def post(self, setting: dict[str, Any]) -> Any:
+            return read_one(service.create_named(model, **setting).id)
+
+    @blp.route(f"{path}/<uuid:id>", endpoint=f"one-of-{plural}")
+    class OneSetting(MethodView):
+        """One of them."""
+
+        @blp.requires(Permission.SETTINGS_DELETE)
+        @blp.summary(f"Delete {one} that no employee has.")
+        @blp.returns_deleted()
+        def delete(self, id: UUID) -> Any:
+            return service.delete_named(model, setting_id=id)
+
+
+_named(
+    "/departments",
+    "a department",
+    model=Department,
+    schema=DepartmentSchema,
+    read_all=service.departments,
+    read_one=service.department,
+)
+_named(
+    "/employee-categories",
+    "an employee category",
+    model=EmployeeCategory,
+    schema=EmployeeCategorySchema,
+    read_all=service.employee_categories,
+    read_one=service.employee_category,
+)
+_named(
+    "/positions",
+    "a position",
+    model=Position,
+    schema=PositionSchema,
+    read_all=service.positions,
+    read_one=service.position,
+)

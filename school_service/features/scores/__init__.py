@@ -1,0 +1,8 @@
+"""Scores: what students have achieved, assessment by assessment.
+
+- `grade_configs`: the bands of percentages that scores are graded by
+- `assessments`: exams, tests and continuous assessments of a cohort subject in a term
+- `absences`: who was away from an assessment, with leave or without
+- `gradebooks`: the score of a student in an assessment
+- `scoresheets`: the scores of a cohort subject, and the sheets to enter them with
+"""

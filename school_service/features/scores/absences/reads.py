@@ -1,0 +1,42 @@
+"""Read models of absences."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import exists, func, select
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment
+
+
+@read_model
+def absences(assessment_id: UUID) -> Query:
+    """Read model of AbsenceSchema: those of an assessment, by name."""
+    student = func.json_build_object(
+        "id",
+        Student.id,
+        "admission_number",
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+    )
+    return (
+        select(
+            student.label("student"),
+            Absence.status,
+            Absence.note,
+            Absence.created_at.label("createdAt"),
+        )
+        .join(Student, Student.id == Absence.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(
+            Absence.assessment_id == assessment_id,
+            exists().where(Assessment.id == assessment_id, NOT_DELETED),
+        )
+        .order_by(*BY_NAME)
+    )

@@ -1,0 +1,47 @@
+"""Absences as the interface shows them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.scores.models import ABSENCES
+from school_service.web.fields import MAX_IDS, Choice, Id, ListOf, Nested, free_text
+from school_service.web.schemas import RecordSchema, Schema
+
+_STATUS = "ABSENT, without leave, counts 0; EXCUSED counts nowhere."
+
+
+class AbsentStudentSchema(RecordSchema):
+    """A student who was away."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
+class AbsenceSchema(RecordSchema):
+    """That a student was away from an assessment."""
+
+    student = fields.Nested(AbsentStudentSchema)
+    status = fields.String(validate=validate.OneOf(ABSENCES), metadata={"description": _STATUS})
+    note = fields.String(allow_none=True)
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class NewAbsenceSchema(Schema):
+    """The absence of a student, new or changed."""
+
+    student = Id(metadata={"description": "Who takes the subject, is in the cohort and has no score."})
+    status = Choice(ABSENCES, metadata={"description": _STATUS})
+    note = free_text(
+        required=False,
+        allow_none=True,
+        metadata={"description": "Left out, the note that is there stays; null clears it."},
+    )
+
+
+class AbsencesSchema(Schema):
+    """Absences to add or change; those of others stay."""
+
+    absences = ListOf(Nested(NewAbsenceSchema), validate=validate.Length(min=1, max=MAX_IDS))

@@ -1,0 +1,280 @@
+"""Absences: who was away from an assessment, and has that instead of a score.
+
+Whoever writes absences, by hand or by sheet, locks the assessment FOR NO KEY UPDATE; whoever enters a score by hand
+locks it FOR SHARE. So neither the absences nor the scores of an assessment change while the others are written. A score
+takes the absence away: the later act holds. An absence for a student with a score is a conflict, as it would take away
+what somebody marked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    String,
+    Uuid,
+    and_,
+    any_,
+    cast,
+    delete,
+    exists,
+    func,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.read_models import BoundQuery, Query
+from school_service.core.records import not_found, unnest_rows
+from school_service.core.statements import in_one_message, statement
+from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.people.models import WITHDRAWN, Student, student_name
+from school_service.features.school.models import CURRENT, Enrollment
+from school_service.features.scores.absences import reads
+from school_service.features.scores.assessments.service import find_assessment, lock_assessment
+from school_service.features.scores.models import Absence, Assessment, GradebookEntry
+from tenants.clock import now
+
+ENTITY = "absence"
+"""What the audit log calls it; the id there is the assessment's, and `student` says whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbsenceChange:
+    """The absence of a student, as it is to be; `before` is the status that is stored, None where there is none."""
+
+    student_id: UUID
+    status: str
+    note: str | None
+    before: str | None
+    note_changed: bool = False
+
+
+def check_assessment(*, id: UUID) -> None:
+    """Tell whether there is the assessment whose absences are asked for; raises NotFound."""
+    if find_assessment(id) is None:
+        raise not_found(Assessment)
+
+
+def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]) -> BoundQuery:
+    """Add or change the absences of students, all or none: each has `student`, `status` and perhaps `note`.
+
+    A note that is left out stays. Returns the read model of the assessment's absences, which are stored in one message
+    with being read. Raises NotFound, Invalid naming the students who are named twice, are not in the cohort, do not
+    take the subject or are withdrawn, and Conflict naming those who have a score, or where the results are submitted.
+    """
+    assessment = lock_assessment(assessment_id)
+    students = [row["student"] for row in absences]
+    twice = [str(student) for student, times in Counter(students).items() if times > 1]
+    if twice:
+        raise Invalid.field("absences", f"named more than once: {', '.join(twice)}")
+    known = {row.id: row for row in db.session.execute(_judged(assessment, students))}
+    _refuse(students, known)
+    changed = [change for row in absences if (change := _change(row, known[row["student"]]))]
+    read = reads.absences(assessment.id)
+    return in_one_message(storing(assessment.id, changed, source="hand"), read=read) if changed else read
+
+
+def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any) -> BoundQuery:
+    """Store absences of an assessment that is locked, and write them to the audit log: the statement, for `execute`.
+
+    `source` says in the log how they came: as `score_values` does.
+    """
+    audit_changes(
+        ENTITY,
+        (
+            Change(
+                assessment_id,
+                None if change.before is None else absence_values(change.student_id, change.before),
+                absence_values(
+                    change.student_id,
+                    change.status,
+                    **source,
+                    **({"changed": ["note"]} if change.note_changed else {}),
+                ),
+            )
+            for change in changes
+        ),
+    )
+    return _store(
+        assessment_id,
+        [change.student_id for change in changes],
+        [change.status for change in changes],
+        [change.note for change in changes],
+        now(),
+    )
+
+
+def storing_blanks(
+    blanks: Sequence[tuple[UUID, UUID]], status: str, *, moment: datetime, **source: Any
+) -> BoundQuery:
+    """Make absences of blanks, pairs of a locked assessment and a student who has neither a score nor an absence.
+
+    Writes them to the audit log, `source` as in `storing`; returns the statement, for `execute`.
+    """
+    audit_changes(
+        ENTITY,
+        [
+            Change(assessment, None, absence_values(student, status, **source))
+            for assessment, student in blanks
+        ],
+    )
+    assessments, students = map(list, zip(*blanks, strict=True))
+    return _store_blanks(assessments, students, status, moment)
+
+
+def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
+    """Take an absence away; returns the student's id. Raises NotFound, and Conflict where the results are submitted."""
+    assessment = lock_assessment(assessment_id)
+    of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
+    status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
+    if status is None:
+        raise NotFound("No such absence.")
+    audit_changes(ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
+    return student_id
+
+
+def taking_away(*, assessment_id: UUID, student_id: UUID) -> tuple[BoundQuery, ...]:
+    """Take the absence of a student away, if there is one, and write that to the audit log.
+
+    The assessment must be locked: so the absence is the same to both. Returns the statements, for the message that
+    enters the score instead.
+    """
+    return _log_absence(assessment_id, student_id), _delete(assessment_id, student_id)
+
+
+@statement
+def _log_absence(assessment_id: UUID, student_id: UUID) -> Any:
+    old = func.jsonb_build_object("student", Absence.student_id, "status", Absence.status)
+    return audit_deleted(ENTITY, *_of(assessment_id, student_id), entity_id=Absence.assessment_id, old=old)
+
+
+@statement
+def _delete(assessment_id: UUID, student_id: UUID) -> Any:
+    return delete(Absence).where(*_of(assessment_id, student_id))
+
+
+def _of(assessment_id: Any, student_id: Any) -> tuple[Any, Any]:
+    return Absence.assessment_id == assessment_id, Absence.student_id == student_id
+
+
+@statement
+def delete_absences(assessment_id: UUID, student_ids: str) -> Any:
+    """Take the absences of students away whose scores are entered in the same message; the caller writes the log.
+
+    The ids of the students are a text, as `array_text` writes an array.
+    """
+    students = any_(cast(student_ids, ARRAY(Uuid(as_uuid=False))))
+    return delete(Absence).where(Absence.assessment_id == assessment_id, Absence.student_id == students)
+
+
+def absence_values(student_id: Any, status: str, **source: Any) -> Values:
+    """What the log says of an absence: whose, which, how it came. Of a note it says that it changed, no more."""
+    return {"student": student_id, "status": status, **source}
+
+
+def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
+    """Select what decides whether students may have an absence, and the one that they have."""
+    return (
+        select(
+            Student.id,
+            Student.admission_number,
+            Student.status,
+            exists()
+            .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == assessment.cohort_id, CURRENT)
+            .label("in_cohort"),
+            exists()
+            .where(
+                SubjectEnrollment.cohort_subject_id == assessment.cohort_subject_id,
+                SubjectEnrollment.student_id == Student.id,
+            )
+            .label("takes_subject"),
+            exists()
+            .where(GradebookEntry.assessment_id == assessment.id, GradebookEntry.student_id == Student.id)
+            .label("has_score"),
+            Absence.status.label("absence"),
+            Absence.note,
+        )
+        .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
+        .where(Student.id == any_(cast(students, ARRAY(Uuid))))
+    )
+
+
+def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:
+    """Raise what keeps any of the students from having an absence, naming them all."""
+    reasons = {
+        "no such student": [str(student) for student in students if student not in known],
+        "withdrawn": _names(row for row in known.values() if row.status == WITHDRAWN),
+        "not in the cohort": _names(
+            row for row in known.values() if row.status != WITHDRAWN and not row.in_cohort
+        ),
+        "not taking the subject": _names(
+            row for row in known.values() if row.in_cohort and not row.takes_subject
+        ),
+    }
+    wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
+    if wrong:
+        raise Invalid.field("absences", wrong)
+    scored = _names(row for row in known.values() if row.has_score)
+    if scored:
+        reason = f"have a score: {', '.join(scored)}"
+        raise Conflict(
+            f"Students {reason}. Remove the score first, or leave the absence out.", {"absences": [reason]}
+        )
+
+
+def _names(rows: Any) -> list[str]:
+    return sorted(student_name(row.admission_number, row.id) for row in rows)
+
+
+def _change(row: Mapping[str, Any], stored: Any) -> AbsenceChange | None:
+    """Compare an absence with what is stored; None where it is the same."""
+    status, note = row["status"], row.get("note", stored.note)
+    if (status, note) == (stored.absence, stored.note):
+        return None
+    return AbsenceChange(row["student"], status, note, stored.absence, note != stored.note)
+
+
+@statement
+def _store(
+    assessment_id: UUID,
+    student_ids: list[UUID],
+    statuses: list[str],
+    notes: list[str | None],
+    moment: datetime,
+) -> Any:
+    rows = unnest_rows(student_id=(Uuid, student_ids), status=(String, statuses), note=(String, notes))
+    values: Any = (assessment_id, *rows.c, moment)
+    storing = insert(Absence).from_select(
+        ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
+    )
+    # The row of the assessment changes with its absences: so whoever waits to enter a score sees that there are some.
+    touched = (
+        update(Assessment)
+        .where(Assessment.id == assessment_id)
+        .values(submission_id=Assessment.submission_id)
+        .cte("touched")
+    )
+    return storing.on_conflict_do_update(
+        index_elements=Absence.__table__.primary_key.columns,
+        set_={"status": storing.excluded.status, "note": storing.excluded.note},
+    ).add_cte(touched)
+
+
+@statement
+def _store_blanks(assessment_ids: list[UUID], student_ids: list[UUID], status: str, moment: datetime) -> Any:
+    rows = unnest_rows(assessment_id=(Uuid, assessment_ids), student_id=(Uuid, student_ids))
+    values: Any = (*rows.c, status, null(), moment)
+    return insert(Absence).from_select(
+        ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
+    )

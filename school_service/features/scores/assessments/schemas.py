@@ -1,0 +1,51 @@
+"""Assessments as the interface shows them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.scores.models import CATEGORIES, FILE_NAME_LENGTH
+from school_service.web.fields import Choice, Id, IsoDate, Points, StrictBoolean, Text, free_text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class AssessmentSchema(RecordSchema):
+    """An exam, a test or a continuous assessment."""
+
+    id = fields.UUID()
+    subject = fields.UUID(metadata={"description": "The cohort subject."})
+    name = fields.String()
+    abbreviation = fields.String()
+    due_date = fields.Date()
+    total_points = fields.Decimal(metadata={"description": "The maximum score."})
+    term = fields.UUID()
+    include_in_final = fields.Boolean(metadata={"description": "Whether it counts in the final grade."})
+    publish_scores = fields.Boolean(metadata={"description": "Whether its scores are published."})
+    category = fields.String(validate=validate.OneOf(CATEGORIES))
+    file_name = fields.String()
+
+
+class NewAssessmentSchema(Schema):
+    """An assessment to create."""
+
+    category = Choice(CATEGORIES)
+    subject = Id(metadata={"description": "The cohort subject."})
+    name = Text()
+    abbreviation = Text()
+    due_date = IsoDate()
+    total_points = Points(
+        zero=False, metadata={"description": "The maximum score, with two decimal places at most."}
+    )
+    term = Id(metadata={"description": "A term of the cohort's session."})
+    description = free_text()
+    file_name = Text(FILE_NAME_LENGTH, any_characters=True)
+    include_in_final = StrictBoolean()
+    publish_scores = StrictBoolean()
+
+
+class AssessmentFilterSchema(Schema):
+    """Which assessments to list."""
+
+    cohort = Id(metadata={"description": "A batch of the cohort, or the cohort."})
+    subject = Id(metadata={"description": "The cohort subject, or the subject that is taught."})
+    term = Id(metadata={"description": "The id of the term."})

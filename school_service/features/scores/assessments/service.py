@@ -1,0 +1,140 @@
+"""Assessments: create, find, delete softly; and whether their results are submitted.
+
+Whoever submits results locks the cohort subject and its assessments of the term FOR NO KEY UPDATE. Whoever adds an
+assessment locks the cohort subject FOR SHARE, then looks for a submission; whoever writes scores or absences locks the
+assessment, and reads there whether its results are submitted. So no write is lost between a submission and its figures.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.read_models import fetch_row
+from school_service.core.records import find, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, insert_row
+from school_service.features.audit.service import audit_change
+from school_service.features.classes.models import CohortSubject
+from school_service.features.school.models import Batch, Subject, Term
+from school_service.features.scores.assessments import reads
+from school_service.features.scores.models import Assessment
+from tenants.clock import now
+
+ENTITY = "assessment"
+
+
+def create_assessment(
+    *,
+    subject: UUID,
+    term: UUID,
+    category: str,
+    name: str,
+    abbreviation: str,
+    due_date: date,
+    total_points: Decimal,
+    description: str,
+    file_name: str,
+    include_in_final: bool,
+    publish_scores: bool,
+) -> NewRow:
+    """Add an assessment of a cohort subject in a term of its cohort's session.
+
+    `total_points` is the maximum score. Raises Invalid for an unknown cohort subject or term, and for a term
+    of another session, and Conflict where the results of the subject and term are submitted.
+    """
+    found = execute(reads.lock_subject(subject), reads.taught(subject, term))
+    if found is None:
+        raise unknown_reference(CohortSubject, "subject")
+    if found["of_session"] is None:
+        raise unknown_reference(Term, "term")
+    if not found["of_session"]:
+        raise Invalid.field("term", "is not of the cohort's session")
+    refuse_submitted(found["submission_id"])
+    assessment = insert_row(
+        Assessment,
+        cohort_subject_id=subject,
+        cohort_id=found["cohort_id"],
+        session_id=found["session_id"],
+        term_id=term,
+        category=category,
+        name=name,
+        abbreviation=abbreviation,
+        due_date=due_date,
+        total_points=total_points,
+        description=description,
+        file_name=file_name,
+        include_in_final=include_in_final,
+        publish_scores=publish_scores,
+    )
+    audit_change(
+        ENTITY, assessment.id, new={"name": name, "category": category, "total_points": total_points}
+    )
+    return assessment
+
+
+def check_assessment_filter(*, cohort: UUID, subject: UUID, term: UUID) -> None:
+    """Tell whether there are the records that a filter of assessments names.
+
+    `cohort` is a batch of it, `subject` a cohort subject or a base subject. Raises Invalid, naming the field.
+    """
+    get_referenced(Batch, cohort, "cohort")
+    if db.session.get(CohortSubject, subject) is None:
+        get_referenced(Subject, subject, "subject")
+    get_referenced(Term, term, "term")
+
+
+def find_assessment(
+    assessment_id: UUID, *, for_update: bool = False, for_share: bool = False
+) -> Assessment | None:
+    """Find an assessment, unless it is deleted; `for_update` and `for_share` as in `get`."""
+    assessment = find(Assessment, assessment_id, for_update=for_update, for_share=for_share)
+    return None if assessment is None or assessment.deleted_at is not None else assessment
+
+
+def lock_assessment(assessment_id: UUID) -> Assessment:
+    """Lock an assessment FOR NO KEY UPDATE, to change it or what belongs to it.
+
+    Raises NotFound, and Conflict where its results are submitted.
+    """
+    assessment = find_assessment(assessment_id, for_update=True)
+    if assessment is None:
+        raise not_found(Assessment)
+    refuse_submitted(assessment.submission_id)
+    return assessment
+
+
+def refuse_submitted(submission_id: UUID | None) -> None:
+    """Refuse to change what is submitted; raises Conflict.
+
+    `submission_id` is that of an assessment whose row is locked, or of a cohort subject's term while it is locked.
+    """
+    if submission_id is None:
+        return
+    found = fetch_row(reads.submitted(submission_id))
+    if found is None:
+        raise RuntimeError(f"There is no submission {submission_id}.")
+    raise Conflict(f"The results of {found['subject']}, {found['term']}, are submitted: reopen them first.")
+
+
+def delete_assessment(*, assessment_id: UUID) -> UUID:
+    """Delete an assessment softly: it is gone from every answer, its entries with it.
+
+    Raises NotFound, and Conflict where its results are submitted.
+    """
+    assessment = lock_assessment(assessment_id)
+    assessment.deleted_at = now()
+    audit_change(ENTITY, assessment.id, old=_audited(assessment))
+    return assessment.id
+
+
+def _audited(assessment: Assessment) -> dict[str, Any]:
+    """What the audit log says of an assessment."""
+    return {
+        "name": assessment.name,
+        "category": assessment.category,
+        "total_points": assessment.total_points,
+    }

@@ -1,0 +1,1 @@
+"""Grade configurations: the bands of percentages that scores are graded by."""

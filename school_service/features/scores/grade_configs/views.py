@@ -1,0 +1,84 @@
+"""Grade configurations over HTTP."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+from marshmallow import fields
+
+from school_service.core.permissions import Permission
+from school_service.features.scores.grade_configs import service
+from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Points, Text, free_text
+from school_service.web.schemas import RecordSchema, Schema
+
+ALL = Decimal(100)  # percent
+
+blp = Blueprint("grade-configs", __name__, description="The bands that scores are graded by.")
+
+
+class GradeConfigurationSchema(RecordSchema):
+    """A band of percentages and the letter it is graded with."""
+
+    id = fields.UUID()
+    lower_threshold = fields.Decimal(metadata={"description": "In percent."})
+    upper_threshold = fields.Decimal(metadata={"description": "In percent."})
+    letter_grade = fields.String()
+    remarks = fields.String()
+
+
+class NewGradeConfigurationSchema(Schema):
+    """A grade configuration to create; both thresholds are within its band."""
+
+    lower_threshold = Points(ALL, metadata={"description": "In percent, with two decimal places at most."})
+    upper_threshold = Points(ALL, metadata={"description": "In percent; not below `lower_threshold`."})
+    letter_grade = Text(metadata={"description": "Such as A1."})
+    remarks = free_text(metadata={"description": "Such as Excellent."})
+
+
+class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
+    """What to change of a grade configuration: any of its members."""
+
+
+@blp.route("/grade-configs")
+class GradeConfigurations(MethodView):
+    """The bands that scores are graded by."""
+
+    @blp.requires(Permission.SETTINGS_READ)
+    @blp.returns_list(GradeConfigurationSchema)
+    def get(self) -> Any:
+        """List the grade configurations, the highest band first.
+
+        The grade of a score is the band with the highest lower threshold that is not above it, in percent.
+        """
+        return service.grade_configurations()
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.arguments(NewGradeConfigurationSchema)
+    @blp.returns(GradeConfigurationSchema)
+    def post(self, band: dict[str, Any]) -> Any:
+        """Create a grade configuration, whose band overlaps no other."""
+        return service.create_grade_configuration(**band)
+
+
+@blp.route("/grade-configs/<uuid:id>")
+class OneGradeConfiguration(MethodView):
+    """A band that scores are graded by."""
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.arguments(GradeConfigurationChangesSchema(partial=True))
+    @blp.returns(GradeConfigurationSchema)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a grade configuration, whether or not it is in use."""
+        return service.grade_configuration(
+            service.change_grade_configuration(grade_configuration_id=id, **changes)
+        )
+
+    @blp.requires(Permission.SETTINGS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Delete a grade configuration that is the grade of no score."""
+        return service.delete_grade_configuration(grade_configuration_id=id)

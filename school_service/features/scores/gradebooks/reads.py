@@ -1,0 +1,119 @@
+"""Read models of gradebook entries."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import exists, literal_column, or_, select
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.people.models import Student
+from school_service.features.school.models import CURRENT, Batch, Enrollment
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
+
+ENTRY = (
+    GradebookEntry.id,
+    GradebookEntry.assessment_id.label("assessment"),
+    Assessment.category.label("assessment_category"),
+    GradebookEntry.score,
+    GradebookEntry.student_id.label("student"),
+    GradebookEntry.batch_id.label("batch"),
+    Assessment.cohort_subject_id.label("subject"),
+)
+"""The columns of GradebookEntrySchema, of an entry joined with its assessment."""
+
+
+@read_model
+def entries(
+    batch_id: UUID | None = None,
+    student_id: UUID | None = None,
+    assessment_id: UUID | None = None,
+    term_id: UUID | None = None,
+) -> Query:
+    """Read model of GradebookEntrySchema, in order of creation: all, or those that fit every filter.
+
+    Each filter has an index: the entries' of batch, student and assessment, the assessments' of term.
+    """
+    found = (
+        select(*ENTRY)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(NOT_DELETED)
+        .order_by(GradebookEntry.created_at, GradebookEntry.id)
+    )
+    if student_id is not None:
+        found = found.where(GradebookEntry.student_id == student_id)
+    if assessment_id is not None:
+        found = found.where(GradebookEntry.assessment_id == assessment_id)
+    if term_id is not None:
+        found = found.where(Assessment.term_id == term_id)
+    if batch_id is None:
+        return found
+    # An entry's batch is of its assessment's cohort. This condition lets PostgreSQL begin with the assessments.
+    cohort = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    return found.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
+
+
+@read_model
+def entry(entry_id: UUID) -> Query:
+    """Read model of GradebookEntrySchema, for one."""
+    return entries.query().where(GradebookEntry.id == entry_id)
+
+
+@read_model
+def assessment_lock(entry_id: UUID) -> Query:
+    """Select the id of an entry's assessment, locked FOR SHARE, as it is before the entry itself is locked."""
+    return (
+        select(Assessment.id)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .where(GradebookEntry.id == entry_id)
+        .with_for_update(read=True, of=Assessment)
+    )
+
+
+@read_model
+def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
+    """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
+
+    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
+    assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
+    been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is missed.
+    `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is now.
+    """
+    was_changed = literal_column("assessments.ctid") != _as_the_statement_began(assessment_id)
+    return (
+        select(
+            Assessment.total_points,
+            Assessment.submission_id,
+            select(Batch.cohort_id == Assessment.cohort_id)
+            .where(Batch.id == batch_id)
+            .scalar_subquery()
+            .label("of_cohort"),
+            exists().where(Student.id == student_id).label("known"),
+            exists()
+            .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
+            .label("in_batch"),
+            exists()
+            .where(
+                SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+                SubjectEnrollment.student_id == student_id,
+            )
+            .label("takes_subject"),
+            or_(
+                exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
+                # It was changed since the statement began, as it is when absences are entered.
+                was_changed,
+            ).label("may_be_absent"),
+            was_changed.label("was_changed"),
+        )
+        .where(Assessment.id == assessment_id, NOT_DELETED)
+        .with_for_update(read=True, of=Assessment)
+    )
+
+
+def _as_the_statement_began(assessment_id: UUID) -> Any:
+    """Find where the row of an assessment was, whatever the row is that is locked."""
+    before = aliased(Assessment, name="before")
+    return select(literal_column("before.ctid")).where(before.id == assessment_id).scalar_subquery()

@@ -1,0 +1,331 @@
+"""Scores of students in assessments: entered by hand or by sheet, and every change of one in the audit log.
+
+Entering or removing a score by hand locks the assessment FOR SHARE; uploading a sheet, or deleting the
+assessment, locks it FOR NO KEY UPDATE. So no entry of an assessment changes while a sheet is compared with them, and
+none once its results are submitted: the locked row says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    Boolean,
+    Uuid,
+    case,
+    cast,
+    func,
+    insert,
+    literal_column,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from school_service.core.columns import POINTS, score_fault
+from school_service.core.database import db
+from school_service.core.errors import Invalid
+from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.records import (
+    array_text,
+    get,
+    get_referenced,
+    new_ids,
+    not_found,
+    unknown_reference,
+    unnest_rows,
+)
+from school_service.core.statements import execute, in_one_message, new_row, statement
+from school_service.features.audit.models import CREATE, UPDATE
+from school_service.features.audit.service import (
+    Change,
+    audit_change,
+    audit_changes,
+    audit_written,
+    logged_score,
+    score_values,
+)
+from school_service.features.people.models import Student
+from school_service.features.school.models import Batch, Term
+from school_service.features.scores.absences.service import ENTITY as ABSENCE
+from school_service.features.scores.absences.service import absence_values, delete_absences, taking_away
+from school_service.features.scores.assessments.service import find_assessment, refuse_submitted
+from school_service.features.scores.gradebooks import reads
+from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
+from school_service.sheets.uploads import RowCounts
+from tenants.clock import now
+from tenants.connections.engines import json_text
+
+ENTITY = "gradebook"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score to enter for a student who is in this batch; `entry_id` and `stored` are of the entry there is already.
+
+    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query. `absent`: the status
+    of the absence that the student has.
+    """
+
+    student_id: str
+    batch_id: str
+    score: Decimal
+    entry_id: str | None = None
+    stored: Decimal | None = None
+    absent: str | None = None
+
+
+def check_gradebook_filter(
+    *,
+    batch: UUID | None = None,
+    student: UUID | None = None,
+    assessment: UUID | None = None,
+    term: UUID | None = None,
+) -> None:
+    """Tell whether there is what the filters name. Raises Invalid."""
+    if batch is not None:
+        get_referenced(Batch, batch, "batch")
+    if student is not None:
+        get_referenced(Student, student, "student")
+    if assessment is not None and find_assessment(assessment) is None:
+        raise Invalid.field("assessment", "no such assessment")
+    if term is not None:
+        get_referenced(Term, term, "term")
+
+
+def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:
+    """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
+
+    Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
+    taken away in that message, too. Raises Invalid for an unknown id, a score beyond the total points, a
+    batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
+    results are submitted.
+    """
+    found = fetch_row(reads.assessed(assessment, student, batch))
+    if found is not None and found["was_changed"]:
+        # Whoever undoes a promotion changes it: who is in the class now?
+        found = fetch_row(reads.assessed(assessment, student, batch))
+    if found is None:
+        raise Invalid.field("assessment", "no such assessment")
+    refuse_submitted(found["submission_id"])
+    _check_score(score, found["total_points"])
+    if found["of_cohort"] is None:
+        raise unknown_reference(Batch, "batch")
+    if not found["of_cohort"]:
+        raise Invalid.field("batch", "is not of the assessment's cohort")
+    if not found["known"]:
+        raise unknown_reference(Student, "student")
+    if not found["in_batch"]:
+        raise Invalid.field("student", "is not in the batch")
+    if not found["takes_subject"]:
+        raise Invalid.field("student", "does not take the subject")
+    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
+    audit_change(ENTITY, entry.id, new=score_values(score))
+    if not found["may_be_absent"]:
+        return in_one_message(entry, read=reads.entry(entry.id))
+    instead_of = taking_away(assessment_id=assessment, student_id=student)
+    return in_one_message(*instead_of, entry, read=reads.entry(entry.id))
+
+
+def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
+    """Correct a score by hand, from 0 to the assessment's total points; the one that is there already stays as it is.
+
+    The student may have left the batch or the subject meanwhile: what was entered can still be corrected. Raises
+    NotFound, Invalid for a score beyond the total points, and Conflict where the results are submitted.
+    """
+    entry, assessed = _lock_entry(entry_id)
+    if score is not None:
+        _check_score(score, assessed.total_points)
+        if score != entry.score:
+            old = score_values(entry.score, entry.sheet)
+            entry.score, entry.sheet, entry.updated_at = score, None, now()
+            db.session.flush()
+            audit_change(ENTITY, entry.id, old=old, new=score_values(score))
+    return entry.id
+
+
+def delete_entry(*, entry_id: UUID) -> UUID:
+    """Remove an entry; the audit log keeps its score. Raises NotFound, and Conflict where the results are submitted."""
+    entry, _assessed = _lock_entry(entry_id)
+    audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
+    db.session.delete(entry)
+    return entry.id
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedScores:
+    """The scores of a sheet by what there is of them: `changed` are those whose entry has another score."""
+
+    new: list[Score]
+    changed: list[Score]
+    unchanged: int
+
+
+def compare_scores(scores: Collection[Score]) -> ComparedScores:
+    """Compare the scores of a sheet with what is stored: each student once."""
+    new = [score for score in scores if score.entry_id is None]
+    changed = [score for score in scores if score.entry_id is not None and score.stored != score.score]
+    return ComparedScores(new, changed, len(scores) - len(new) - len(changed))
+
+
+def store_sheet(
+    *,
+    assessment_id: UUID,
+    scores: ComparedScores,
+    sheet: str,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> RowCounts:
+    """Store the scores of a sheet that are new or differ, in one message however many there are.
+
+    The assessment must be locked since their entries were read, and the scores must keep their rule. `sheet` is the
+    file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the audit log. A
+    score takes an absence away.
+    """
+    logged = json_text(score_values(None, sheet, downloaded=downloaded))
+    moment = now()
+    writes: list[BoundQuery] = []
+    if scores.new:
+        writes += _creation(assessment_id, scores.new, sheet, logged, forced, moment)
+    if scores.changed:
+        ids = array_text(score.entry_id for score in scores.changed)
+        values = array_text(score.score for score in scores.changed)
+        # The log first: it says what the entries were.
+        writes += [
+            _log_change(ids, values, *_for_log(scores.changed, forced), logged, moment),
+            _change(ids, values, sheet, moment),
+        ]
+    if writes:
+        execute(*writes)
+    return RowCounts(len(scores.new), len(scores.changed), scores.unchanged)
+
+
+def _creation(
+    assessment_id: UUID,
+    scores: Sequence[Score],
+    sheet: str,
+    logged: str,
+    forced: Collection[str],
+    moment: datetime,
+) -> list[BoundQuery]:
+    """Make the statements that enter scores, and take away the absences that these students have."""
+    ids, values = array_text(new_ids(len(scores))), array_text(score.score for score in scores)
+    students = array_text(score.student_id for score in scores)
+    batches = array_text(score.batch_id for score in scores)
+    writes = [
+        _create(assessment_id, ids, students, batches, values, sheet, moment),
+        _log_creation(ids, values, *_for_log(scores, forced), logged, moment),
+    ]
+    absent = {score.student_id: score.absent for score in scores if score.absent is not None}
+    if absent:
+        audit_changes(
+            ABSENCE,
+            (
+                Change(assessment_id, absence_values(student_id, status), None)
+                for student_id, status in absent.items()
+            ),
+        )
+        writes.append(delete_absences(assessment_id, array_text(absent)))
+    return writes
+
+
+def _for_log(scores: Sequence[Score], forced: Collection[str]) -> tuple[str, str]:
+    """Give the ids of entries of the audit log, and which of the scores are there by force."""
+    return array_text(new_ids(len(scores))), array_text(score.student_id in forced for score in scores)
+
+
+def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
+    """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound, Conflict."""
+    assessed = db.session.scalar(
+        select(Assessment)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .where(GradebookEntry.id == entry_id, NOT_DELETED)
+        .with_for_update(read=True, of=Assessment)
+        .execution_options(populate_existing=True)
+    )
+    if assessed is None:
+        raise not_found(GradebookEntry)
+    refuse_submitted(assessed.submission_id)
+    return get(GradebookEntry, entry_id, for_update=True), assessed
+
+
+def _check_score(score: Decimal, total_points: Decimal) -> None:
+    if score_fault(score, total_points):
+        # The schema has refused what is less than 0 or has more places: this is more than the total.
+        raise Invalid.field("score", f"is more than the assessment's {total_points} points")
+
+
+# One statement for each table: on Citus one that writes to two needs connections that a school's role can't have.
+
+
+@statement
+def _create(
+    assessment_id: UUID, ids: str, students: str, batches: str, scores: str, sheet: str, moment: datetime
+) -> Any:
+    """Insert entries of an assessment; texts are arrays (`array_text`)."""
+    given = _given(id=(_ID, ids), student_id=(_ID, students), batch_id=(_ID, batches), score=(POINTS, scores))
+    own = ("id", "student_id", "batch_id", "score")
+    common: dict[str, Any] = {
+        "assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment
+    }  # fmt: skip
+    rows = select(*(given.c[name] for name in own), *common.values())
+    return insert(GradebookEntry).from_select([*own, *common], rows, include_defaults=False)
+
+
+@statement
+def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
+    """Write entries to the audit log that are inserted in this message; as `_create`."""
+    given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
+    return audit_written(
+        ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
+        new=_logged_now(given, logged),
+    )  # fmt: skip
+
+
+@statement
+def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
+    """Change the scores of entries; as `_create`."""
+    given = _given(id=(_ID, ids), score=(POINTS, scores))
+    return (
+        update(GradebookEntry)
+        .where(GradebookEntry.id == given.c.id)
+        .values(score=given.c.score, sheet=sheet, updated_at=moment)
+    )
+
+
+@statement
+def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
+    """Write to the audit log what entries are, before they are changed in this message; as `_create`."""
+    given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
+    return audit_written(
+        ENTITY,
+        UPDATE,
+        given.join(GradebookEntry, GradebookEntry.id == given.c.id),
+        id=given.c.log_id,
+        moment=moment,
+        entity_id=given.c.id,
+        old=logged_score(GradebookEntry.score, GradebookEntry.sheet),
+        new=_logged_now(given, logged),
+    )
+
+
+_ID = Uuid(as_uuid=False)
+
+
+def _given(**columns: tuple[Any, Any]) -> CTE:
+    """Make rows of columns, each a type and an array that was sent as a text."""
+    rows: Any = unnest_rows(**columns)
+    return select(rows).cte("given")
+
+
+def _logged_now(given: CTE, logged: Any) -> Any:
+    """What the log says of scores that are entered: `logged`, a text of JSON, with the score of each."""
+    said = cast(logged, JSONB).concat(func.jsonb_build_object("score", func.trim_scale(given.c.score)))
+    return case((given.c.forced, said.concat(literal_column("""'{"forced": true}'::jsonb"""))), else_=said)

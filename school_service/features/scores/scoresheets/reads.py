@@ -1,0 +1,69 @@
+"""Read model of score sheets."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.read_models import Query, read_model
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.school.models import Term
+from school_service.features.scores.gradebooks.reads import ENTRY
+from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
+
+
+@read_model
+def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None) -> Query:
+    """Read model of ScoresheetEntrySchema: whoever takes the subject now, by name.
+
+    There are no rows for an unknown term.
+    """
+    entries = (
+        select(*ENTRY, Assessment.due_date)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(Assessment.cohort_subject_id == cohort_subject_id, NOT_DELETED)
+    )
+    if term_id is not None:
+        entries = entries.where(Assessment.term_id == term_id)
+    found = entries.subquery("found")
+    shown = func.json_build_object(
+        *(part for column in ENTRY for part in (literal_column(f"'{column.name}'"), found.c[column.name]))
+    )
+    by_student = (
+        select(
+            found.c.student,
+            func.json_agg(
+                # The categories' own order is that of the alphabet: CA1, CA2, CA3, EXAM, FIRST_TERM …
+                aggregate_order_by(shown, found.c.assessment_category, found.c.due_date, found.c.assessment)
+            ).label("gradebooks"),
+        )
+        .group_by(found.c.student)
+        .subquery("by_student")
+    )
+    student = func.json_build_object(
+        "id",
+        Student.id,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+        "admission_number",
+        Student.admission_number,
+    )
+    takers = (
+        select(
+            student.label("student"),
+            func.coalesce(by_student.c.gradebooks, literal_column("'[]'::json")).label("gradebooks"),
+        )
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(by_student, by_student.c.student == Student.id)
+        .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id)
+        .order_by(*BY_NAME)
+    )
+    return takers if term_id is None else takers.where(select(Term.id).where(Term.id == term_id).exists())

@@ -1,0 +1,487 @@
+"""The score sheet of an assessment: downloaded to be filled in, and uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from typing import IO, Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from sqlalchemy import Text, and_, cast, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
+from school_service.core.database import current_school
+from school_service.core.errors import Invalid
+from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.records import not_found
+from school_service.core.statements import execute, row_lock
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.changed_since import Replaced, refuse_changed
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.sheet_rows import (
+    ADMISSION_NUMBER,
+    STUDENT_COLUMNS,
+    change_of,
+    match_students,
+    not_in_sheet,
+    shown,
+)
+from school_service.features.school.models import (
+    CURRENT,
+    AcademicSession,
+    Classroom,
+    Cohort,
+    Enrollment,
+    Subject,
+    Term,
+)
+from school_service.features.scores.absences.service import AbsenceChange, storing
+from school_service.features.scores.assessments.service import refuse_submitted
+from school_service.features.scores.gradebooks.service import (
+    ENTITY,
+    ComparedScores,
+    Score,
+    compare_scores,
+    store_sheet,
+)
+from school_service.features.scores.models import (
+    ABSENCES,
+    ABSENT,
+    EXCUSED,
+    NOT_DELETED,
+    Absence,
+    Assessment,
+    GradebookEntry,
+)
+from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues
+from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
+from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
+from school_service.sheets.sheet_files import SheetFile
+from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.uploads import RowCounts, SheetUpload
+
+SHEET = "Scores"
+SCORE = "score"
+ABSENCE = "absence"
+_ENTRY = "entry"
+ASSESSMENT = "Assessment"
+
+_STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
+"""What a cell may say of an absence, in whichever case."""
+
+
+class _Taker(NamedTuple):
+    """Whoever takes the subject, with the batch that they are in, their absence, and the entry with their score."""
+
+    admission_number: str
+    first_name: str
+    middle_name: str | None
+    last_name: str
+    id: str
+    batch_id: str
+    absence: str | None
+    note: str | None
+    entry_id: str | None
+    stored: str | None
+
+
+_MatchedRows = list[tuple[_Taker, Row]]
+
+
+def download(*, assessment_id: UUID, absences: bool = False) -> tuple[str, bytes]:
+    """Write an assessment's score sheet to fill in: the file's name and the workbook.
+
+    It has a row for everyone who takes the subject, in whichever arm of the cohort, with the scores that
+    are stored; with `absences` a column for these, too. Raises NotFound.
+    """
+    found = fetch_row((_with_absences if absences else _score_sheet)(assessment_id))
+    if found is None:
+        raise not_found(Assessment)
+    rows = orjson.loads(found["rows"])
+    audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
+    table = Table(SHEET, _columns(found["total_points"], absences=absences), rows)
+    name = found["file_name"]
+    if not name.lower().endswith(".xlsx"):
+        name += ".xlsx"
+    stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
+    downloaded, hidden = download_details(found["moment"], stored)
+    details = _details(found)
+    page_header = (
+        f"{current_school().name}\n{found['classroom']} {found['session']}\n{found['subject']}",
+        f"{found['name']}\n{found['term']}\n{_plain(found['total_points'])} points",
+    )
+    return name, write_workbook([table], [*details, downloaded], hidden=hidden, page_header=page_header)
+
+
+def upload(
+    *, assessment_id: UUID, file: IO[bytes], file_name: str, dry_run: bool = False, force: bool = False
+) -> dict[str, Any]:
+    """Enter the scores and absences of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
+
+    A student who is not in the sheet, or has neither there, keeps what is stored. A score takes an absence away.
+    Uploads for an assessment follow one another. `dry_run` stores nothing, and answers what would change, too, and who
+    is not in the sheet. Raises NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad
+    row, RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and
+    Conflict where the results are submitted.
+    """
+    found = fetch_row(_total_points(assessment_id))
+    if found is None:
+        raise not_found(Assessment)
+    return _ScoreUpload(assessment_id, found["total_points"], file_name, dry_run, force).run(file)
+
+
+@dataclass
+class _ScoreUpload(SheetUpload[_MatchedRows]):
+    """The upload of an assessment's scores."""
+
+    assessment_id: UUID
+    total_points: Decimal
+    file_name: str
+    dry_run: bool
+    force: bool
+    download: Download | None = field(init=False)
+    letters: Mapping[str, str] = field(init=False)
+    takers: dict[str, _Taker] = field(init=False)
+
+    def read_details(self, workbook: SheetFile) -> None:
+        details = read_details(workbook) or {}
+        check_details(details, ASSESSMENT, self.assessment_id)
+        self.download = read_download(details)
+
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
+        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True))
+
+    def lock(self) -> None:
+        # The class is read after the lock, in one message with it: what was committed meanwhile is seen.
+        found = execute(_lock(self.assessment_id), _class_list(self.assessment_id))
+        if found is None:
+            raise not_found(Assessment)
+        refuse_submitted(found["submission_id"])
+        self.total_points = found["total_points"]
+        self.takers = {row[0]: _Taker(*row) for row in orjson.loads(found["takers"])}
+
+    def match(self, content: SheetContent) -> _MatchedRows:
+        matched = match_students(
+            content,
+            self.takers,
+            not_in_class="is a student who does not take the subject",
+            validate=partial(_row_errors, total_points=self.total_points),
+            own_names=self.download is not None,
+        )
+        self.letters = content.letters
+        _refuse_scored(matched, self.letters)
+        if self.dry_run:
+            self.answer["not_in_sheet"] = not_in_sheet(self.takers.values(), matched)
+        return matched
+
+    def store(self, matched: _MatchedRows) -> RowCounts:
+        compared = compare_scores([_score(taker, row) for taker, row in matched if SCORE in row.values])
+        forced = self._refuse_changed(matched, compared)
+        absences = [change for taker, row in matched if (change := _absence(taker, row))]
+        if self.dry_run:
+            self.answer["changes"] = _changes(matched, compared)
+            counts = RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
+        else:
+            counts = store_sheet(
+                assessment_id=self.assessment_id,
+                scores=compared,
+                sheet=self.file_name,
+                downloaded=self.download.moment if self.download else None,
+                forced=forced,
+            )
+            self._store_absences([change for change in absences if change.status != change.before])
+        return _with_absences_counted(counts, absences)
+
+    def _store_absences(self, changed: list[AbsenceChange]) -> None:
+        if changed:
+            source = {"source": "sheet", "file_name": self.file_name}
+            execute(storing(self.assessment_id, changed, **source))
+
+    def _refuse_changed(self, matched: _MatchedRows, compared: ComparedScores) -> frozenset[str]:
+        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+        if self.download is None:
+            return frozenset()
+        changed = {score.student_id: score for score in compared.changed}
+        if self.download.stored:
+            changed |= {score.student_id: score for score in compared.new}
+        replaced = []
+        for taker, row in matched:
+            score = changed.get(taker.id)
+            if score is None:
+                continue
+            then, entry_id = _stored_then(self.download, taker.admission_number)
+            if then == score.stored:
+                continue
+            record_id = entry_id if score.entry_id is None else UUID(score.entry_id)
+            stored = None if score.stored is None else _plain(score.stored)
+            replaced.append(Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score)))
+        rows = refuse_changed(
+            replaced,
+            entity=ENTITY,
+            score_of=lambda score, _column: score,
+            download=self.download,
+            letters=self.letters,
+            force=self.force,
+            newest=1,  # each is of the score: a record has no other value
+        )
+        return frozenset(taker.id for taker, row in matched if row.number in rows)
+
+
+def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, UUID | None]:
+    """Read the score of a student at the download, and the id of its entry. Raises Invalid."""
+    found = download.stored.get(admission_number)
+    if found is None:
+        return None, None
+    try:
+        score, entry_id = found
+        return Decimal(str(score)), UUID(entry_id)
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
+        raise Invalid(CHANGED_DETAILS) from None
+
+
+def _score(taker: _Taker, row: Row) -> Score:
+    """Read the score of a row, beside the one that is stored."""
+    stored = None if taker.stored is None else Decimal(taker.stored)
+    return Score(taker.id, taker.batch_id, row.values[SCORE], taker.entry_id, stored, taker.absence)
+
+
+def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
+    """List what an upload would change, by row."""
+    scores = {score.student_id: score for score in (*compared.new, *compared.changed)}
+    changes = []
+    for taker, row in matched:
+        score = scores.get(taker.id)
+        if score is not None:
+            changes.append(change_of(row, taker, SCORE, score.stored, score.score))
+            if taker.absence:
+                changes.append(change_of(row, taker, ABSENCE, taker.absence, None))
+        absence = _absence(taker, row)
+        if absence and absence.status != absence.before:
+            changes.append(change_of(row, taker, ABSENCE, absence.before, absence.status))
+    return changes
+
+
+def _absence(taker: _Taker, row: Row) -> AbsenceChange | None:
+    """Read the absence of a row, beside the one that is stored; None where the cell is blank, which changes nothing."""
+    if ABSENCE not in row.values:
+        return None
+    return AbsenceChange(UUID(taker.id), _STATUSES[_written(row)], taker.note, taker.absence)
+
+
+def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> RowCounts:
+    """Add the rows with an absence to those with a score: no row has both."""
+    created = sum(change.before is None for change in absences)
+    unchanged = sum(change.before == change.status for change in absences)
+    return RowCounts(
+        counts.created + created,
+        counts.updated + len(absences) - created - unchanged,
+        counts.unchanged + unchanged,
+    )
+
+
+@read_model
+def _total_points(assessment_id: UUID) -> Query:
+    """Select the total points of an assessment, unless it is deleted."""
+    return select(Assessment.total_points).where(Assessment.id == assessment_id, NOT_DELETED)
+
+
+_lock = row_lock(Assessment)
+
+
+@read_model
+def _score_sheet(assessment_id: UUID) -> Query:
+    """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name."""
+    return _sheet(assessment_id, absences=False)
+
+
+@read_model
+def _with_absences(assessment_id: UUID) -> Query:
+    """What the score sheet of an assessment says, as `_score_sheet`, with the absences of its students."""
+    return _sheet(assessment_id, absences=True)
+
+
+def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
+    of_assessment = and_(
+        GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
+    )
+    row = func.json_build_object(
+        ADMISSION_NUMBER,
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+        SCORE,
+        GradebookEntry.score,
+        _ENTRY,
+        GradebookEntry.id,
+        *((ABSENCE, _absence_status(Assessment.id)) if absences else ()),
+    )
+    rows = (
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(row, *BY_NAME)), literal_column("'[]'")), Text
+            )
+        )
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(GradebookEntry, of_assessment)
+        .where(SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id)
+        .correlate(Assessment)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            cast(Assessment.id, Text).label("id"),
+            Assessment.name,
+            Assessment.file_name,
+            Assessment.total_points,
+            Subject.name.label("subject"),
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+            func.statement_timestamp().label("moment"),
+            rows.label("rows"),
+        )
+        .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Term, Term.id == Assessment.term_id)
+        .where(Assessment.id == assessment_id, NOT_DELETED)
+    )
+
+
+def _absence_status(assessment_id: Any) -> Any:
+    of_student = and_(Absence.assessment_id == assessment_id, Absence.student_id == Student.id)
+    # Within the rows' own subquery: without it, SQLAlchemy would read all assessments once more, and not the sheet's.
+    return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
+
+
+def _columns(total_points: Decimal, *, absences: bool) -> list[Column]:
+    rule = NumberRange(MIN_POINTS, total_points)
+    score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
+    absence = Column(ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence")
+    return [*STUDENT_COLUMNS, score, absence] if absences else [*STUDENT_COLUMNS, score]
+
+
+def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("School", current_school().name),
+        (ASSESSMENT, sheet["name"]),
+        ("Subject", sheet["subject"]),
+        ("Class", f"{sheet['classroom']} {sheet['session']}"),
+        ("Term", sheet["term"]),
+        ("Total points", _plain(sheet["total_points"])),
+        (f"{ASSESSMENT} ID", sheet["id"]),
+    ]
+
+
+@read_model
+def _class_list(assessment_id: UUID) -> Query:
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, as JSON.
+
+    There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
+    """
+    taker = func.json_build_array(
+        Student.admission_number,
+        User.first_name,
+        Student.middle_name,
+        User.last_name,
+        Student.id,
+        Enrollment.batch_id,
+        Absence.status,
+        Absence.note,
+        GradebookEntry.id,
+        cast(GradebookEntry.score, Text),
+    )
+    takers = (
+        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .join(Enrollment, Enrollment.student_id == Student.id)
+        .outerjoin(Absence, and_(Absence.assessment_id == Assessment.id, Absence.student_id == Student.id))
+        .outerjoin(
+            GradebookEntry,
+            and_(GradebookEntry.assessment_id == Assessment.id, GradebookEntry.student_id == Student.id),
+        )
+        .where(
+            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+            Enrollment.cohort_id == Assessment.cohort_id,
+            CURRENT,
+        )
+        .correlate(Assessment)
+        .scalar_subquery()
+    )
+    return select(Assessment.total_points, Assessment.submission_id, takers.label("takers")).where(
+        Assessment.id == assessment_id, NOT_DELETED
+    )
+
+
+def _row_errors(row: Row, total_points: Decimal) -> Iterable[RowError]:
+    if ABSENCE in row.values:
+        return [*_score_errors(row, total_points), *_absence_errors(row)]
+    return _score_errors(row, total_points)
+
+
+def _absence_errors(row: Row) -> Iterator[RowError]:
+    written = row.values[ABSENCE]
+    if _written(row) not in _STATUSES:
+        remedy = f"write {' or '.join(ABSENCES)}, or leave the cell blank"
+        yield RowError(row.number, ABSENCE, INVALID, "is no absence", written, remedy)
+    elif SCORE in row.values:
+        yield RowError(
+            row.number, ABSENCE, INVALID, "is beside a score", written, "leave one of the two blank"
+        )
+
+
+def _written(row: Row) -> str:
+    return str(row.values[ABSENCE]).strip().upper()
+
+
+def _refuse_scored(matched: _MatchedRows, letters: Mapping[str, str]) -> None:
+    """Refuse an absence for a student who has a score that the sheet does not show. Raises InvalidRows."""
+    scored = [(taker, row) for taker, row in matched if ABSENCE in row.values and taker.entry_id]
+    remedy = "remove the score first, or leave the cell blank"
+    raise_row_errors(
+        (
+            RowError(
+                row.number,
+                ABSENCE,
+                INVALID,
+                "is instead of a score that is stored",
+                row.values[ABSENCE],
+                remedy,
+            )
+            for _, row in scored
+        ),
+        letters=letters,
+        people={row.number: shown(taker) for taker, row in scored},
+    )
+
+
+def _score_errors(row: Row, total_points: Decimal) -> tuple[RowError, ...]:
+    score = row.values.get(SCORE)
+    fault = None if score is None else score_fault(score, total_points)
+    if score is None or fault is None:
+        return ()
+    if fault is ScoreFault.OUT_OF_RANGE:
+        problem, remedy = "is no score", f"write a number from 0 to {_plain(total_points)}"
+    else:
+        problem, remedy = "has more than two decimal places", "round it to two"
+    return (RowError(row.number, SCORE, INVALID, problem, _plain(score), remedy),)
+
+
+def _plain(points: Decimal) -> str:
+    """Points without zeros at the end: 100, 12.5."""
+    return f"{points.normalize():f}"

@@ -1,0 +1,66 @@
+"""Score sheets over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+from werkzeug.datastructures import FileStorage
+
+from school_service.core.permissions import Permission
+from school_service.features.scores.scoresheets import reads, service, sheet
+from school_service.features.scores.scoresheets.schemas import (
+    ScoresheetEntrySchema,
+    ScoresheetFilterSchema,
+    ScoreSheetOptionsSchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.schemas import UploadedRowsSchema, UploadOptionsSchema
+
+blp = Blueprint(
+    "scoresheets", __name__, description="The scores of a cohort subject, and sheets to enter them with."
+)
+
+
+@blp.route("/scoresheets/<uuid:id>/scoresheet")
+class Scoresheet(MethodView):
+    """The scores of a cohort subject."""
+
+    @blp.requires(Permission.SCORESHEETS_READ)
+    @blp.arguments(ScoresheetFilterSchema, location="query")
+    @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """Show who takes a cohort subject, by name, each with their scores."""
+        return reads.scoresheet(id, filters.get("term"))
+
+
+@blp.route("/assessments/<uuid:id>/download-sheet")
+class SheetToFillIn(MethodView):
+    """The score sheet of an assessment, to be filled in."""
+
+    @blp.requires(Permission.ASSESSMENTS_READ, school_required=False, audited=True)
+    @blp.arguments(ScoreSheetOptionsSchema, location="query")
+    @blp.returns_file()
+    def get(self, options: dict[str, Any], id: UUID) -> Any:
+        """Download an assessment's score sheet: an Excel workbook with everyone who takes the subject."""
+        return sheet.download(assessment_id=id, **options)
+
+
+@blp.route("/assessments/<uuid:id>/scoresheet")
+class FilledInSheet(MethodView):
+    """The score sheet of an assessment, filled in."""
+
+    @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
+    @blp.arguments(UploadOptionsSchema, location="query")
+    @blp.takes_file("scoresheet")
+    @blp.answers(409)
+    @blp.returns(UploadedRowsSchema)
+    def post(self, options: dict[str, Any], file: FileStorage, id: UUID) -> Any:
+        """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone.
+
+        A column `absence`, where there is one, has ABSENT or EXCUSED for whoever has no score. The sheet is an Excel
+        workbook (.xlsx) or a .csv file. Scores that were changed since it was downloaded are 409: `errors.rows` names
+        each, and who changed it.
+        """
+        return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "", **options)

@@ -1,0 +1,196 @@
+"""Promotions, undoing and scores at the same moment, in a school whose requests commit; and a server that is killed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import urllib3
+from sqlalchemy import text
+
+from tests.cli.program import serving, wait_for
+from tests.features.results.promotions.ends import End
+from tests.features.scores.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
+from tests.threads import run_concurrently
+
+WAITING = text(
+    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    " AND query LIKE :query"
+)
+# What undoing sends first; the lock of assessments is its second statement, of which PostgreSQL need not tell the text.
+LOCKING = "SELECT cohorts.id%"
+SCORING = "SELECT assessments.total_points%"
+
+
+@pytest.fixture
+def end(committing):
+    end = End(committing)
+    end.published()
+    return end
+
+
+def standing_of(end):
+    listed = end.api.ok(end.api.get("/promotions"))["data"]
+    return [one["id"] for one in listed if one["undone_at"] is None]
+
+
+def test_must_hold_6_twenty_who_commit_the_same_make_one_promotion(end):
+    moves = [end.move(end.first, promote_to=None), end.move(end.second)]
+    body = end.body(*moves, fingerprint=end.seen(*moves)["fingerprint"])
+
+    answers = run_concurrently(20, lambda _: end.api.using().post("/promotions", body))
+
+    (promotion,) = {str(end.api.ok(answer)) for answer in answers}
+    assert standing_of(end) == [answers[0].get_json()["id"]]
+    assert str(answers[0].get_json()) == promotion
+    assert [one["id"] for one in end.api.ok(end.api.get("/graduates"))] == [1, 2]
+    assert end.students_of(end.above) == set(end.students[end.second])
+
+
+def test_of_different_promotions_of_a_batch_one_is_made(end):
+    bodies = []
+    for student in end.everybody:
+        overrides = [{"student": student, "outcome": "LEFT_OUT", "reason": "Moves to Jos"}]
+        end.overrides = overrides
+        bodies.append(end.body(fingerprint=end.seen()["fingerprint"]))
+
+    answers = run_concurrently(4, lambda number: end.api.using().post("/promotions", bodies[number]))
+
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    (made,) = (number for number, answer in enumerate(answers) if answer.status_code == 200)
+    assert standing_of(end) == [answers[made].get_json()["id"]]
+    assert end.students_of(end.above) == set(end.everybody) - {end.everybody[made]}
+
+
+def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
+    """Whichever comes first: nobody is in two classes of the next session, and what is promoted is published."""
+    api = end.api
+    body = end.body(fingerprint=end.seen()["fingerprint"])
+    publications = [one["id"] for one in end.listed(cohort=end.cohort["id"])]
+
+    def work(number):
+        client = api.using()
+        if number % 4 == 0:
+            return client.post("/promotions", body)
+        if number % 4 == 1:
+            enrollment = {"students": end.everybody, "batch": end.again["id"]}
+            return client.post(f"/cohorts/{end.again['id']}/enrollment", enrollment)
+        if number % 4 == 2:
+            reason = {"reason": "A paper was found"}
+            return client.post(f"/publications/{publications[number % 8 // 4]}/reopening", reason)
+        return (
+            client.delete(f"/promotions/{standing_of(end)[0]}") if number > 8 and standing_of(end) else None
+        )
+
+    answers = run_concurrently(16, work)
+
+    assert {answer.status_code for answer in answers if answer is not None} <= {200, 409}
+    above, again = end.students_of(end.above), end.students_of(end.again)
+    assert not above & again
+    assert above in (set(), set(end.everybody))
+    if standing_of(end):
+        states = {one["state"] for one in end.listed(cohort=end.cohort["id"])}
+        assert states == {"PUBLISHED"}
+
+
+def test_a_score_that_comes_while_a_promotion_is_undone_is_refused(end, tenancy):
+    promotion = end.promoted()
+    student = end.everybody[0]
+    paper = end.make.assessment(end.compulsory, end.make.term(end.next_session))
+    score = {"assessment": paper["id"], "student": student, "batch": end.above["id"], "score": 1}
+    assessments = f"school_{end.api.school.hex}.assessments"
+
+    with ThreadPoolExecutor() as threads, watching_schools(tenancy) as watching:
+        with tenancy.admin.begin() as locking:
+            locking.execute(text(f"SELECT FROM {assessments} FOR UPDATE"))
+            undoing = threads.submit(end.api.using().delete, f"/promotions/{promotion['id']}")
+            wait_for(lambda: seen(watching, WAITING, query=LOCKING), "the one who undoes, at the assessment")
+            scoring = threads.submit(end.api.using().post, "/gradebooks", score)
+            wait_for(lambda: seen(watching, WAITING, query=SCORING), "the score, behind them")
+        undone, refused = undoing.result(), scoring.result()
+
+    assert (undone.status_code, refused.status_code) == (200, 422)
+    assert refused.get_json()["errors"]["json"] == {"student": ["is not in the batch"]}
+    assert end.api.ok(end.api.get("/gradebooks", query_string={"assessment": paper["id"]}))["total"] == 0
+
+
+def test_undoing_races_scores(end):
+    promotion = end.promoted()
+    student = end.everybody[0]
+    term = end.make.term(end.next_session)
+    papers = [end.make.assessment(end.compulsory, term)["id"] for _ in range(6)]
+
+    def work(number):
+        client = end.api.using()
+        if number == 3:
+            return client.delete(f"/promotions/{promotion['id']}")
+        score = {"student": student, "batch": end.above["id"], "score": 1}
+        return client.post("/gradebooks", {**score, "assessment": papers[number % 6]})
+
+    answers = run_concurrently(6, work)
+
+    undone = answers.pop(3).status_code
+    stored = end.api.ok(end.api.get("/gradebooks", query_string={"student": student}))["data"]
+    of_next = [one for one in stored if one["assessment"] in papers]
+    if undone == 200:
+        assert {answer.status_code for answer in answers} == {422}
+        assert of_next == []
+    else:
+        assert undone == 409
+        assert of_next
+
+
+@pytest.mark.program
+@pytest.mark.parametrize("act", ["commit", "undo"])
+def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, settings, tmp_path, act):
+    moves = [end.move(end.first, promote_to=None), end.move(end.second)]
+    fingerprint = end.seen(*moves)["fingerprint"]
+    schema = f"school_{end.api.school.hex}"
+    if act == "commit":
+        # The graduates' numbers come last.
+        method, path, body = "POST", "/promotions", end.body(*moves, fingerprint=fingerprint)
+        rows, query = f"{schema}.counters", "INSERT INTO promotions%"
+    else:
+        method, path, body = "DELETE", f"/promotions/{end.promoted(*moves)['id']}", None
+        rows, query = f"{schema}.promotions", "UPDATE assessments%"
+    before, logged = end.stored(), end.api.ok(end.api.get("/audit"))["total"]
+    standing = standing_of(end)
+
+    with (
+        serving(cwd=tmp_path, settings=environment(settings)) as service,
+        ThreadPoolExecutor() as threads,
+        watching_schools(tenancy) as watching,
+    ):
+        with tenancy.admin.begin() as locking:
+            locking.execute(text(f"SELECT FROM {rows} FOR UPDATE"))
+            answer = threads.submit(send, service, end.api, method, path, body)
+
+            def blocked():
+                assert not answer.done(), answer.result()
+                return seen(watching, WAITING, query=query)
+
+            pid = wait_for(blocked, "the last of what it writes")
+            service.process.kill()
+            service.process.wait()
+        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        assert answer.result() is None
+
+    assert (end.stored(), standing_of(end)) == (before, standing)
+    assert end.api.ok(end.api.get("/audit"))["total"] == logged
+    again = end.commit(*moves, fingerprint=fingerprint) if act == "commit" else end.api.delete(path)
+    assert again.status_code == 200
+    assert len(standing_of(end)) == (act == "commit")
+
+
+def send(service, api, method, path, body):
+    """Send a request; answers what was answered, None where nothing was."""
+    try:
+        return urllib3.request(
+            method,
+            service.base_url + path,
+            headers={"Authorization": f"Bearer {api.token}", "X-SCHOOL-ID": str(api.school)},
+            **({} if body is None else {"json": body}),
+            retries=False,
+        ).data
+    except urllib3.exceptions.HTTPError:
+        return None

@@ -1,0 +1,664 @@
+"""What is read of what is published: made of the frozen cards alone, for staff and for the student's own account."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from school_service.core.database import db
+from school_service.features.results.models import DEFAULTS, ReportCard, ResultSettings
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.factories import PASSWORD
+from tests.features.results.publications.arms import Arms
+from tests.features.results.submissions.classes import message
+
+FIGURES = ("position", "of", "tied", "average", "lowest", "highest")
+
+
+@pytest.fixture
+def arms(make):
+    return Arms(make)
+
+
+def of_student(api, student, term="FIRST", **query):
+    return api.get(f"/students/{student}/results", query_string={"term": term, **query})
+
+
+def of_subject(arms, term="FIRST", number=0, **query):
+    path = f"/cohort-subjects/{arms.subjects[number]['id']}/results"
+    return arms.api.get(path, query_string={"term": term, **query})
+
+
+def as_student(make, student):
+    """Sign in as a student."""
+    user = make.api.ok(make.api.get(f"/students/{student}"))["user"]
+    make.api.ok(make.api.put(f"/users/{user}/password", {"password": PASSWORD}))
+    return make.signed_in(make.api.ok(make.api.get(f"/users/{user}")))
+
+
+def settings(api, **values):
+    with in_transaction(SchoolBinding(api.school)):
+        db.session.add(ResultSettings(**{**DEFAULTS, **values}))
+
+
+# A student's results
+
+
+def test_what_is_published_is_what_was_live_with_its_state(api, arms):
+    arms.mark()
+    arms.submit()
+    student = arms.students[arms.first][0]
+    live = api.ok(of_student(api, student))
+
+    (published,) = api.ok(arms.publish(arms.first))
+
+    shown = api.ok(of_student(api, student))
+    at = published["published_at"]
+    assert live["state"] == "PROVISIONAL"
+    assert shown == {**live, "state": "PUBLISHED", "version": 1, "published_at": at}
+    assert api.ok(of_student(api, student, arms.terms["FIRST"]["id"])) == shown
+    assert api.ok(of_student(api, student, live="true")) == live
+    other = arms.students[arms.second][0]
+    assert api.ok(of_student(api, other))["state"] == "PROVISIONAL"
+
+
+def test_while_it_is_under_review_the_last_version_is_shown_and_marked(api, arms):
+    (first,) = arms.published(arms.first)
+    student = arms.students[arms.first][1]
+    published = api.ok(of_student(api, student))
+    api.ok(arms.reopen(first))
+    arms.correct(student, 99)
+
+    reviewed = api.ok(of_student(api, student))
+
+    assert reviewed == {**published, "state": "REOPENED"}
+    assert api.ok(of_student(api, student, live="true"))["average"] == 92
+    api.ok(arms.publish(arms.first))
+    again = api.ok(of_student(api, student))
+    assert (again["state"], again["version"], again["average"]) == ("PUBLISHED", 2, 92)
+
+
+def test_what_is_withdrawn_is_shown_to_staff_alone(api, make, arms):
+    (first,) = arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    published = api.ok(of_student(api, student))
+    own = as_student(make, student)
+    assert of_student(own, student).status_code == 200
+
+    api.ok(arms.reopen(first, withdraw=True))
+
+    assert api.ok(of_student(api, student)) == {**published, "state": "WITHDRAWN"}
+    answer = of_student(own, student)
+    assert (answer.status_code, message(answer)) == (404, "Nothing is published.")
+    api.ok(arms.publish(arms.first))
+    assert of_student(own, student).get_json()["version"] == 2
+
+
+def test_who_left_school_is_shown_what_was_published(api, arms):
+    arms.published(arms.first)
+    withdrawn, graduate = arms.students[arms.first]
+    before = [of_student(api, one).data for one in (withdrawn, graduate)]
+
+    api.ok(api.patch(f"/students/{withdrawn}", {"status": "WITHDRAWN"}))
+    arms.make.graduate({"id": graduate})
+
+    assert [of_student(api, one).data for one in (withdrawn, graduate)] == before
+    assert of_student(api, withdrawn, "SECOND").status_code == 422
+    arms.make.term({"id": arms.cohort["session"]}, term="SECOND")
+    assert of_student(api, withdrawn, "SECOND").status_code == 404
+
+
+# Of a subject
+
+
+def test_the_results_of_a_subject_are_published_arm_by_arm(api, arms):
+    arms.mark()
+    arms.submit()
+    live = api.ok(of_subject(arms))
+
+    api.ok(arms.publish(arms.first))
+
+    shown = api.ok(of_subject(arms))
+    states = [(one["student"]["id"], one["state"], one["version"]) for one in shown]
+    assert states == [
+        *((student, "PUBLISHED", 1) for student in arms.students[arms.first]),
+        *((student, "PROVISIONAL", None) for student in arms.students[arms.second]),
+    ]
+    assert [{**one, "state": "PROVISIONAL", "version": None} for one in shown] == live
+    assert api.ok(of_subject(arms, batch=arms.first)) == shown[:2]
+    assert api.ok(of_subject(arms, batch=arms.second)) == shown[2:]
+    assert api.ok(of_subject(arms, live="true")) == live
+    api.ok(arms.publish(arms.second))
+    assert {one["state"] for one in api.ok(of_subject(arms))} == {"PUBLISHED"}
+
+
+def test_who_has_cards_of_two_arms_is_in_the_results_of_a_subject_once(api, arms):
+    arms.mark()
+    (of_first,) = arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    api.ok(
+        api.post(f"/cohorts/{arms.cohort['id']}/enrollment", {"students": [student], "batch": arms.second})
+    )
+    api.ok(arms.reopen(of_first))
+    api.ok(arms.publish(arms.second))
+
+    def states(**query):
+        listed = api.ok(of_subject(arms, **query))
+        return [one["state"] for one in listed if one["student"]["id"] == student]
+
+    assert states() == ["PUBLISHED"]
+    assert len(api.ok(of_subject(arms))) == len(arms.everyone)
+    # Each arm's own publication says what it said.
+    assert (states(batch=arms.first), states(batch=arms.second)) == (["REOPENED"], ["PUBLISHED"])
+
+
+def test_who_came_after_a_publication_is_in_none_of_its_subjects(api, make, arms):
+    arms.published()
+    (late,) = make.enrolled(arms.cohort, batch=arms.first)
+    assert late not in {one["student"]["id"] for one in api.ok(of_subject(arms))}
+    assert late in {one["student"]["id"] for one in api.ok(of_subject(arms, live="true"))}
+
+
+# Once published
+
+
+def readings(arms, terms=("FIRST",)):
+    """The bytes of every answer that is made of what is published."""
+    paths = [f"/students/{student}/transcript" for student, _ in arms.everyone]
+    for term in terms:
+        term_id = arms.terms[term]["id"]
+        paths += [f"/students/{student}/results?term={term_id}" for student, _ in arms.everyone]
+        paths += [f"/cohort-subjects/{subject['id']}/results?term={term}" for subject in arms.subjects]
+        paths += [
+            f"/cohort-subjects/{arms.subjects[0]['id']}/results?term={term}&batch={batch}"
+            for batch in arms.students
+        ]
+        paths += [f"/broadsheets?batch={batch}&term={term}" for batch in arms.students]
+    paths += [f"/broadsheets?batch={batch}&session={arms.cohort['session']}" for batch in arms.students]
+    answers = {}
+    for path in paths:
+        answer = arms.api.get(path)
+        assert answer.status_code == 200, answer.get_data(as_text=True)
+        answers[path] = without_moment(answer.data)
+    return answers
+
+
+def answers(arms, term="FIRST"):
+    """The bytes of whatever is answered of publications, themselves and workbooks too; of an error its status."""
+    of_student = [f"/students/{student}" for student, _ in arms.everyone]
+    paths = [f"{one}/results?term={arms.terms[term]['id']}" for one in of_student]
+    paths += [f"{one}/transcript" for one in of_student]
+    for batch in arms.students:
+        for query in (f"term={term}", f"session={arms.cohort['session']}"):
+            paths += [f"/broadsheets{form}?batch={batch}&{query}" for form in ("", "/download")]
+        paths += [f"/cohort-subjects/{one['id']}/results?term={term}&batch={batch}" for one in arms.subjects]
+    for one in arms.listed():
+        paths += [f"/publications/{one['id']}", f"/publications/{one['id']}/changes"]
+    found = {path: arms.api.get(path) for path in ("/publications", *paths)}
+    # An error names its request; a transcript of which nothing is published says what is so now.
+    return {
+        path: without_moment(answer.data) if answer.status_code == 200 else answer.status_code
+        for path, answer in found.items()
+        if b'"sessions":[]' not in answer.data
+    }
+
+
+def without_moment(answer):
+    """An answer without the moment at which a transcript was asked for."""
+    before, found, after = answer.partition(b'"generated_at":"')
+    return before + after.partition(b'"')[2] if found else answer
+
+
+def rename(arms):
+    student = arms.students[arms.first][0]
+    changes = {"first_name": "Changed", "last_name": "Àbíkẹ́", "middle_name": "X", "dob": "2012-01-31"}
+    arms.api.ok(arms.api.patch(f"/students/{student}", {**changes, "gender": "FEMALE"}))
+
+
+def change_bands(arms):
+    for band in arms.api.ok(arms.api.get("/grade-configs")):
+        changes = {"letter_grade": f"Z{band['letter_grade']}", "remarks": "Changed"}
+        arms.api.ok(arms.api.patch(f"/grade-configs/{band['id']}", changes))
+
+
+def change_settings(arms):
+    values = {"percent_places": 0, "pass_mark": 100, "minimum_subjects": 40, "rank_by": "TOTAL"}
+    settings(arms.api, **values, positions="NONE", first_term_weight=0)
+
+
+def move(arms):
+    arms.make.enrolled(arms.cohort, {"id": arms.students[arms.first][1]}, batch=arms.second)
+
+
+def leave(arms):
+    body = {"student_ids": [arms.students[arms.second][0]]}
+    arms.api.ok(arms.api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", body))
+
+
+def drop_elective(arms):
+    for student in arms.electing:
+        arms.api.ok(arms.api.delete(f"/cohort-subjects/{arms.subjects[-1]['id']}/students/{student}"))
+
+
+def rename_classroom(arms):
+    cohort = arms.api.ok(arms.api.get(f"/cohorts/{arms.cohort['id']}"))
+    rooms = arms.api.ok(arms.api.get("/classrooms", query_string={"pageSize": 1000}))
+    rooms = rooms["data"] if isinstance(rooms, dict) else rooms
+    (room,) = (room for room in rooms if room["name"] == cohort["classroom"])
+    arms.api.ok(arms.api.patch(f"/classrooms/{room['id']}", {"name": "Changed", "level": "Changed"}))
+
+
+def rename_session(arms):
+    arms.api.ok(arms.api.patch(f"/sessions/{arms.cohort['session']}", {"name": "Changed"}))
+
+
+def rename_publisher(arms):
+    me = arms.api.ok(arms.api.get("/publications"))["data"][0]["published_by"]
+    arms.api.ok(arms.api.patch(f"/users/{me}", {"first_name": "Changed", "last_name": "Changed"}))
+
+
+def change_letterhead(arms):
+    arms.api.ok(arms.api.patch("/letterhead", {"name": "Changed", "motto": "Changed"}))
+
+
+def change_calendar(arms):
+    path = f"/terms/{arms.terms['FIRST']['id']}/calendar"
+    arms.api.ok(arms.api.put(path, {"times_opened": 99, "notice": "Changed"}))
+
+
+def correct_everything(arms):
+    """What may be changed while nothing of a term is PUBLISHED."""
+    for student, batch in arms.everyone:
+        body = {
+            "batch": batch,
+            "term": "FIRST",
+            "comments": [{"student": student, "form_teacher_comment": "X"}],
+        }
+        arms.api.ok(arms.api.put("/comments", body))
+    for number in range(len(arms.subjects)):
+        arms.api.ok(arms.reopen_subject(number))
+    paper = arms.papers["FIRST", arms.subjects[0]["id"]]["id"]
+    for entry in arms.api.ok(arms.api.get("/gradebooks", query_string={"assessment": paper}))["data"]:
+        arms.api.ok(arms.api.patch(f"/gradebooks/{entry['id']}", {"score": 1}))
+
+
+def enter_next_term(arms):
+    arms.subjects.pop()
+    arms.mark("SECOND", first=20, step=1)
+    arms.subjects.append({"id": arms.elective})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rename,
+        change_bands,
+        change_settings,
+        move,
+        leave,
+        drop_elective,
+        rename_classroom,
+        rename_session,
+        rename_publisher,
+        change_letterhead,
+        change_calendar,
+        enter_next_term,
+    ],
+)
+def test_point_5_no_answer_changes_but_by_a_new_version(api, make, arms, change):
+    elective = make.cohort_subject(arms.cohort, elective=True)
+    arms.electing = [arms.students[arms.first][0], arms.students[arms.second][1]]
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", arms.electing))
+    arms.mark()
+    arms.subjects.append(elective)
+    arms.elective = elective["id"]
+    paper = make.assessment(elective, arms.terms["FIRST"], total_points=50)
+    for student, batch in arms.everyone:
+        if student in arms.electing:
+            make.entry(paper, student, batch, 40)
+    first, _ = arms.published()
+    before, all_before = readings(arms), answers(arms)
+
+    change(arms)
+
+    assert readings(arms) == before
+    assert answers(arms) == all_before
+    # The version before stays readable to staff.
+    api.ok(arms.reopen(first))
+    reviewed = readings(arms)
+    assert {path: answer.replace(b"REOPENED", b"PUBLISHED") for path, answer in reviewed.items()} == before
+
+
+@pytest.mark.parametrize("withdraw", [False, True])
+def test_point_5_what_is_under_review_or_withdrawn_stays_as_it_was_published(api, arms, withdraw):
+    arms.electing = []
+    for one in arms.published():
+        api.ok(arms.reopen(one, withdraw=withdraw))
+    before = answers(arms)
+    session = f"/broadsheets?batch={arms.first}&session={arms.cohort['session']}"
+    assert (before[session] == 404) is withdraw
+    assert len(before[f"/broadsheets/download?batch={arms.first}&term=FIRST"]) > 1000
+
+    for change in (
+        correct_everything,
+        rename,
+        change_bands,
+        change_settings,
+        rename_classroom,
+        rename_session,
+        rename_publisher,
+        change_letterhead,
+        change_calendar,
+        move,
+        leave,
+    ):
+        change(arms)
+
+    assert answers(arms) == before
+    live = api.ok(of_student(api, arms.students[arms.first][0], live="true"))
+    assert (live["student"]["last_name"], live["classroom"]) == ("Àbíkẹ́", "Changed")
+
+
+def test_point_5_a_version_that_was_replaced_stays_as_it_was(api, arms):
+    (first,) = arms.published(arms.first)
+    api.ok(arms.reopen(first))
+    api.ok(arms.publish(arms.first))
+    paths = [f"/publications/{first['id']}", f"/publications/{first['id']}/changes"]
+    before = [api.get(path).data for path in paths]
+    assert api.ok(api.get(paths[0]))["state"] == "SUPERSEDED"
+
+    for change in (rename, change_settings, rename_classroom, rename_session, rename_publisher, leave):
+        change(arms)
+
+    assert [api.get(path).data for path in paths] == before
+
+
+def test_point_5_a_subject_that_the_cohort_takes_up_later_changes_no_broadsheet(api, make, arms):
+    """Of a session: whoever came from another cohort has its subjects there, by their own ids."""
+    arms.published(arms.first, term="FIRST")
+    api.ok(arms.publish(arms.second))
+    student, session = arms.students[arms.first][0], {"id": arms.cohort["session"]}
+    body = {"student_ids": [student]}
+    api.ok(api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", body))
+    other = make.cohort(session=session)
+    make.enrolled(other, {"id": student})
+    taken, second = make.cohort_subject(other), make.term(session, term="SECOND")
+    paper = make.assessment(taken, second, category="EXAM", total_points=100)
+    make.entry(paper, student, other["id"], 50)
+    api.ok(api.post(f"/cohort-subjects/{taken['id']}/submission", {"term": "SECOND"}))
+    api.ok(api.post("/publications", {"term": "SECOND", "batches": [other["id"]]}))
+    query = {"batch": other["id"], "session": session["id"]}
+    before = api.get("/broadsheets", query_string=query)
+    brought = [one for one in api.ok(before)["subjects"] if one["id"] != taken["id"]]
+    assert [one["id"] == one["base"] for one in brought] == [True, True]
+
+    make.cohort_subject(other, {"id": brought[0]["base"]}, elective=True)
+
+    assert api.get("/broadsheets", query_string=query).data == before.data
+
+
+def test_the_cards_of_earlier_terms_count_as_they_were_published(api, make, arms):
+    arms.published()
+    change_bands(arms)
+    arms.mark("SECOND", first=70)
+    arms.submit("SECOND")
+    api.ok(arms.publish(term="SECOND"))
+    student = arms.students[arms.first][0]
+
+    cumulative = api.ok(of_student(api, student, "SECOND"))["cumulative"]
+
+    assert (cumulative["terms"], cumulative["average"]) == (2, 80)
+    assert [one["terms"] for one in cumulative["subjects"]] == [
+        {"FIRST": 90, "SECOND": 70, "THIRD": None},
+        {"FIRST": 90, "SECOND": 70, "THIRD": None},
+    ]
+
+
+# A student's own
+
+
+def test_students_read_their_own_published_results_and_no_others(api, make, arms):
+    arms.mark()
+    arms.submit()
+    student, classmate = arms.students[arms.first]
+    own = as_student(make, student)
+    # Of a term that the school does not have yet, too.
+    for term in ("FIRST", "THIRD"):
+        answer = own.get(f"/students/{student}/results", query_string={"term": term})
+        assert (answer.status_code, message(answer)) == (404, "Nothing is published.")
+
+    api.ok(arms.publish(arms.first))
+
+    assert own.ok(of_student(own, student)) == api.ok(of_student(api, student))
+    for other in (classmate, arms.students[arms.second][0], str(uuid4())):
+        for path in ("results?term=FIRST", "transcript"):
+            answer = own.get(f"/students/{other}/{path}")
+            assert (answer.status_code, message(answer)) == (
+                403,
+                "This needs the permission read:results.",
+            )
+    answer = of_student(own, student, live="true")
+    assert (answer.status_code, message(answer)) == (403, "Students see what is published of them alone.")
+    assert own.get(f"/broadsheets?batch={arms.first}&term=FIRST").status_code == 403
+    assert of_subject_as(own, arms).status_code == 403
+
+
+def of_subject_as(client, arms):
+    return client.get(f"/cohort-subjects/{arms.subjects[0]['id']}/results?term=FIRST")
+
+
+def test_a_students_account_with_a_permission_sees_its_own_as_a_student_and_others_as_staff(api, make, arms):
+    arms.mark(publish_scores=False)
+    arms.published(arms.first)
+    student, classmate = arms.students[arms.first]
+    user = api.ok(api.get(f"/students/{student}"))["user"]
+    role = make.role("read:results")
+    api.ok(api.put(f"/users/{user}/roles", {"role": role["id"]}))
+    both = as_student(make, student)
+
+    assert both.ok(of_student(both, student))["subjects"][0]["scores"] == []
+    assert len(both.ok(of_student(both, classmate))["subjects"][0]["scores"]) == 1
+    assert of_student(both, student, live="true").status_code == 403
+
+
+def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make, arms):
+    arms.mark(publish_scores=False)
+    for subject in arms.subjects:
+        paper = make.assessment(subject, arms.terms["FIRST"], total_points=100, publish_scores=True)
+        for student, batch in arms.everyone:
+            make.entry(paper, student, batch, 50)
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    own = as_student(make, student)
+
+    staff, shown = api.ok(of_student(api, student)), own.ok(of_student(own, student))
+
+    assert [[one["publish"] for one in subject["scores"]] for subject in staff["subjects"]] == [
+        [True, False],
+        [True, False],
+    ]
+    for subject, all_of_it in zip(shown["subjects"], staff["subjects"], strict=True):
+        assert subject == {**all_of_it, "scores": all_of_it["scores"][:1]}
+        assert (subject["score"], subject["percent"]) == (140, 70)
+
+
+def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arms):
+    arms.mark(first=90, step=20)
+    first, *others = (student for student, _ in arms.everyone)
+    comments = {31: "Work harder.", 70: "Ó dára púpọ̀.", 50.5: "Fair."}
+    listed = [{"lower_threshold": one, "comment": comment} for one, comment in comments.items()]
+    api.ok(api.patch("/result-settings", {"principal_comments": listed}))
+    written = [{"student": first, "principal_comment": "Written by hand."}]
+    api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": written}))
+
+    (publication, _) = arms.published()
+
+    # 90, of whom something is written, 70, 50 and 30, which is below all of them.
+    of_70, of_50, of_30 = others
+    filled = {first: "Written by hand.", of_70: "Ó dára púpọ̀.", of_50: "Work harder.", of_30: None}
+    assert principals(api) == filled
+    # It is on the card alone, and stays as it was published until the next version.
+    api.ok(api.patch("/result-settings", {"principal_comments": []}))
+    stored = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
+    assert {one["student"]["id"]: one["principal_comment"] for one in stored}[of_70] is None
+    assert principals(api) == filled
+    api.ok(arms.reopen(publication))
+    (again,) = api.ok(arms.publish(arms.first))
+    assert (principals(api)[of_70], again["changed"]) == (None, 1)
+
+
+def principals(api):
+    """The principal's comment on the newest card of each student."""
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
+        newest = ReportCard.card["version"].as_integer()
+        rows = db.session.execute(db.select(ReportCard.student_id, ReportCard.card).order_by(newest)).all()
+    return {str(student): card["comments"]["principal"] for student, card in rows}
+
+
+@pytest.mark.parametrize("positions", ["BOTH", "BATCH", "COHORT", "NONE"])
+def test_positions_are_shown_as_they_were_set_when_it_was_published(api, make, arms, positions):
+    settings(api, positions=positions)
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    own = as_student(make, student)
+
+    staff, shown = api.ok(of_student(api, student)), own.ok(of_student(own, student))
+
+    assert set(staff["batch_figures"]) == set(FIGURES)
+    hidden = {"position": None, "of": None, "tied": False}
+    batch = {} if positions in {"BOTH", "BATCH"} else hidden
+    cohort = {} if positions in {"BOTH", "COHORT"} else hidden
+
+    def as_shown(of, batch_member, cohort_member):
+        figures = {
+            batch_member: {**of[batch_member], **batch},
+            cohort_member: {**of[cohort_member], **cohort},
+        }
+        return {**of, **figures}
+
+    expected = as_shown(staff, "batch_figures", "cohort_figures")
+    expected["cumulative"] = as_shown(staff["cumulative"], "batch_figures", "cohort_figures")
+    expected["subjects"] = [as_shown(one, "batch", "cohort") for one in staff["subjects"]]
+    assert shown == expected
+    transcript = own.ok(own.get(f"/students/{student}/transcript"))
+    (session,) = transcript["sessions"]
+    place = (1, 2) if positions in {"BOTH", "BATCH"} else (None, None)
+    assert {(one["position"], one["of"]) for one in (session, *session["terms"])} == {place}
+
+
+# The transcript
+
+
+def test_a_transcript_has_every_published_term_the_oldest_session_first(api, make, arms):
+    student = arms.students[arms.first][0]
+    arms.published()
+    arms.published(arms.first, term="SECOND")
+    later = Arms(make)
+    later.make.enrolled(later.cohort, {"id": student}, batch=later.first)
+    later.students[later.first].insert(0, student)
+    (last,) = later.published(later.first)
+
+    transcript = api.ok(api.get(f"/students/{student}/transcript"))
+
+    shown = api.ok(of_student(api, student))
+    about = {**shown["student"], "dob": None}
+    assert transcript["student"] == about
+    assert transcript["school"]["name"] == "Queen's College, Yaba"
+    assert (transcript["graduation_class"], transcript["generated_at"] > last["published_at"]) == (None, True)
+    first, second = transcript["sessions"]
+    assert first["session"]["id"] == arms.cohort["session"]
+    assert (first["classroom"], first["batch_name"]) == (arms.cohort["classroom"], "A")
+    assert [(one["term"]["term"], one["average"], one["version"]) for one in first["terms"]] == [
+        ("FIRST", 90, 1),
+        ("SECOND", 90, 1),
+    ]
+    names = [subject["subject"] for subject in arms.subjects]
+    assert [one["name"] for one in first["subjects"]] == sorted(names)
+    assert first["subjects"][0] == {
+        "name": sorted(names)[0],
+        "code": first["subjects"][0]["code"],
+        "FIRST": 90,
+        "SECOND": 90,
+        "THIRD": None,
+        "percent": 90,
+        "grade": "A1",
+    }
+    place = {name: first[name] for name in ("average", "grade", "position", "of", "outcome")}
+    assert place == {"average": 90, "grade": "A1", "position": 1, "of": 2, "outcome": None}
+    assert (second["session"]["id"], second["terms"][0]["of"]) == (later.cohort["session"], 3)
+
+
+def test_a_transcript_without_anything_published(api, make, arms):
+    student = arms.students[arms.first][0]
+    own = as_student(make, student)
+
+    transcript = api.ok(api.get(f"/students/{student}/transcript"))
+
+    assert (transcript["sessions"], transcript["student"]["id"]) == ([], student)
+    answer = own.get(f"/students/{student}/transcript")
+    assert (answer.status_code, message(answer)) == (404, "Nothing is published.")
+    unknown = api.get(f"/students/{uuid4()}/transcript")
+    assert (unknown.status_code, message(unknown)) == (404, "No such student.")
+
+
+def test_what_is_withdrawn_is_in_no_transcript(api, make, arms):
+    (first,) = arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    own = as_student(make, student)
+    assert len(own.ok(own.get(f"/students/{student}/transcript"))["sessions"]) == 1
+
+    api.ok(arms.reopen(first, withdraw=True))
+
+    assert api.ok(api.get(f"/students/{student}/transcript"))["sessions"] == []
+    assert own.get(f"/students/{student}/transcript").status_code == 404
+
+
+def test_a_graduate_has_a_class_in_the_transcript(api, make, arms):
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    graduate = make.graduate({"id": student})
+
+    transcript = api.ok(api.get(f"/students/{student}/transcript"))
+
+    assert transcript["graduation_class"] == graduate["graduation_class"]
+
+
+# The other school, and messages
+
+
+def test_point_10_another_schools_student_is_unknown(api, make, other_api, make_other):
+    theirs = Arms(make_other)
+    theirs.published(theirs.first)
+    student = theirs.students[theirs.first][0]
+    foreigner = as_student(make_other, student)
+
+    assert api.get(f"/students/{student}/transcript").status_code == 404
+    assert of_student(api, student).status_code == 404
+    assert of_student(foreigner.using(school=api.school), student).status_code == 403
+    mine = Arms(make)
+    mine.published(mine.first)
+    answer = of_student(api, mine.students[mine.first][0], theirs.terms["FIRST"]["id"])
+    assert (answer.status_code, list(answer.get_json()["errors"]["query"])) == (422, ["term"])
+    assert of_student(foreigner, student).status_code == 200
+
+
+@pytest.mark.parametrize("students", [1, 5])
+def test_point_11_every_reading_is_one_message_however_many_students(api, make, messages, students):
+    arms = Arms(make, students, subjects=1)
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    own = as_student(make, student)
+
+    for read in (
+        lambda: of_student(api, student),
+        lambda: of_student(api, student, live="true"),
+        lambda: of_student(own, student),
+        lambda: of_subject(arms),
+        lambda: api.get(f"/students/{student}/transcript"),
+        lambda: own.get(f"/students/{student}/transcript"),
+    ):
+        with messages() as sent:
+            assert read().status_code == 200
+        assert len(sent) == 1

@@ -1,0 +1,458 @@
+"""Verification: what a code tells, and that without one nothing is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import psycopg2
+import pytest
+from sqlalchemy import event, select, update
+
+from school_service.auth.login_throttle import limiter
+from school_service.core.database import db
+from school_service.core.read_models import CompiledStatement
+from school_service.features.results.models import Publication, ReportCard
+from school_service.features.results.report_cards import reads
+from school_service.web.request_log import logged_path
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tenants.registry.schools import schools
+from tests.client import ApiClient
+from tests.conftest import make_place
+from tests.factories import UNKNOWN_ID, Factory
+from tests.features.results.publications.arms import Arms
+from tests.savepoint_engine import CountingCursor
+
+HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+MEMBERS = {
+    "state", "school", "student", "class", "session", "term", "version", "published_at", "replaced_at", "average",
+    "grade", "position", "of", "subjects",
+}  # fmt: skip
+
+
+@pytest.fixture
+def arms(make):
+    return Arms(make)
+
+
+@pytest.fixture
+def anyone(api):
+    """Whoever holds the paper: no token, no school."""
+    return api.using(token=None, school=None)
+
+
+def code_of(api, student, version=1):
+    """The code on a student's card."""
+    with in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
+        return db.session.scalar(
+            select(ReportCard.code)
+            .join(Publication, Publication.id == ReportCard.publication_id)
+            .where(ReportCard.student_id == UUID(student), Publication.version == version)
+        )
+
+
+def verify(anyone, school, code, accept="application/json"):
+    return anyone.get(f"/verify/{school}/{code}", headers={"Accept": accept})
+
+
+def test_a_code_tells_what_its_card_says_and_no_more(arms, api, anyone, place):
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    result = json.loads(api.get(f"/students/{student}/results?term=FIRST").data, parse_float=str)
+
+    answer = verify(anyone, place.id, code_of(api, student))
+
+    assert answer.status_code == 200
+    told = json.loads(answer.data, parse_float=str)
+    assert set(told) == MEMBERS
+    who = result["student"]
+    assert told["student"] == {
+        "name": f"{who['first_name']} {who['last_name']}",
+        "admission_number": who["admission_number"],
+    }
+    assert (told["state"], told["school"], told["version"], told["replaced_at"]) == (
+        "CURRENT",
+        place.name,
+        1,
+        None,
+    )
+    assert told["class"] == f"{result['classroom']} A"
+    assert (told["session"], told["term"]) == (result["session"]["name"], "FIRST")
+    # To the last digit.
+    assert (told["average"], told["grade"]) == (result["average"], result["grade"])
+    assert (told["position"], told["of"]) == (1, 2)
+    assert told["subjects"] == [
+        {"name": one["subject"]["name"], "percent": one["percent"], "grade": one["grade"]}
+        for one in result["subjects"]
+    ]
+
+
+def test_a_new_version_replaces_and_a_withdrawn_one_says_nothing(arms, api, anyone, place):
+    student = arms.students[arms.first][1]
+    (first,) = arms.published(arms.first)
+    code = code_of(api, student)
+    before = verify(anyone, place.id, code).get_json()
+    api.ok(arms.reopen(first))
+    assert verify(anyone, place.id, code).get_json() == before
+
+    arms.correct(student, 99)
+    (second,) = api.ok(arms.publish(arms.first))
+
+    replaced = verify(anyone, place.id, code).get_json()
+    assert replaced["state"] == "REPLACED"
+    assert replaced["replaced_at"] == second["published_at"]
+    assert {**replaced, "state": "CURRENT", "replaced_at": None} == before
+    new_code = code_of(api, student, version=2)
+    assert verify(anyone, place.id, new_code).get_json()["average"] != before["average"]
+
+    api.ok(arms.reopen(second, withdraw=True))
+
+    withdrawn = verify(anyone, place.id, new_code).get_json()
+    assert {name for name, value in withdrawn.items() if value is not None} == {
+        "state", "school", "version", "published_at",
+    }  # fmt: skip
+    assert withdrawn["state"] == "WITHDRAWN"
+    pages = [verify(anyone, place.id, one, accept=HTML).get_data(as_text=True) for one in (code, new_code)]
+    assert ["was replaced on" in page for page in pages] == [True, False]
+    assert ["was withdrawn" in page for page in pages] == [False, True]
+    # Of a withdrawn paper nothing is told that it could be compared with.
+    assert ["says something else" in page for page in pages] == [True, False]
+    assert "None" not in "".join(pages)
+
+
+def test_positions_are_told_as_the_school_shows_them(arms, api, anyone, place):
+    api.ok(api.patch("/result-settings", {"positions": "COHORT"}))
+    arms.published(arms.first)
+
+    told = verify(anyone, place.id, code_of(api, arms.students[arms.first][0])).get_json()
+
+    assert (told["position"], told["of"]) == (None, None)
+
+
+@pytest.fixture(scope="module")
+def closed_place(app, tenancy):
+    """A school whose row of the registry tests change."""
+    return make_place(app, tenancy, "Methodist Boys High School, Lagos")
+
+
+@pytest.fixture
+def change(tenancy, closed_place):
+    """Change the school's row of the registry, until the test ends."""
+
+    def update_row(**values):
+        with tenancy.admin.begin() as connection:
+            connection.execute(update(schools).where(schools.c.id == closed_place.id).values(values))
+
+    with tenancy.admin.connect() as connection:
+        columns = (schools.c.status, schools.c.deletion, schools.c.revision)
+        before = connection.execute(select(*columns).where(schools.c.id == closed_place.id)).one()
+    yield update_row
+    update_row(**before._mapping)
+
+
+@pytest.fixture
+def statements(rehearsed, monkeypatch):
+    """The statements that a block sends to the registry and to a school, whichever school it is.
+
+    One that fails is told apart: PostgreSQL has left the rest of its message out. On Citus tables bear the number of
+    the school's shard, and where the school is has been remembered since its first request.
+    """
+    execute, found = CountingCursor.execute, []
+
+    def listen(_connection, _cursor, statement, *_others):
+        if "pg_dist_placement" not in statement:
+            found.append(statement)
+
+    def record(cursor, query, parameters=None):
+        if "pg_dist_placement" not in query:
+            found.append(re.sub(r"(?<=school)_[0-9a-f]{32}|(?<=[a-z])_[0-9]{6,}\b", "", query))
+        try:
+            execute(cursor, query, parameters)
+        except psycopg2.Error as error:
+            found.append(f"failed: {error.pgcode}")
+            raise
+
+    monkeypatch.setattr(CountingCursor, "execute", record)
+    registry = db.engines["registry"]
+
+    @contextmanager
+    def listening():
+        found.clear()
+        event.listen(registry, "before_cursor_execute", listen)
+        yield found
+        event.remove(registry, "before_cursor_execute", listen)
+
+    return listening
+
+
+def test_whatever_can_not_be_verified_is_the_same(
+    rehearsed, document, closed_place, place, anyone, change, statements
+):
+    """The same status, bytes and header fields; and the same statements, so that it takes as long."""
+    api = ApiClient(rehearsed, document, closed_place.admin_token, closed_place.id)
+    arms = Arms(Factory(api), students=1, subjects=1)
+    arms.published(arms.first)
+    code, school = code_of(api, arms.students[arms.first][0]), closed_place.id
+    right, revision = (
+        f"/verify/{school}/{code}",
+        rehearsed.extensions["school-service"].binding_options.serves[0],
+    )
+    found = {}
+
+    def ask(name, path):
+        for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
+            headers = {"X-Request-ID": "the-same", "Accept": accept}
+            with statements() as sent:
+                answer = anyone.request(method, path, headers=headers)
+            sorted_headers = tuple(sorted(answer.headers))
+            found[name, method, accept] = (answer.status_code, answer.data, sorted_headers, tuple(sent))
+
+    ask("right", right)
+    for name, path in {
+        "unknown code": f"/verify/{school}/{uuid4()}",
+        "unknown school": f"/verify/{uuid4()}/{code}",
+        "school after all others": f"/verify/{UUID(int=2**128 - 1)}/{code}",
+        "code of another school": f"/verify/{place.id}/{code}",
+        "malformed code": f"/verify/{school}/x",
+        "code without dashes": f"/verify/{school}/{code.hex}",
+        "malformed school": f"/verify/x/{code}",
+        "hostile code": f"/verify/{school}/'; DROP TABLE report_cards; --",
+        "id of the card's school": f"/verify/{school}/{school}",
+        "nobody": f"/verify/{UNKNOWN_ID}/{UNKNOWN_ID}",
+    }.items():
+        ask(name, path)
+    for name, values in {
+        "suspended": {"status": "suspended"},
+        "being deleted": {"status": "active", "deletion": "closed"},
+        "being upgraded": {"deletion": None, "revision": "t0001"},
+    }.items():
+        change(**values)
+        ask(name, right)
+    change(revision=revision)
+    limiter.limiter.storage.reset()
+    ask("right again", right)
+    api.ok(api.patch("/result-settings", {"verification": False}))
+    ask("switched off", right)
+
+    for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
+        answers = {name: answer for (name, *how), answer in found.items() if how == [method, accept]}
+        status, _, _, sent = answers.pop("right")
+        assert answers.pop("right again")[0] == status == 200
+        refused = answers["unknown code"]
+        assert {name: answer for name, answer in answers.items() if answer != refused} == {}
+        assert refused[0] == 404
+        # What is told takes no more of them either.
+        assert refused[3] == sent
+
+
+def test_where_no_school_can_be_entered_none_is_read(rehearsed, anyone, tenancy, statements, monkeypatch):
+    state = rehearsed.extensions["school-service"]
+    monkeypatch.setattr(state, "binding_options", replace(state.binding_options, serves=("t0000",)))
+
+    with statements() as sent:
+        assert verify(anyone, uuid4(), uuid4()).status_code == 404
+
+    assert ["registry.schools" in statement for statement in sent] == [True]
+
+
+@pytest.fixture
+def before_reading(monkeypatch):
+    """Do something, once, before a message goes to a school."""
+    execute, doing = CountingCursor.execute, []
+
+    def execute_then(cursor, query, parameters=None):
+        if doing and "registry.enter(" in query:
+            doing.pop()(lambda statement: execute(cursor, statement))
+        execute(cursor, query, parameters)
+
+    monkeypatch.setattr(CountingCursor, "execute", execute_then)
+    return doing.append
+
+
+def test_a_school_that_has_been_moved_is_looked_for_once_more(arms, api, anyone, place, before_reading):
+    """A node of Citus says that the school is there no more."""
+    arms.published(arms.first)
+    code, moved = code_of(api, arms.students[arms.first][0]), []
+
+    def move(send):
+        moved.append(True)
+        send("SAVEPOINT request; DO $$ BEGIN RAISE EXCEPTION 'elsewhere' USING ERRCODE = 'SC421'; END $$")
+
+    before_reading(move)
+
+    assert verify(anyone, place.id, code).status_code == 200
+    assert moved
+
+
+def test_a_school_that_is_suspended_between_the_two_statements_is_as_unknown_as_any(
+    rehearsed, closed_place, anyone, change, before_reading
+):
+    unknown = anyone.get(f"/verify/{closed_place.id}/{uuid4()}", headers={"X-Request-ID": "the-same"})
+    before_reading(lambda _send: change(status="suspended"))
+
+    suspended = anyone.get(f"/verify/{closed_place.id}/{uuid4()}", headers={"X-Request-ID": "the-same"})
+
+    assert (suspended.status_code, suspended.data) == (404, unknown.data)
+
+
+def test_a_card_published_without_verification_has_none_afterwards(arms, api, anyone, place):
+    api.ok(api.patch("/result-settings", {"verification": False}))
+    arms.published(arms.first)
+    api.ok(api.patch("/result-settings", {"verification": True}))
+
+    assert verify(anyone, place.id, code_of(api, arms.students[arms.first][0])).status_code == 404
+
+
+def test_a_phone_gets_a_page_without_scripts(arms, api, anyone, place):
+    arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    name = "<script>alert(1)</script> & Ẹniọlá"
+    told = api.ok(api.get(f"/students/{student}/results?term=FIRST"))
+    assert name not in str(told)
+
+    answer = verify(anyone, place.id, code_of(api, student), accept=HTML)
+
+    assert answer.mimetype == "text/html"
+    page = answer.get_data(as_text=True)
+    assert "This report card is genuine" in page
+    assert f"{told['average']:.2f}" in page
+    assert told["student"]["last_name"] in page
+    assert "<script" not in page
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert policy.rsplit("'nonce-", 1)[1].rstrip("'") in page
+    # Errors are JSON all the same.
+    assert verify(anyone, place.id, uuid4(), accept=HTML).mimetype == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("accept", "mimetype"),
+    [("*/*", "application/json"), ("text/html", "text/html"), ("", "application/json")],
+)
+def test_json_comes_first_where_both_will_do(arms, api, anyone, place, accept, mimetype):
+    arms.published(arms.first)
+
+    answer = verify(anyone, place.id, code_of(api, arms.students[arms.first][0]), accept=accept)
+
+    assert answer.mimetype == mimetype
+    assert answer.headers["Vary"] == "Accept"
+
+
+def test_text_of_a_school_is_no_markup_of_the_page(arms, api, make, anyone, place):
+    api.ok(api.patch(f"/students/{arms.students[arms.first][0]}", {"last_name": "Bàló<b>gun & Co"}))
+    arms.published(arms.first)
+
+    page = verify(anyone, place.id, code_of(api, arms.students[arms.first][0]), accept=HTML).get_data(
+        as_text=True
+    )
+
+    assert "Bàló&lt;b&gt;gun &amp; Co" in page
+    assert "<b>" not in page
+
+
+def test_no_answer_is_stored_indexed_or_told_to_other_sites(arms, api, anyone, place):
+    arms.published(arms.first)
+    code = code_of(api, arms.students[arms.first][0])
+
+    for answer in (verify(anyone, place.id, code), verify(anyone, place.id, uuid4())):
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Robots-Tag"] == "noindex"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_an_address_may_ask_sixty_times_a_minute(anyone, place):
+    statuses = [verify(anyone, "x", "x").status_code for _ in range(61)]
+
+    assert statuses == [404] * 60 + [429]
+    answer = verify(anyone, place.id, uuid4())
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    assert "password" not in answer.get_json()["message"]
+    # Others are not affected.
+    elsewhere = anyone.get(f"/verify/x/{uuid4()}", environ_overrides={"REMOTE_ADDR": "203.0.113.9"})
+    assert elsewhere.status_code == 404
+
+
+def test_no_line_of_the_log_has_the_code(arms, api, anyone, place, logs):
+    arms.published(arms.first)
+    code = code_of(api, arms.students[arms.first][0])
+    shown, wrong = f"/verify/{place.id}/{code}", (f"/VERIFY/{place.id}/{code}", f"/verify/{code}/")
+
+    assert [anyone.get(path).status_code for path in (shown, *wrong)] == [200, 404, 404]
+    assert anyone.get(shown, headers={"Accept": HTML}).status_code == 200
+
+    lines = [line for line in logs() if line["logger"] == "school_service.access"]
+    assert [line["path"] for line in lines[-4:]] == ["/verify/…", "/VERIFY/…", "/verify/…", "/verify/…"]
+    assert str(code) not in str(logs())
+
+
+@pytest.mark.parametrize("path", ["//verify/a/b", "/verify/a\nb", "/a/verify/b"])
+def test_nor_has_one_of_an_address_that_is_none(path):
+    assert logged_path(path).endswith("/verify/…")
+
+
+@pytest.mark.parametrize("path", ["/verify", "/students", "/verify/", "/verified/a"])
+def test_other_paths_are_logged_as_they_are(path):
+    assert logged_path(path) == path
+
+
+def test_verifying_is_a_statement_of_the_registry_and_a_message_to_the_school(
+    arms, api, anyone, place, statements
+):
+    arms.published(arms.first)
+    code = code_of(api, arms.students[arms.first][0])
+
+    with statements() as sent:
+        assert verify(anyone, place.id, code).status_code == 200
+
+    of_registry, of_school = sent
+    assert "registry.schools" in of_registry
+    assert "transaction_read_only TO on" in of_school
+
+
+def test_no_statement_has_the_code(arms, api, anyone, place, monkeypatch):
+    """PostgreSQL's log has statements that failed, or took long."""
+    arms.published(arms.first)
+    code = code_of(api, arms.students[arms.first][0])
+    execute, said = CountingCursor.execute, []
+
+    def record(cursor, query, parameters=None):
+        said.append(cursor.mogrify(query, parameters).decode())
+        execute(cursor, query, parameters)
+
+    monkeypatch.setattr(CountingCursor, "execute", record)
+
+    assert verify(anyone, place.id, code).status_code == 200
+    assert verify(anyone, place.id, uuid4()).status_code == 404
+
+    text = "\n".join(said)
+    assert str(place.id).replace("-", "") in text
+    # Its first 32 bits are there, and no others in plain.
+    assert str(code)[:8] in text
+    plain = text.replace("-", "")
+    assert not [at for at in range(8, 25) if code.hex[at : at + 8] in plain]
+
+
+def test_a_code_that_begins_as_another_is_not_taken_for_it(arms, api, anyone, place):
+    arms.published(arms.first)
+    code = code_of(api, arms.students[arms.first][0])
+
+    assert verify(anyone, place.id, UUID(int=code.int ^ 1)).status_code == 404
+    assert verify(anyone, place.id, str(code).upper()).status_code == 200
+
+
+def test_the_code_is_found_by_its_index(api):
+    bound = reads.verified(UNKNOWN_ID, UNKNOWN_ID, "")
+    statement = CompiledStatement(bound.template.query)
+
+    with in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
+        connection = db.session.connection()
+        connection.exec_driver_sql("SET LOCAL enable_seqscan TO off")
+        parameters = statement.parameters(bound.values)
+        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {statement.sql}", parameters).scalars())
+
+    assert "uq_report_cards_code" in plan

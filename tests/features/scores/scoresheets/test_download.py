@@ -1,0 +1,224 @@
+"""The score sheet of an assessment, to be filled in."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from uuid import uuid4
+
+import pytest
+from openpyxl import load_workbook
+
+from school_service.sheets.columns import MAX_ROWS
+from tests.features.scores.scoresheets.sheets import DOWNLOADED, HEADER, download, without_times
+from tests.sheets.workbooks import parts_of
+
+NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "\t=cmd", "_x0041_", "1e5", "007")
+
+
+@pytest.fixture
+def exam(make):
+    """An assessment of 60 points; of three students, the first has a score."""
+    cohort = make.cohort()
+    subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
+    people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
+    made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
+    make.enrolled(cohort, *made)
+    assessment = make.assessment(subject, term, name="Exam", total_points=60, file_name="exam.xlsx")
+    make.entry(assessment, made[0]["id"], cohort["id"], 45.5)
+    return assessment
+
+
+def rows(sheet):
+    return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
+
+
+def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(api, exam):
+    shown = rows(download(api, exam)["Scores"])
+
+    assert shown[0] == HEADER
+    assert sorted(shown[1:]) == [
+        ("Q/1", "Ada", "Eze", 45.5),
+        ("Q/2", "Bola", "Àdé", None),
+        ("Q/3", "Chi", "Eze", None),
+    ]
+
+
+def test_its_order_is_that_of_the_score_sheet(api, exam):
+    answer = api.ok(api.get(f"/scoresheets/{exam['subject']}/scoresheet"))
+
+    expected = [line["student"]["admission_number"] for line in answer]
+    assert [row[0] for row in rows(download(api, exam)["Scores"])[1:]] == expected
+
+
+def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
+    sheet = download(api, exam)["Scores"]
+
+    assert sheet.protection.sheet
+    assert sheet.protection.password is None
+    for row in sheet.iter_rows(min_row=2):
+        assert [cell.protection.locked for cell in row] == [True, True, True, False]
+    (rule,) = sheet.data_validations.dataValidation
+    assert (rule.type, rule.operator, rule.formula1, rule.formula2) == ("decimal", "between", "0", "60.00")
+    assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("D2:D4", True, True)
+
+
+def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
+    sheet = download(api, exam)["Scores"]
+
+    assert sheet.freeze_panes == "A2"
+    for column in sheet.iter_cols():
+        width = sheet.column_dimensions[column[0].column_letter].width
+        assert width > max(len(str(cell.value)) for cell in column)
+
+
+def test_its_details_say_what_it_is(api, make, exam, place):
+    term = api.ok(api.get(f"/terms/{exam['term']}"))
+    subject = api.ok(api.get(f"/cohort-subjects/{exam['subject']}"))
+    cohort = api.ok(api.get(f"/cohorts/{subject['cohort']}"))
+    session = api.ok(api.get(f"/sessions/{term['sessionId']}"))
+
+    assert without_times(download(api, exam)["Details"]) == [
+        ("School", place.name),
+        ("Assessment", "Exam"),
+        ("Subject", subject["subject"]),
+        ("Class", f"{cohort['classroom']} {session['name']}"),
+        ("Term", term["displayName"]),
+        ("Total points", "60"),
+        ("Assessment ID", exam["id"]),
+        *DOWNLOADED,
+    ]
+
+
+def test_all_arms_are_on_it_and_who_takes_the_subject_now_alone(api, make):
+    taught = make.taught(2)
+    make.enrolled(taught.cohort, batch=make.batch(taught.cohort)["id"])
+    assessment = make.assessment(taught.subject, taught.term)
+    left = {"student_ids": [taught.students[0]]}
+    api.ok(api.patch(f"/cohorts/{taught.cohort['id']}/remove_students", left))
+
+    assert len(rows(download(api, assessment)["Scores"])) == 1 + 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
+    taught = make.taught(0)
+    make.enrolled(taught.cohort, make.student(first_name=name, last_name=name, admission_number=name))
+    workbook = download(api, make.assessment(taught.subject, taught.term, name=name))
+
+    cells = [*workbook["Scores"][2][:3], workbook["Details"]["B2"]]
+    assert [cell.value.replace("_x005F_", "_") for cell in cells] == [name.strip()] * 4
+    assert {cell.data_type for cell in cells} == {"s"}
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("ca1.xlsx", 'attachment; filename="ca1.xlsx"'),
+        ("ca1", 'attachment; filename="ca1.xlsx"'),
+        ("CA1.XLSX", 'attachment; filename="CA1.XLSX"'),
+        ("CA1/CA2: Maths?", 'attachment; filename="CA1-CA2- Maths-.xlsx"'),
+        ('a"b\\c\r\nX: y.xlsx', 'attachment; filename="a-b-cX- y.xlsx"'),
+        ("../../etc/passwd", 'attachment; filename="-..-etc-passwd.xlsx"'),
+        ("Ìdánwò.xlsx", "attachment; filename=\"Idanwo.xlsx\"; filename*=UTF-8''%C3%8Cd%C3%A1nw%C3%B2.xlsx"),
+        ("試験", "attachment; filename=\"file.xlsx\"; filename*=UTF-8''%E8%A9%A6%E9%A8%93.xlsx"),
+        (".xlsx", 'attachment; filename="file.xlsx"'),
+        ("..", 'attachment; filename="file.xlsx"'),
+        ("\u200b", 'attachment; filename="file.xlsx"'),
+        ("\u202excod.xlsx", 'attachment; filename="xcod.xlsx"'),
+        ("x" * 255, f'attachment; filename="{"x" * 145}.xlsx"'),
+    ],
+)
+def test_the_file_is_named_by_the_assessment(api, make, name, header):
+    taught = make.taught(0)
+    assessment = make.assessment(taught.subject, taught.term, file_name=name)
+
+    answer = api.get(f"/assessments/{assessment['id']}/download-sheet")
+
+    assert answer.headers["Content-Disposition"] == header
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_it_costs_a_fixed_number_of_statements(api, make, messages):
+    taught = make.taught(3)
+    assessment = make.assessment(taught.subject, taught.term)
+    costs = []
+    for _ in range(2):
+        make.enrolled(taught.cohort, *(make.student() for _ in range(10)))
+        with messages() as sent:
+            download(api, assessment)
+        costs.append(len(sent))
+
+    # Begin, the sheet, the end.
+    assert costs == [3, 3]
+
+
+def test_a_subject_that_nobody_takes_has_a_sheet_without_rows(api, make):
+    cohort = make.cohort()
+    subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
+    assessment = make.assessment(subject, term)
+
+    sheet = download(api, assessment)["Scores"]
+
+    assert [[cell.value for cell in row] for row in sheet.iter_rows()] == [list(HEADER)]
+    (rule,) = sheet.data_validations.dataValidation
+    assert str(rule.sqref) == f"D2:D{MAX_ROWS + 1}"
+
+
+def test_an_unknown_assessment_is_not_found(api):
+    answer = api.get(f"/assessments/{uuid4()}/download-sheet")
+
+    assert (answer.status_code, answer.get_json()["message"]) == (404, "No such assessment.")
+
+
+def test_the_other_school_has_its_own(api, other_api, exam):
+    path = f"/assessments/{exam['id']}/download-sheet"
+
+    assert other_api.get(path).status_code == 404
+    assert other_api.using(school=api.school).get(path).status_code == 403
+    assert api.using(school=None).get(path).status_code == 200
+
+
+def test_its_header_shows_words_and_its_cells_have_the_names(api, exam):
+    sheet = download(api, exam)["Scores"]
+
+    assert [cell.value for cell in sheet[1]] == list(HEADER)
+    assert [cell.number_format for cell in sheet[1]] == [
+        f';;;"{words}"' for words in ("Admission number", "First name", "Last name", "Score")
+    ]
+    assert {cell.protection.locked for cell in sheet[1]} == {True}
+
+
+def test_its_rows_can_be_sorted_although_it_is_protected(api, exam):
+    """Spreadsheet programs sort locked cells in a range that may be edited all the same."""
+    content = api.get(f"/assessments/{exam['id']}/download-sheet").data
+    xml = parts_of(content)["xl/worksheets/sheet1.xml"].decode()
+
+    sheet = load_workbook(BytesIO(content))["Scores"]
+    assert (sheet.protection.sort, sheet.protection.autoFilter) == (False, False)
+    assert sheet.auto_filter.ref == "A1:D4"
+    assert '<protectedRange sqref="A2:D4" name="rows"/>' in xml
+
+
+def test_its_pages_say_what_it_is(api, make, place):
+    session = make.session(name="2045/2046")
+    cohort = make.cohort(make.classroom(name="JSS 1 & 2"), session)
+    subject = make.cohort_subject(cohort)
+    term = make.term({"id": session["id"]})
+    assessment = make.assessment(subject, term, name="Ìdánwò <1>", total_points=60)
+
+    sheet = download(api, assessment)["Scores"]
+
+    name = api.ok(api.get(f"/cohort-subjects/{subject['id']}"))["subject"]
+    assert sheet.oddHeader.left.text == f"{place.name}\nJSS 1 && 2 2045/2046\n{name}"
+    assert sheet.oddHeader.right.text == "Ìdánwò <1>\nFirst term\n60 points"
+    assert sheet.oddFooter.right.text == "Page &P of &N"
+
+
+def test_the_header_of_a_page_is_as_long_as_excel_takes_it(api, make):
+    taught = make.taught(0)
+    assessment = make.assessment(taught.subject, taught.term, name="😀&" * 60)
+
+    header = download(api, assessment)["Scores"].oddHeader
+
+    assert len(f"&L{header.left.text}&R{header.right.text}".encode("utf-16-le")) // 2 <= 255
