@@ -54,7 +54,7 @@ class Actor(Protocol):
 
 @dataclass(slots=True)
 class RequestContext:
-    """What a transaction knows of the request that it serves.
+    """The request that a transaction serves.
 
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
     None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one round trip; `refusals` are

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, update_wrapper
@@ -64,25 +64,14 @@ Filters = ParamSpec("Filters")
 Wrapper = Callable[[Query], ClauseElement]
 
 
-class Statement(Protocol):
-    """SQL text, and the values of its parameters."""
+class Executable(Protocol):
+    """What a service can send: a read model or statement with its values, or a row to write."""
 
-    @property
-    def sql(self) -> str:
-        """The text, as the driver takes it."""
-
-    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Gather the value of every parameter."""
+    def batch(self) -> tuple[str, tuple[Any, ...]]:
+        """Give its SQL text, and the values of its parameters in their order."""
 
 
-class Template(Protocol):
-    """What a read model was built to: a statement for each way to render it."""
-
-    def statement(self, wrap: Wrapper) -> Statement:
-        """The statement that `wrap` makes of the read model."""
-
-
-def sent_value(value: Any) -> Any:
+def value_for_driver(value: Any) -> Any:
     """Give a value as the driver is to have it: an id as text, once for all its places.
 
     The driver would write each anew, in Python, and as slowly as a short statement is sent.
@@ -140,9 +129,9 @@ class CompiledStatement:
         """Gather the value of every parameter, in their order; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
         for name in self._required:
-            parameters[name] = sent_value(values[name])
+            parameters[name] = value_for_driver(values[name])
         for name, compute in self._computed:
-            parameters[name] = sent_value(compute())
+            parameters[name] = value_for_driver(compute())
         return tuple([parameters[name] for name in self._names])
 
 
@@ -180,12 +169,36 @@ class QueryTemplate:
         return found
 
 
+def unwrapped(query: Query) -> ClauseElement:
+    """Take a read model as it is, by columns."""
+    return query
+
+
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
-    """A read model with the values of its filters, ready to be rendered."""
+    """A read model with the values of its filters, ready to be rendered.
 
-    template: Template
+    `before` are what goes out before it in the same round trip; nothing of that is written until it is read.
+    """
+
+    template: QueryTemplate
     values: Mapping[str, Any]
+    before: tuple[Executable, ...] = ()
+
+    def batch(self, wrap: Wrapper = unwrapped, **page: int) -> tuple[str, tuple[Any, ...]]:
+        """Give the text of what `wrap` makes of it, and the values of its filters and of what `wrap` adds to them."""
+        statement = self.template.statement(wrap)
+        text, parameters = statement.sql, statement.parameters({**self.values, **page})
+        if not self.before:
+            return text, parameters
+        ahead, its_parameters = batch_of(self.before)
+        return f"{ahead};\n{text}", (*its_parameters, *parameters)
+
+
+def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
+    """Give the text of several statements, which run in this order, and the values of all their parameters."""
+    batches = [one.batch() for one in executables]
+    return ";\n".join([text for text, _ in batches]), tuple([one for _, values in batches for one in values])
 
 
 class ReadModel(Generic[Filters]):
@@ -229,13 +242,7 @@ def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
 
     The values are the driver's: a text, a number, a date, a UUID.
     """
-    statement = read.template.statement(unwrapped)
-    return write(current_session().bound_connection(), statement.sql, statement.parameters(read.values))
-
-
-def unwrapped(query: Query) -> ClauseElement:
-    """Take a read model as it is, by columns."""
-    return query
+    return write(current_session().bound_connection(), *read.batch())
 
 
 def _column_type(hint: Any) -> Any:

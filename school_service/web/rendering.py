@@ -76,14 +76,14 @@ def _page(query: Query) -> ClauseElement:
 
 def _render(query: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
     if isinstance(query, BoundQuery):
-        statement, values = query.template.statement(wrap), {**query.values, **page}
+        batch, parameters = query.batch(wrap, **page)
     else:
-        statement, values = CompiledStatement(wrap(query)), page
-    parameters = statement.parameters(values)
+        statement = CompiledStatement(wrap(query))
+        batch, parameters = statement.sql, statement.parameters(page)
     read = request_context().read
     if read is not None:
-        return read(statement.sql, parameters)
-    return write(current_session().bound_connection(), statement.sql, parameters, texts=True)
+        return read(batch, parameters)
+    return write(current_session().bound_connection(), batch, parameters, texts=True)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:

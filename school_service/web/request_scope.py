@@ -299,8 +299,8 @@ class _Reading:
         try:
             answer = view()
         except UnknownSchool:
-            # The binding says so, or the school's details did, which are read apart: then the binding says what is
-            # told to whom.
+            # The binding says so, or the school's details did, which are read by themselves: then the binding
+            # says what is told to whom.
             self._admit_alone()
             raise
         except (DBAPIError, TenancyError):
@@ -467,5 +467,5 @@ def attempted_username(realm: str, username: str) -> str:
     `realm` is a school's id or the token endpoint.
     """
     hashed = hash_username(app_state().verifier.key, realm, username)
-    the_g().username_hash = hashed
+    context_globals().username_hash = hashed
     return hashed
