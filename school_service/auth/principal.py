@@ -85,11 +85,11 @@ class VerifiedToken:
     def condition(
         self, permissions: Iterable[str], *, with_given_password: bool, own_student: bool = False
     ) -> tuple[str, tuple[Any, ...]]:
-        """Write as SQL when a user's state lets the token's bearer have all of the permissions, with its parameters.
+        """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
-        An expression over the state's columns, `caller`: true where `principal` raises nothing, nor do its
-        `require_own_password` (not asked for `with_given_password`) and `require` (not asked of the student that the
-        state says the user is, for `own_student`).
+        Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
+        can be made of the state and has the permissions. A principal whose password must be changed is let in only
+        `with_given_password`; with `own_student` the student who, by the state, is the user needs no permission.
         """
         sql, needed = _condition(self.own, tuple(permissions), with_given_password, own_student)
         return sql, (self.session_number, *needed) if self.own else needed

@@ -70,8 +70,8 @@ def create_graduate(*, student: UUID) -> UUID:
 def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> None:
     """Let students graduate, who are ACTIVE and whose rows the caller has locked, in this order of numbers.
 
-    They leave every cohort: `enrollments` are those that are open, by student, as `reads.open_enrollments` selects
-    them. Sends one message, with what goes `ahead` in it.
+    They leave every cohort: `enrollments` are all open ones of each student, by the student's id. Takes one round trip,
+    in which the statements `ahead` run first.
     """
     students = list(enrollments)
     made = execute(
@@ -86,10 +86,10 @@ def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping
 
 
 def coming_back(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
-    """Take back that students graduated, the last ones in number: they are ACTIVE again.
+    """Make the statements that undo the graduations with the last numbers: the students are ACTIVE again.
 
-    Each has `id`, `number`, `student` and `graduation_class`, as in JSON; they and the counter of graduates must be
-    locked. Returns the statements, for `execute`.
+    Each graduate has `id`, `number`, `student` and `graduation_class`, as in JSON. They and the counter of graduates
+    must be locked.
     """
     audit_changes(ENTITY, [Change(UUID(one["id"]), _audited(one), None) for one in graduates])
     students = [UUID(one["student"]) for one in graduates]
@@ -97,7 +97,7 @@ def coming_back(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, 
 
 
 def _audited(graduate: Mapping[str, Any]) -> dict[str, Any]:
-    """What the audit log says of a graduate."""
+    """Name the values that the audit log has of a graduate."""
     return {name: graduate[name] for name in ("number", "student", "graduation_class")}
 
 
@@ -119,7 +119,7 @@ def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: dateti
 def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: datetime) -> Any:
     """Insert graduates with the numbers that were taken last, in this order; answers them as JSON, `graduates`.
 
-    The numbers are taken by a statement of its own, as a statement writes to one table.
+    Another statement takes the numbers, since a statement writes to one table.
     """
     rows = unnest_rows("graduating", "place", id=(Uuid, ids), student_id=(Uuid, student_ids))
     values = {

@@ -29,7 +29,7 @@ _COLUMNS = (*reads.TEXTS, "logo_id", "signature_id")
 def change_letterhead(**changes: str | None) -> BoundQuery:
     """Change any text of the letterhead; None takes it back.
 
-    Returns its read model, which is stored in one message with being read.
+    Returns its read model, which is stored in the round trip that reads it.
     """
     stored = _lock()
     changed = {name: value for name, value in changes.items() if value != stored[name]}
@@ -58,8 +58,8 @@ def put_picture(which: str, *, content: bytes) -> BoundQuery:
     """Set the logo or the signature: a PNG or JPEG from 16 to 2,000 pixels a side, that can be printed.
 
     It is printed once, without a connection. A picture is known by its hash and never changes; the one before goes,
-    unless a publication names it. Returns the read model of the letterhead, which is stored in one message with being
-    read. Raises Invalid for another file, and Busy where no printer is free in time.
+    unless a publication names it. Returns the read model of the letterhead, which is stored in the round trip
+    that reads it. Raises Invalid for another file, and Busy where no printer is free in time.
     """
     about = read_format(content)
     outside_transaction(partial(_prove, content))
@@ -99,7 +99,7 @@ def _lock(digest: str | None = None) -> dict[str, Any]:
 
 
 def _replacing(which: str, stored: dict[str, Any], picture_id: Any) -> list[Any]:
-    """Name another picture or none, and delete the one before, where nothing names it any more."""
+    """Make the statements that name another picture, or none, and delete the former one if nothing names it."""
     before = stored[f"{which}_id"]
     removing = [] if before is None else [reads.removing_unused(before)]
     return [_letterhead({**stored, f"{which}_id": picture_id}), *removing]

@@ -32,9 +32,9 @@ _DOCUMENTS = ("weights", "principal_comments")
 def change_result_settings(**changes: Any) -> BoundQuery:
     """Change any member of the settings; what is given as an array or an object is replaced as a whole.
 
-    Returns the read model of the settings, which are stored in one message with being read. Raises Invalid for weights
-    of a level that do not sum to 100, a level that no classroom has, term weights that are all 0, and what is there
-    twice.
+    Returns the read model of the settings, which are stored in the round trip that reads them. Raises Invalid for
+    weights of a level that do not sum to 100, a level that no classroom has, term weights that are all 0, and what is
+    there twice.
     """
     read = reads.result_settings()
     old = execute(locking_settings(), reads.stored())

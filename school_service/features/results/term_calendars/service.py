@@ -79,9 +79,9 @@ def check_term(*, id: UUID) -> None:
 def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     """Set the calendar of a term, all of its members.
 
-    Returns its read model, which is stored in one message with being read. Raises NotFound, Invalid where the term ends
-    before it starts or lies outside of its session, and Conflict where a student was present more often than school
-    opened.
+    Returns its read model, which is stored in the round trip that reads it. Raises NotFound, Invalid where the term
+    ends before it starts or lies outside of its session, and Conflict where a student was present more often than
+    school opened.
     """
     read = term_calendar(term_id)
     current = execute(locking(term_id), stored(term_id))

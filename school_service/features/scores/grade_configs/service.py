@@ -44,7 +44,7 @@ def create_grade_configuration(
 ) -> BoundQuery:
     """Add a band of percentages, both thresholds within it, and its letter.
 
-    Returns the read model of the band, which is inserted in one message with being read. Raises Invalid where the
+    Returns the read model of the band, which is inserted in the round trip that reads it. Raises Invalid where the
     thresholds are the wrong way round, Conflict naming a band that it overlaps.
     """
     lock_table(GradeConfiguration)
