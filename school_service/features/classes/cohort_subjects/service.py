@@ -61,7 +61,7 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
     return made
 
 
-def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
+def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
     """Make the statement by which students of a cohort take all of its subjects but the electives, for `execute`.
 
     The caller has locked the rows of the students.
@@ -69,7 +69,9 @@ def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQ
     return _take_compulsory(cohort_id, list(student_ids), now())
 
 
-def taking_compulsory_at_once(*, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]) -> BoundQuery:
+def take_compulsory_subjects_of_cohorts(
+    *, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]
+) -> BoundQuery:
     """Make the statement by which students take the compulsory subjects of those cohorts that they are in.
 
     The caller has locked the students, unless they have just been created. The statement is for `execute`.

@@ -23,8 +23,8 @@ from school_service.core.statements import execute, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.cohort_subjects.service import (
     drop_subjects,
-    taking_compulsory,
-    taking_compulsory_at_once,
+    take_compulsory_subjects,
+    take_compulsory_subjects_of_cohorts,
 )
 from school_service.features.classes.enrollments import reads
 from school_service.features.people.models import ACTIVE, Student, student_name
@@ -69,7 +69,7 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     execute(
         *([_end(moving, moment)] if moving else []),
         _start(starting, [uuid4() for _ in starting], [batch for _ in starting], moment),
-        taking_compulsory(cohort_id=cohort_id, student_ids=student_ids),
+        take_compulsory_subjects(cohort_id=cohort_id, student_ids=student_ids),
     )
     after = {"cohort": cohort_id, "batch": batch}
     audit_changes(ENTITY, [Change(one, _place_of(known[one]), after) for one in starting])
@@ -88,10 +88,10 @@ def enroll_new(*, batches: Mapping[UUID, Any]) -> None:
 
     A batch is anything with its `id` and `cohort_id`. The cohorts must be locked. Takes one round trip.
     """
-    execute(*entering([(uuid4(), student, batch) for student, batch in batches.items()]))
+    execute(*start_enrollments([(uuid4(), student, batch) for student, batch in batches.items()]))
 
 
-def entering(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
+def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
     """Make the statements that enroll students who are in no class of the batches' session, for `execute`.
 
     Each enrollment is an id, a student and a batch, which is anything with its `id` and `cohort_id`. The cohorts must
@@ -107,13 +107,13 @@ def entering(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery,
     students = [student for _, student, _ in enrollments]
     return (
         _start(students, [each for each, _, _ in enrollments], [one.id for _, _, one in enrollments], now()),
-        taking_compulsory_at_once(
+        take_compulsory_subjects_of_cohorts(
             cohort_ids=list({batch.cohort_id for _, _, batch in enrollments}), student_ids=students
         ),
     )
 
 
-def withdrawing(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
     """Make the statements that delete enrollments and the subjects taken with them, for `execute`.
 
     Each enrollment has `id`, `student`, `cohort` and `batch`, as in JSON. Cohorts and students must be locked, and
@@ -141,7 +141,7 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     return cohort.id
 
 
-def leaving(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+def end_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
     """Make the statements that take students out of every cohort, for `execute`; history and scores stay.
 
     `enrollments` are all open ones of each student, by the student's id; the caller has locked the students' rows.
@@ -152,7 +152,7 @@ def leaving(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple
     return _end([UUID(one["id"]) for _, one in ended], now()), drop_subjects(cohorts, list(enrollments))
 
 
-def coming_back(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+def reopen_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
     """Make the statements that open ended enrollments again, for `execute`.
 
     The students take the subjects that are compulsory there now. `enrollments` are those to open, by the student's id;
@@ -163,7 +163,7 @@ def coming_back(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> t
     cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in opened}]
     return (
         _reopen([UUID(one["id"]) for _, one in opened]),
-        taking_compulsory_at_once(cohort_ids=cohorts, student_ids=list(enrollments)),
+        take_compulsory_subjects_of_cohorts(cohort_ids=cohorts, student_ids=list(enrollments)),
     )
 
 

@@ -31,7 +31,7 @@ from school_service.core.records import unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.enrollments.reads import lock_students
-from school_service.features.classes.enrollments.service import leaving
+from school_service.features.classes.enrollments.service import end_enrollments
 from school_service.features.people.models import ACTIVE, GRADUATED, WITHDRAWN, Student
 from school_service.features.results.graduates import reads
 from school_service.features.results.models import Graduate
@@ -56,7 +56,7 @@ def create_graduate(*, student: UUID) -> UUID:
     graduate_id, last_class = uuid4(), found["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
     made = execute(
-        *leaving(enrollments={student: orjson.loads(found["enrollments"])}),
+        *end_enrollments(enrollments={student: orjson.loads(found["enrollments"])}),
         _end_status([student]),
         _insert(graduate_id, student, last_class, now()),
     )
@@ -76,7 +76,7 @@ def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping
     students = list(enrollments)
     made = execute(
         *ahead,
-        *leaving(enrollments=enrollments),
+        *end_enrollments(enrollments=enrollments),
         _end_status(students),
         numbers_taken(GRADUATES, len(students)),
         _insert_all([uuid4() for _ in students], students, len(students), now()),
@@ -85,7 +85,7 @@ def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping
     audit_changes(ENTITY, [Change(UUID(one["id"]), None, _audited(one)) for one in graduates])
 
 
-def coming_back(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
     """Make the statements that undo the graduations with the last numbers: the students are ACTIVE again.
 
     Each graduate has `id`, `number`, `student` and `graduation_class`, as in JSON. They and the counter of graduates

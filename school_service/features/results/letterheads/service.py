@@ -15,7 +15,7 @@ from school_service.features.audit.service import audit_change
 from school_service.features.results.letterheads import reads
 from school_service.features.results.letterheads.picture_format import read_format
 from school_service.features.results.models import JPEG, PNG, Letterhead, Picture
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from school_service.printing.printers import NotPrinted, print_paper
 
 ENTITY = "letterhead"
@@ -92,7 +92,7 @@ def delete_picture(which: str) -> BoundQuery:
 
 def _lock(digest: str | None = None) -> dict[str, Any]:
     """Lock the settings, and read the letterhead as it is then."""
-    stored = execute(locking_settings(), reads.stored(digest))
+    stored = execute(lock_settings(), reads.stored(digest))
     if stored is None:
         raise RuntimeError("A letterhead has a row, whether the school has set any or not.")
     return stored
@@ -101,7 +101,7 @@ def _lock(digest: str | None = None) -> dict[str, Any]:
 def _replacing(which: str, stored: dict[str, Any], picture_id: Any) -> list[Any]:
     """Make the statements that name another picture, or none, and delete the former one if nothing names it."""
     before = stored[f"{which}_id"]
-    removing = [] if before is None else [reads.removing_unused(before)]
+    removing = [] if before is None else [reads.delete_unused_picture(before)]
     return [_letterhead({**stored, f"{which}_id": picture_id}), *removing]
 
 

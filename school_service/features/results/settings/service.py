@@ -17,7 +17,7 @@ from school_service.features.audit.service import audit_member_changes
 from school_service.features.results.models import ResultSettings
 from school_service.features.results.settings import reads
 from school_service.features.school.models import TERMS, Classroom
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from tenants.connections.engines import json_text
 
 ENTITY = "result-settings"
@@ -37,7 +37,7 @@ def change_result_settings(**changes: Any) -> BoundQuery:
     there twice.
     """
     read = reads.result_settings()
-    old = execute(locking_settings(), reads.stored())
+    old = execute(lock_settings(), reads.stored())
     if old is None:
         raise RuntimeError("The settings have a row, whether the school has any or not.")
     if "weights" in changes:

@@ -66,7 +66,7 @@ def stored(term_id: UUID) -> Query:
 
 
 @read_model
-def locking(term_id: UUID) -> Query:
+def lock_term(term_id: UUID) -> Query:
     """Lock a term FOR NO KEY UPDATE: its calendar, and who was present how often, are compared with each other."""
     return select(Term.id).where(Term.id == term_id).with_for_update(key_share=True)
 
@@ -84,7 +84,7 @@ def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     school opened.
     """
     read = term_calendar(term_id)
-    current = execute(locking(term_id), stored(term_id))
+    current = execute(lock_term(term_id), stored(term_id))
     if current is None:
         raise not_found(Term)
     _check_dates(calendar, current)

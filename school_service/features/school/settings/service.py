@@ -76,7 +76,7 @@ def change_school_settings(*, must_change_password: bool | None = None) -> None:
 
 
 @statement
-def locking_settings() -> Any:
+def lock_settings() -> Any:
     """Make the statement that locks the school's row of settings until the transaction ends, for `execute`.
 
     Settings of other tables, which have one row or none, are locked by it too: there may be no row of theirs to lock.
@@ -85,7 +85,7 @@ def locking_settings() -> Any:
 
 
 @statement
-def sharing_settings() -> Any:
+def share_settings() -> Any:
     """Make the statement that keeps settings as they are until the transaction ends, for `execute`.
 
     It locks the school's row of settings FOR SHARE: for whoever reads settings in more than one statement. Many may do
