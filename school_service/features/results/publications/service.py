@@ -28,7 +28,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, in_one_message, statement, table_lock
+from school_service.core.statements import execute, in_one_round_trip, statement, table_lock
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.figures.service import check_broadsheet, check_term
 from school_service.features.results.models import (
@@ -104,7 +104,7 @@ def publish(*, batches: Sequence[UUID], term: str) -> BoundQuery:
     ]
     for publication, new in zip(publications, audits, strict=True):
         audit_change(ENTITY, publication, new=new)
-    return in_one_message(
+    return in_one_round_trip(
         _supersede([UUID(version["id"]) for version in versions], term_id),
         _insert(
             publications,
@@ -196,7 +196,7 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
         principal.actor if principal else OPERATOR,
         principal.actor_name if principal else OPERATOR,
     )
-    return in_one_message(reopening, read=reads.publication(publication_id))
+    return in_one_round_trip(reopening, read=reads.publication(publication_id))
 
 
 def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
