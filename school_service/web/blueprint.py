@@ -497,5 +497,5 @@ def _disposition(disposition: str, name: str) -> str:
 
 @cache
 def _upload(name: str) -> type[ma.Schema]:
-    # Made once for each name, since the document knows a schema by its name.
+    # Made once for each name, since the document names a schema once.
     return Schema.from_dict({name: File()}, name=f"{name.title().replace('_', '')}Upload")
