@@ -214,7 +214,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
 
 
 def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
-    """Give a user a role, which the principal must have every permission of; again changes nothing.
+    """Give a user a role, of which the principal must have every permission; a role that they have changes nothing.
 
     Raises NotFound, Invalid for an unknown role, Forbidden.
     """
