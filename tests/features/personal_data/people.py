@@ -99,6 +99,9 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
                 code=uuid4(),
                 average=Decimal("62.50"),
                 changed=False,
+                class_figures_changed=False,
+                term_id=publication.term_id,
+                in_force=True,
                 card=card,
             )
         )

@@ -97,6 +97,9 @@ def publish(api, taught, percents, state="PUBLISHED"):
             student_id=UUID(student),
             code=uuid4(),
             changed=False,
+            class_figures_changed=False,
+            term_id=UUID(term["id"]),
+            in_force=state == "PUBLISHED",
             card={"subjects": [{"subject": {"id": subject["id"]}, "percent": percent, "grade": grade}]},
         )
         for student, (percent, grade) in percents.items()

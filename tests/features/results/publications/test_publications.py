@@ -58,6 +58,8 @@ def test_two_arms_are_published(api, arms):
         "reason": None,
         "students": 2,
         "changed": 0,
+        "class_figures_changed": 0,
+        "left": [],
     }
     assert (second["batch"], second["version"], second["published_at"]) == (
         arms.second,
