@@ -1002,6 +1002,8 @@ ALTER TABLE report_cards ALTER COLUMN class_figures_changed DROP DEFAULT;
 
 ALTER TABLE report_cards ADD CONSTRAINT fk_report_cards_publication_id_term_id FOREIGN KEY(publication_id, term_id) REFERENCES publications (id, term_id);
 
+CREATE INDEX ix_report_cards_publication_id_term_id ON report_cards (publication_id, term_id);
+
 CREATE UNIQUE INDEX uq_report_cards_student_id_term_id ON report_cards (student_id, term_id) WHERE in_force;
 
 CREATE TABLE left_out_students (

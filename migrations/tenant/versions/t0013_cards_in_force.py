@@ -47,6 +47,9 @@ def upgrade() -> None:
         ["id", "term_id"],
     )
     op.create_index(
+        op.f("ix_report_cards_publication_id_term_id"), "report_cards", ["publication_id", "term_id"]
+    )
+    op.create_index(
         "uq_report_cards_student_id_term_id",
         "report_cards",
         ["student_id", "term_id"],

@@ -286,6 +286,7 @@ class ReportCard(db.Model):
         UniqueConstraint("publication_id", "student_id"),
         UniqueConstraint("code"),
         ForeignKeyConstraint(["publication_id", "term_id"], ["publications.id", "publications.term_id"]),
+        Index(None, "publication_id", "term_id"),
     )
 
     id: Mapped[UUID] = primary_key()

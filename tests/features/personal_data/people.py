@@ -11,6 +11,7 @@ from school_service.features.results.models import (
     LEFT_OUT,
     PROMOTED,
     PUBLISHED,
+    LeftOut,
     Promotion,
     PromotionBatch,
     PromotionDecision,
@@ -104,6 +105,9 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
                 in_force=True,
                 card=card,
             )
+        )
+        db.session.add(
+            LeftOut(student_id=UUID(student["id"]), batch_id=UUID(seen.batch), term_id=UUID(seen.term["id"]))
         )
 
 

@@ -317,10 +317,10 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
     """Select term results of the scope's batch, by name, or of several of its cohort; or of a student in it."""
     scope, terms, sessions = computed.scope, computed.terms, computed.sessions
     of: FromClause = scope if batches is None else batches
-    whose = computed.roster.c.batch_id.in_(select(of.c.batch_id))
+    whose = _whole_class(computed.roster.c.batch_id.in_(select(of.c.batch_id)))
     if student_id is not None:
         whose = computed.roster.c.student_id == student_id
-    subjects = _subjects_by_student(computed, whose)
+    subjects = _subjects_by_student(computed, whose, of_class=student_id is None)
     cumulative = _session_subjects_by_student(computed, whose)
     found = (
         select(
@@ -350,7 +350,7 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
             ).label("cumulative"),
         )
         .select_from(terms)
-        .join(of, of.c.batch_id == terms.c.batch_id)
+        .join(of, _whole_class(of.c.batch_id == terms.c.batch_id))
         .join(sessions, sessions.c.student_id == terms.c.student_id)
         .join(Student, Student.id == terms.c.student_id)
         .join(User, User.id == Student.user_id)
@@ -363,9 +363,18 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
     return found if student_id is None else found.where(terms.c.student_id == student_id)
 
 
-def _subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+def _whole_class(condition: Column) -> Column:
+    """A condition that many rows fit: half of them, as far as PostgreSQL expects.
+
+    It has no statistics of what is computed. Of a plain comparison it would expect a row, and compare each student with
+    each, and each score.
+    """
+    return func.coalesce(condition, False)
+
+
+def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -> FromClause:
     """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
-    results, scores = computed.subjects, _scores(computed, whose)
+    results, scores = computed.subjects, _scores(computed, whose, of_class=of_class)
     # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
     found = (
         select(*results.c, scores.c.listed.label("scores"))
@@ -412,25 +421,31 @@ def _subject_result(found: FromClause, scores: Column) -> list[Any]:
     ]
 
 
-def _scores(computed: Computed, *conditions: Column) -> FromClause:
+def _scores(computed: Computed, *conditions: Column, of_class: bool = False) -> FromClause:
     """What those on the roster who fit the conditions have in each assessment of what they take: an array by subject.
 
-    Scores are looked up in their table, and not among those that were summed: no index leads there.
+    Scores are looked up in their table, and not among those that were summed: no index leads there. Of a whole class
+    (`of_class`) all of the cohort's are read at once: with an index of students each would be compared with each.
     """
     roster, taking, counting = computed.roster, computed.taking, computed.counting
+    entered: FromClause = GradebookEntry.__table__
+    if of_class:
+        entered = (
+            select(GradebookEntry.assessment_id, GradebookEntry.student_id, GradebookEntry.score)
+            .join(counting, counting.c.id == GradebookEntry.assessment_id)
+            .cte("entered")
+            .prefix_with("MATERIALIZED")
+        )
     score = func.json_build_object(
         "assessment", counting.c.id,
         "category", counting.c.category,
         "abbreviation", counting.c.abbreviation,
         "total_points", counting.c.total_points,
-        "score", GradebookEntry.score,
+        "score", entered.c.score,
         "absence", Absence.status,
         "publish", counting.c.publish_scores,
     )  # fmt: skip
-    entry = and_(
-        GradebookEntry.assessment_id == counting.c.id,
-        GradebookEntry.student_id == taking.c.student_id,
-    )
+    entry = and_(entered.c.assessment_id == counting.c.id, entered.c.student_id == taking.c.student_id)
     absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == taking.c.student_id)
     whose = (taking.c.student_id, taking.c.cohort_subject_id)
     return (
@@ -438,7 +453,7 @@ def _scores(computed: Computed, *conditions: Column) -> FromClause:
         .select_from(roster)
         .join(taking, taking.c.student_id == roster.c.student_id)
         .join(counting, counting.c.cohort_subject_id == taking.c.cohort_subject_id)
-        .outerjoin(GradebookEntry, entry)
+        .outerjoin(entered, entry)
         .outerjoin(Absence, absence)
         .where(*conditions)
         .group_by(*whose)
