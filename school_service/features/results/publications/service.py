@@ -1,7 +1,8 @@
 """Publications: release the results of batches in a term, reopen and withdraw them; and what they hold meanwhile.
 
-Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, whoever publishes then the students FOR SHARE, and
-the settings and grade bands, which it reads anew for each arm. Whoever submits or reopens a subject, enrolls and
+Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, then the students FOR SHARE; whoever publishes the
+settings and grade bands, which it reads twice, and whoever reopens the cards, which whoever promotes by one locks, too,
+of whichever class it is. Whoever submits or reopens a subject, enrolls and
 removes students, enters metrics and comments locks the cohort too, and who changes what students take locks the
 students. So what is judged is what is frozen, and of two who publish at once one finds that it is done.
 """
