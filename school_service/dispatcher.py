@@ -1,7 +1,7 @@
 """Which request a thread works on next: a school has its share of the threads, and what is quick has its own.
 
-Where Citus places the schools, a node has its share of them too, larger than a school's: one that does not answer holds
-no more threads than that, and the schools of the others go on.
+Where the schools are on several database servers, each of these has its share of the threads too, larger than a
+school's: one that does not answer holds no more threads than that, and the schools of the others go on.
 
 In place of waitress' own dispatcher, which has one queue for all: there, the requests of one school that wait for a
 lock, or compute for long, take every thread, and everybody else waits behind them. Here each school has a queue, the
@@ -49,30 +49,30 @@ class Task(Protocol):
         """Let the answer be that the service is overloaded."""
 
 
-class NodeShares(NamedTuple):
-    """How many threads may work on the requests of one node, and which node a group is on (None: it is not known)."""
+class ServerShares(NamedTuple):
+    """How many threads may work for one database server, and which of them has a group (None: it is not known)."""
 
     share: int
-    node_of: Callable[[Hashable], Hashable | None]
+    server_of: Callable[[Hashable], Hashable | None]
 
 
 class _Taken(NamedTuple):
-    """A task that a thread works on, whose it is, and the node that it counts for."""
+    """A task that a thread works on, whose it is, and the database server that it counts for."""
 
     group: Hashable
-    node: Hashable | None
+    server: Hashable | None
     task: Task
 
 
 class Workers:
     """Threads that work on tasks: groups take turns, and one that has its share of the threads is passed over.
 
-    So is one whose node has its share, where there are `nodes`.
+    So is one whose database server has its share, where there are several `servers`.
     """
 
-    def __init__(self, name: str, threads: int, *, share: int, nodes: NodeShares | None = None) -> None:
+    def __init__(self, name: str, threads: int, *, share: int, servers: ServerShares | None = None) -> None:
         self._share = share
-        self._nodes = nodes
+        self._servers = servers
         self._waiting: OrderedDict[Hashable, deque[Task]] = OrderedDict()
         self._running: Counter[Hashable] = Counter()
         self._running_on: Counter[Hashable] = Counter()
@@ -94,7 +94,7 @@ class Workers:
             elif most is not None and len(tasks) >= most:
                 return False
             tasks.append(task)
-            # Of a group that has its share, the thread that ends a task of it takes the next one; so of a node's.
+            # Of a group that has its share, the thread that ends a task of it takes the next one; so of a server's.
             if self._may_run(group):
                 self._changed.notify()
         return True
@@ -121,8 +121,8 @@ class Workers:
                 _log.exception("a request failed outside of the application")
             with self._changed:
                 _count_down(self._running, taken.group)
-                if taken.node is not None:
-                    _count_down(self._running_on, taken.node)
+                if taken.server is not None:
+                    _count_down(self._running_on, taken.server)
             # Nobody is told of the share that is free again: this thread itself looks for a task next.
 
     def _take(self) -> _Taken | None:
@@ -142,23 +142,23 @@ class Workers:
         tasks = self._waiting[group]
         task = tasks.popleft()
         self._running[group] += 1
-        node = self._node_of(group)
-        if node is not None:
-            self._running_on[node] += 1
+        server = self._server_of(group)
+        if server is not None:
+            self._running_on[server] += 1
         if tasks:
             self._waiting.move_to_end(group)
         else:
             del self._waiting[group]
-        return _Taken(group, node, task)
+        return _Taken(group, server, task)
 
     def _may_run(self, group: Hashable) -> bool:
         if self._running[group] >= self._share:
             return False
-        node = self._node_of(group)
-        return node is None or self._nodes is None or self._running_on[node] < self._nodes.share
+        server = self._server_of(group)
+        return server is None or self._servers is None or self._running_on[server] < self._servers.share
 
-    def _node_of(self, group: Hashable) -> Hashable | None:
-        return None if self._nodes is None else self._nodes.node_of(group)
+    def _server_of(self, group: Hashable) -> Hashable | None:
+        return None if self._servers is None else self._servers.server_of(group)
 
 
 def _count_down(running: Counter[Hashable], key: Hashable) -> None:
@@ -171,11 +171,13 @@ class Dispatcher:
     """Divides `threads` over the groups of tasks, at most `share` for one; `waiting` tasks of a group may wait.
 
     What is beyond is refused at once. Quick tasks have threads of their own, so that health is answered whatever
-    the others do. `nodes` bounds the threads that work for the groups of one node.
+    the others do. `servers` bounds the threads that work for one database server.
     """
 
-    def __init__(self, threads: int, *, share: int, waiting: int, nodes: NodeShares | None = None) -> None:
-        self._requests = Workers("requests", threads, share=share, nodes=nodes)
+    def __init__(
+        self, threads: int, *, share: int, waiting: int, servers: ServerShares | None = None
+    ) -> None:
+        self._requests = Workers("requests", threads, share=share, servers=servers)
         self._quick = Workers("quick requests", QUICK_THREADS, share=QUICK_THREADS)
         self._most = waiting
 

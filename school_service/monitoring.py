@@ -27,7 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service import __version__
-from school_service.core.database import METRICS_BIND, db, node_engines
+from school_service.core.database import METRICS_BIND, db, placement
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_scope import AppState
 from tenants.connections.pool import SchoolPool
@@ -253,11 +253,8 @@ class Metrics:
 
     def _pools(self) -> Iterator[Metric]:
         with self._app.app_context():
-            nodes = node_engines()
-            on_nodes = {} if nodes is None else nodes.engines()
-            pools: list[tuple[str, Any]] = [
-                (key or "schools", engine.pool) for key, engine in [*db.engines.items(), *on_nodes.items()]
-            ]
+            engines = [*db.engines.items(), *placement().engines_by_server().items()]
+            pools: list[tuple[str, Any]] = [(key or "schools", engine.pool) for key, engine in engines]
         used = [((name, "in_use"), pool.checkedout()) for name, pool in pools]
         idle = [((name, "idle"), pool.checkedin()) for name, pool in pools]
         yield _gauge("pool_connections", "Connections of a pool.", ("pool", "state"), [*used, *idle])

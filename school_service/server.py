@@ -35,17 +35,15 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.tokens import own_issuer
 from school_service.config import JSON_LIMIT, STRICT_PASSWORDS, Settings
 from school_service.core.database import db
-from school_service.dispatcher import Dispatcher, NodeShares
+from school_service.dispatcher import Dispatcher, ServerShares
 from school_service.event_loop import EventLoop
 from school_service.request_parser import RequestParser
 from school_service.web import response_headers
 from school_service.web.client_address import first_untrusted, is_trusted
 from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
-from tenants.distribution.engines import NodeEngines
-from tenants.distribution.registry import check_registry_distributed
 from tenants.driver_errors import first_line
-from tenants.exceptions import NotDistributed, NotInstalled
+from tenants.exceptions import NotInstalled, UnfitPlacement
 from tenants.migrations.migration_sql import head
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
@@ -476,7 +474,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     try:
         with app.app_context(), db.engines["registry"].connect() as connection:
             check_installed(connection)
-            check_registry_distributed(connection, distributed=settings.tenant_distributed)
+            placement.check(connection)
             own_issuer()  # here, so that no request has to read it
             found = connection.execute(
                 text(
@@ -489,7 +487,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
                 ),
                 {"logins": list(placement.all_logins)},
             ).one()
-            # Apart from the catalogue, with which Citus does not join its own tables.
+            # A statement of its own: tables of the registry are not joined with the catalogue.
             schools = connection.execute(
                 text(
                     "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> :head) AS behind,"
@@ -500,7 +498,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             if settings.tenant_roles and schools.any_school is not None:
                 _check_role(connection, schema_name(UUID(schools.any_school)))
             app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
-    except (NotDistributed, NotInstalled) as error:
+    except (NotInstalled, UnfitPlacement) as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
         reason = first_line(error.orig)
@@ -586,7 +584,7 @@ def serve(
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares.limit, state.shares.waiting, state.shares.patience = share, max(1, share // 2), IN_THREAD
     dispatcher = Dispatcher(
-        threads, share=share, waiting=settings.school_waiting, nodes=_node_shares(app, threads)
+        threads, share=share, waiting=settings.school_waiting, servers=_server_shares(app, threads)
     )
     server: Any = waitress.create_server(
         app,
@@ -630,21 +628,21 @@ def serve(
         _drain(server, loop)
 
 
-def _node_shares(app: Flask, threads: int) -> NodeShares | None:
-    """Give each node of Citus three quarters of the threads: more than a school has, and never all of them."""
-    nodes: NodeEngines | None = app.extensions["nodes"]
-    if nodes is None:
+def _server_shares(app: Flask, threads: int) -> ServerShares | None:
+    """Give each of several database servers three quarters of the threads: more than a school has, and never all."""
+    placement: Placement = app.extensions["placement"]
+    if not placement.several_servers:
         return None
 
-    def node_of(group: Hashable) -> Hashable | None:
+    def server_of(group: Hashable) -> Hashable | None:
         # A request whose school is not known is named by where it comes from.
         try:
             school_id = UUID(str(group))
         except ValueError:
             return None
-        return nodes.known_node(school_id)
+        return placement.server_of(school_id)
 
-    return NodeShares(max(1, threads * 3 // 4), node_of)
+    return ServerShares(max(1, threads * 3 // 4), server_of)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from school_service.dispatcher import Dispatcher, NodeShares
+from school_service.dispatcher import Dispatcher, ServerShares
 from tests.cli.program import wait_for
 
 
@@ -149,7 +149,7 @@ def of_nodes(begun):
     def node_of(group):
         return None if str(group).startswith("-") else str(group)[:1]
 
-    dispatcher = Dispatcher(4, share=2, waiting=3, nodes=NodeShares(3, node_of))
+    dispatcher = Dispatcher(4, share=2, waiting=3, servers=ServerShares(3, node_of))
     yield dispatcher
     for task in begun:
         task.go.set()
@@ -183,7 +183,7 @@ def test_whose_node_is_not_known_is_bound_by_its_own_share_alone(of_nodes, begun
 
 def test_a_school_that_is_moved_meanwhile_is_counted_where_it_began(begun):
     nodes = {"a": "x"}
-    dispatcher = Dispatcher(2, share=2, waiting=3, nodes=NodeShares(1, nodes.get))
+    dispatcher = Dispatcher(2, share=2, waiting=3, servers=ServerShares(1, nodes.get))
     first = Request("a", begun)
     dispatcher.add_task(first)
     wait_for(lambda: begun == [first], "the first")

@@ -6,16 +6,53 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
+from school_service.core.read_models import Query, read_model
 from school_service.core.records import get, get_referenced, lock_table
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.school.models import AcademicSession, Term
 
 ENTITY = "session"
+
+
+@read_model
+def sessions() -> Query:
+    """Read model of SessionSchema, the newest first."""
+    return select(
+        AcademicSession.id,
+        AcademicSession.name,
+        AcademicSession.start_date,
+        AcademicSession.end_date,
+        AcademicSession.current,
+    ).order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+
+
+@read_model
+def session(session_id: UUID) -> Query:
+    """Read model of SessionSchema, for one."""
+    return sessions.query().where(AcademicSession.id == session_id)
+
+
+@read_model
+def terms(session_id: UUID | None = None) -> Query:
+    """Read model of TermSchema, all or those of a session, in the order of the calendar."""
+    found = (
+        select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
+        .join(AcademicSession, AcademicSession.id == Term.session_id)
+        # FIRST, SECOND, THIRD: the order of the alphabet is that of the year.
+        .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
+    )
+    return found if session_id is None else found.where(Term.session_id == session_id)
+
+
+@read_model
+def term(term_id: UUID) -> Query:
+    """Read model of TermSchema, for one."""
+    return terms.query().where(Term.id == term_id)
 
 
 def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> NewRow:

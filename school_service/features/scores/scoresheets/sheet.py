@@ -22,16 +22,14 @@ from school_service.core.statements import execute, row_lock
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
-from school_service.features.people.students.changed_since import Replaced, refuse_changed
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    match_students,
-    not_in_sheet,
     shown,
 )
+from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -65,7 +63,7 @@ from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.uploads import RowCounts
 
 SHEET = "Scores"
 SCORE = "score"
@@ -134,21 +132,23 @@ def upload(
     found = fetch_row(_total_points(assessment_id))
     if found is None:
         raise not_found(Assessment)
-    return _ScoreUpload(assessment_id, found["total_points"], file_name, dry_run, force).run(file)
+    sheet_upload = _ScoreUpload(
+        assessment_id=assessment_id,
+        total_points=found["total_points"],
+        file_name=file_name,
+        dry_run=dry_run,
+        force=force,
+    )
+    return sheet_upload.run(file)
 
 
-@dataclass
-class _ScoreUpload(SheetUpload[_MatchedRows]):
+@dataclass(kw_only=True)
+class _ScoreUpload(ClassSheetUpload[_Taker]):
     """The upload of an assessment's scores."""
 
     assessment_id: UUID
     total_points: Decimal
-    file_name: str
-    dry_run: bool
-    force: bool
-    download: Download | None = field(init=False)
-    letters: Mapping[str, str] = field(init=False)
-    takers: dict[str, _Taker] = field(init=False)
+    takers: list[_Taker] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook) or {}
@@ -159,31 +159,33 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True))
 
     def lock(self) -> None:
-        # The class is read after the lock, in one message with it: what was committed meanwhile is seen.
+        # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
         found = execute(_lock(self.assessment_id), _class_list(self.assessment_id))
         if found is None:
             raise not_found(Assessment)
         refuse_submitted(found["submission_id"])
         self.total_points = found["total_points"]
-        self.takers = {row[0]: _Taker(*row) for row in orjson.loads(found["takers"])}
+        self.takers = [_Taker(*row) for row in orjson.loads(found["takers"])]
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        matched = match_students(
+        matched = self.match_class(
             content,
             self.takers,
             not_in_class="is a student who does not take the subject",
             validate=partial(_row_errors, total_points=self.total_points),
-            own_names=self.download is not None,
         )
-        self.letters = content.letters
         _refuse_scored(matched, self.letters)
-        if self.dry_run:
-            self.answer["not_in_sheet"] = not_in_sheet(self.takers.values(), matched)
         return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         compared = compare_scores([_score(taker, row) for taker, row in matched if SCORE in row.values])
-        forced = self._refuse_changed(matched, compared)
+        rows = self.refuse_changed(
+            self._replaced(matched, compared),
+            entity=ENTITY,
+            score_of=lambda score, _column: score,
+            newest=1,  # each is of the score: a record has no other value
+        )
+        forced = frozenset(taker.id for taker, row in matched if row.number in rows)
         absences = [change for taker, row in matched if (change := _absence(taker, row))]
         if self.dry_run:
             self.answer["changes"] = _changes(matched, compared)
@@ -204,14 +206,13 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
             source = {"source": "sheet", "file_name": self.file_name}
             execute(storing(self.assessment_id, changed, **source))
 
-    def _refuse_changed(self, matched: _MatchedRows, compared: ComparedScores) -> frozenset[str]:
-        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+    def _replaced(self, matched: _MatchedRows, compared: ComparedScores) -> Iterator[Replaced]:
+        """Find the scores that were changed since the download, and that the sheet would replace."""
         if self.download is None:
-            return frozenset()
+            return
         changed = {score.student_id: score for score in compared.changed}
         if self.download.stored:
             changed |= {score.student_id: score for score in compared.new}
-        replaced = []
         for taker, row in matched:
             score = changed.get(taker.id)
             if score is None:
@@ -221,17 +222,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
                 continue
             record_id = entry_id if score.entry_id is None else UUID(score.entry_id)
             stored = None if score.stored is None else _plain(score.stored)
-            replaced.append(Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score)))
-        rows = refuse_changed(
-            replaced,
-            entity=ENTITY,
-            score_of=lambda score, _column: score,
-            download=self.download,
-            letters=self.letters,
-            force=self.force,
-            newest=1,  # each is of the score: a record has no other value
-        )
-        return frozenset(taker.id for taker, row in matched if row.number in rows)
+            yield Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score))
 
 
 def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, UUID | None]:
@@ -303,7 +294,7 @@ def _score_sheet(assessment_id: UUID) -> Query:
 
 @read_model
 def _with_absences(assessment_id: UUID) -> Query:
-    """What the score sheet of an assessment says, as `_score_sheet`, with the absences of its students."""
+    """What the score sheet of an assessment says, its rows as JSON with the absence of each student, by name."""
     return _sheet(assessment_id, absences=True)
 
 
