@@ -47,7 +47,7 @@ from school_service.core.records import (
     unnest_rows,
 )
 from school_service.core.statements import execute, in_one_message, statement, table_lock
-from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
 from school_service.features.results.figures.service import check_broadsheet, check_term
 from school_service.features.results.models import (
     PUBLISHED,
@@ -69,6 +69,7 @@ from school_service.features.scores.models import GradeConfiguration
 from tenants.clock import now
 
 ENTITY = "publication"
+"""What the audit log calls it; of who is left out or taken in, the id there is the student's."""
 
 _share_bands = table_lock(GradeConfiguration, shared=True)
 
@@ -164,20 +165,31 @@ def publish(
     reasons = {str(one["student"]): one["reason"] for one in leave_out}
     for publication, version in zip(ids, versions, strict=True):
         of_batch = str(version.batch_id)
-        new: dict[str, Any] = {
+        new = {
             "state": PUBLISHED,
             "batch": of_batch,
             "term": term_id,
             "version": version.version,
             "students": len(version.students),
         }
-        left_out = [one for one, batch in judged.leaving.items() if batch == of_batch]
-        if left_out:
-            new["left_out"] = [{"student": one, "reason": reasons[one]} for one in left_out]
-        taken_in = [one for one, batch in judged.coming.items() if batch == of_batch]
-        if taken_in:
-            new["taken_in"] = taken_in
         audit_change(ENTITY, publication, new=new)
+        where = {"publication": publication, "batch": of_batch, "term": term_id, "version": version.version}
+        audit_changes(
+            ENTITY,
+            [
+                Change(UUID(student), None, {"left_out": True, "reason": reasons[student], **where})
+                for student, batch in judged.leaving.items()
+                if batch == of_batch
+            ],
+        )
+        audit_changes(
+            ENTITY,
+            [
+                Change(UUID(student), None, {"taken_in": True, **where})
+                for student, batch in judged.coming.items()
+                if batch == of_batch
+            ],
+        )
     number = sum(len(version.students) for version in versions)
     leaving = [UUID(one) for one in judged.leaving], [UUID(one) for one in judged.leaving.values()]
     return in_one_message(
