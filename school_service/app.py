@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flask import Flask
 from sqlalchemy import URL, create_engine
 from sqlalchemy.engine import Engine
 
@@ -64,7 +63,7 @@ from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
-from school_service.web import cors, error_responses, openapi, request_log
+from school_service.web import cors, error_responses, openapi
 from school_service.web.application import Service
 from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
@@ -122,7 +121,7 @@ SHARE_PATIENCE = 10.0  # seconds that a request waits in its thread for its scho
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
 
 
-def create_app(settings: Settings | None = None) -> Flask:
+def create_app(settings: Settings | None = None) -> Service:
     """Make the application; `settings` default to the environment's. Raises ConfigError."""
     settings = settings or Settings.load(os.environ)
     if settings.signing_key is None:
@@ -169,24 +168,12 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)
 
-    app.observe = _observer(app, settings)
     cors.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
     for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
         api.register_blueprint(feature)
     return app
-
-
-def _observer(app: Flask, settings: Settings) -> request_log.Observe | None:
-    """Make the metrics, where they are to be served; answer what counts a request."""
-    if settings.metrics_port is None:
-        return None
-    # Imported here: most installations do without.
-    from school_service.monitoring import Metrics
-
-    metrics = app.extensions["metrics"] = Metrics(app)
-    return metrics.observe
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
