@@ -17,7 +17,7 @@ from sqlalchemy import delete, literal_column, update
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict
 from school_service.core.read_models import BoundQuery
-from school_service.core.statements import execute, in_one_message, new_row, statement
+from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.figures.service import check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
@@ -72,7 +72,7 @@ def submit(*, cohort_subject_id: UUID, term: str, blanks: str = REFUSE) -> Bound
         },
     )
     becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
-    return in_one_message(
+    return in_one_round_trip(
         submission,
         *becoming,
         _hold(submission.id, cohort_subject_id, found["term_id"]),
@@ -104,7 +104,7 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str) -> BoundQuery:
         old={"state": SUBMITTED, "term": found["term_id"]},
         new={"state": OPEN, "term": found["term_id"], "reason": reason},
     )
-    return in_one_message(_release(found["submission_id"]), _delete(found["submission_id"]), read=read)
+    return in_one_round_trip(_release(found["submission_id"]), _delete(found["submission_id"]), read=read)
 
 
 def _lock(judged: BoundQuery, cohort_subject_id: UUID, term: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -35,9 +36,14 @@ MEMBERS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Arms)
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

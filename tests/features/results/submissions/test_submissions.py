@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -13,9 +14,14 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.submissions.classes import Class, message
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Class)
+
+
 @pytest.fixture
-def taught(make):
-    return Class(make)
+def taught(rehearsed, made):
+    return deepcopy(made)
 
 
 def logged(api, entity, entity_id):
