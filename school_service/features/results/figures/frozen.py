@@ -1,7 +1,8 @@
 """What was published of students and of subjects, made of the frozen cards alone.
 
 A card is in force while its publication is PUBLISHED or REOPENED. What is WITHDRAWN is shown to staff, where there is
-nothing in force. What students see of their own is less (`as_own`): docs/decisions.md, "Results".
+nothing in force; older versions are shown to staff who ask for them. What students see of their own is less (`as_own`):
+docs/decisions.md, "Results".
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.features.people.models import Student
@@ -38,7 +40,6 @@ from school_service.features.results.models import (
     BATCH,
     BOTH,
     COHORT,
-    IN_FORCE,
     SUPERSEDED,
     WITHDRAWN,
     Publication,
@@ -113,11 +114,56 @@ def published_cards() -> Query:
 
 
 def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
-    """The card of a student in a term, the newest in force, as `published_cards`, and its `state`; or no row.
+    """The card of a student in a term that is in force, as `published_cards`, and its `state`; or no row.
 
     `term` is an id, or a name in the session that the student is in, or has been last. `withdrawn` tells whether to
     take what is withdrawn, where nothing is in force.
     """
+    is_withdrawn = Publication.state == WITHDRAWN
+    return (
+        _cards_of(student_id, term)
+        .where(or_(ReportCard.in_force, is_withdrawn) if withdrawn else ReportCard.in_force)
+        .order_by(ReportCard.in_force.desc(), Publication.published_at.desc(), Publication.id)
+        .limit(1)
+        .cte("latest_card" if withdrawn else "card_in_force")
+    )
+
+
+def card_of_version(student_id: Any, term: Any, version: Any) -> CTE:
+    """The card of a student in a term in a version of their batch's results, as `latest_card`; or no row.
+
+    Of several batches it is that in which a card is in force, else that which published it last.
+    """
+    return (
+        _cards_of(student_id, term)
+        .where(Publication.version == version)
+        .order_by(
+            _has_other_in_force(Publication.batch_id).desc(), Publication.published_at.desc(), Publication.id
+        )
+        .limit(1)
+        .cte("card_of_version")
+    )
+
+
+def _has_other_in_force(batch_id: Any) -> Column:
+    """Tell whether the student of a card has one of the term in force in a batch."""
+    card, publication = aliased(ReportCard), aliased(Publication)
+    return (
+        select(card.id)
+        .join(publication, publication.id == card.publication_id)
+        .where(
+            card.student_id == ReportCard.student_id,
+            card.term_id == ReportCard.term_id,
+            card.in_force,
+            publication.batch_id == batch_id,
+        )
+        .correlate_except(card, publication)
+        .exists()
+    )
+
+
+def _cards_of(student_id: Any, term: Any) -> Query:
+    """Select the cards of a student in a term, as `published_cards`, with `state`."""
     enrolled = (
         select(Enrollment.session_id)
         .where(Enrollment.student_id == student_id, CURRENT)
@@ -137,17 +183,8 @@ def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
     by_name = and_(Term.term == term, Term.session_id == func.coalesce(enrolled, published))
     return (
         published_cards()
-        .add_columns(Publication.state)
-        .where(
-            ReportCard.student_id == student_id,
-            or_(is_term_id(term), by_name),
-            or_(IN_FORCE, Publication.state == WITHDRAWN) if withdrawn else IN_FORCE,
-        )
-        .order_by(
-            Publication.state == WITHDRAWN, Publication.published_at.desc(), Publication.id, ReportCard.id
-        )
-        .limit(1)
-        .cte("latest_card" if withdrawn else "card_in_force")
+        .add_columns(Publication.state, ReportCard.in_force)
+        .where(ReportCard.student_id == student_id, or_(is_term_id(term), by_name))
     )
 
 
@@ -208,21 +245,22 @@ def shows_position(card: Any, name: str) -> Column:
     return or_(positions == BOTH, positions == {"batch": BATCH, "cohort": COHORT}[name])
 
 
-def subject_results(scope: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
+def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
     """Select the results of a cohort subject, by position, then by name: as they were published, else live.
 
-    `scope` is of the cohort and the term, `batch_id` None for all batches of the cohort; `live` selects the live
-    results of the same, which are not computed where all of them are published.
+    `scope` is of the cohort and the term, `roster` who belongs to it, `batch_id` None for all batches of the cohort;
+    `live` selects the live results of the same, which are not computed where all of them are published.
     """
     current = _current_publications(scope, batch_id)
     cards = (
         select(ReportCard.card, current.c.state, current.c.version)
-        # A student who came from another batch may have two cards of the term: the later one counts.
+        # Whose card is withdrawn in a batch may have one of another that is in force.
         .ext(distinct_on(ReportCard.student_id))
         .join(current, current.c.id == ReportCard.publication_id)
+        .where(or_(ReportCard.in_force, current.c.state == WITHDRAWN))
         .order_by(
             ReportCard.student_id,
-            current.c.state == WITHDRAWN,
+            ReportCard.in_force.desc(),
             current.c.published_at.desc(),
             current.c.id,
         )
@@ -254,9 +292,9 @@ def subject_results(scope: CTE, cohort_subject_id: Any, batch_id: Any, live: Que
         .where(ReportCard.student_id == cast(_text(found.c.student, "id"), Uuid))
     )
     is_in_published = (
-        select(Enrollment.id)
-        .join(current, current.c.batch_id == Enrollment.batch_id)
-        .where(Enrollment.student_id == cast(_text(found.c.student, "id"), Uuid), CURRENT)
+        select(roster.c.student_id)
+        .join(current, current.c.batch_id == roster.c.batch_id)
+        .where(roster.c.student_id == cast(_text(found.c.student, "id"), Uuid))
     )
     rest = select(
         *found.c, *_order(found.c.student, found.c.batch if batch_id is not None else found.c.cohort)

@@ -32,20 +32,22 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
         raise Invalid.field("batch", "is not of the cohort")
 
 
-def check_term_result(*, id: UUID, term: str, live: bool = False) -> None:
+def check_term_result(*, id: UUID, term: str, live: bool = False, version: int | None = None) -> None:
     """Say why a student has no term result. Raises NotFound, Invalid for an unknown term, and for one that the
-    student's session does not have, Forbidden for live figures of one's own.
+    student's session does not have, Forbidden for live figures and versions of one's own.
     """
     student = get(Student, id)
     is_own = is_current_user(student.user_id)
-    if is_own and live:
+    if is_own and (live or version is not None):
         raise Forbidden("Students see what is published of them alone.")
     check_term(term)
     if is_own:
         raise NotFound("Nothing is published.")
+    if version is not None:
+        raise NotFound("The student has no report card of that version.")
     if term in TERMS:
         _check_latest_session(student.id, term)
-    raise NotFound("The student is in no class of that session.")
+    raise NotFound("The student belongs to no class in that term.")
 
 
 def check_broadsheet(

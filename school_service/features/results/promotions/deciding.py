@@ -94,7 +94,7 @@ def find(
     overrides: Sequence[Mapping[str, Any]],
     fingerprint: str,
 ) -> dict[str, Any]:
-    """Lock all that a promotion concerns, and find what decides; one message."""
+    """Lock all that a promotion concerns, and find what decides; one round trip."""
     from_ids = list(dict.fromkeys(move["batch"] for move in moves))
     named = {
         *from_ids,
@@ -105,6 +105,7 @@ def find(
     found = execute(
         lock_cohorts(batch_ids),
         reads.lock_students(from_ids),
+        reads.lock_cards(session, from_ids),
         reads.promoting(session, from_ids, batch_ids, fingerprint),
     )
     if found is None:
