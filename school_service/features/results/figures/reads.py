@@ -271,7 +271,9 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
         .cte("results")
     )
     of_term = and_(
-        Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id")
+        Submission.cohort_subject_id == CohortSubject.id,
+        Submission.batch_id == batch,
+        Submission.term_id == one(scope, "term_id"),
     )
     taught = (
         select(

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
 from school_service.features.results.figures.rules import (
@@ -18,18 +19,22 @@ from school_service.features.results.figures.rules import (
     compute,
     counts,
     is_term,
+    one,
     scope_of_batch,
     takers,
 )
 from school_service.features.results.models import (
+    DEFAULTS,
     IN_FORCE,
     LIVE,
+    OF_COHORT,
     PUBLISHED,
     Promotion,
     PromotionBatch,
     PromotionDecision,
     Publication,
     ReportCard,
+    ResultSettings,
     in_force,
 )
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -171,9 +176,10 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
 
     `batch_id` is the first of them, whose cohort all are to be of; no row without it or the term. As JSON: `batches`,
     those that there are, each with the `state` of the publication in force, the `latest` version and the ids of its
-    `students`; `open`, the names of subjects of the cohort that somebody takes, in which something counts and which are
-    not submitted; `incomplete`, subjects with the students who have a blank; `earlier`, the terms that have to be
-    published first, each with its batch.
+    `students`; `open`, the names of subjects in which something counts, that somebody takes in an arm whose results are
+    not submitted, each with these arms where others are; `incomplete`, subjects with the students who have a blank;
+    `earlier`, the terms that have to be published first, each with its batch. Results of the batches alone are asked
+    for, unless positions in the cohort are shown: then those of every arm.
     """
     computed = compute(scope_of_batch(batch_id, term))
     scope, roster = computed.scope, computed.roster
@@ -199,27 +205,45 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         .where(requested)
         .correlate(scope)
     )
-    submission = (
-        select(Submission.id)
-        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id)
-        .correlate(CohortSubject, scope)
-    )
+    rests_on = or_(requested, is_one_of(_shown_positions(), OF_COHORT))
     is_counting = select(computed.counting.c.id).where(
         computed.counting.c.cohort_subject_id == CohortSubject.id
     )
     taking = takers(computed)
-    is_taken = select(taking.c.student_id).where(taking.c.cohort_subject_id == CohortSubject.id)
-    not_submitted = (
-        select(_array(aggregate_order_by(Subject.name, Subject.name, CohortSubject.id)))
+    of_arms = (
+        select(
+            CohortSubject.id,
+            Subject.name,
+            func.json_agg(aggregate_order_by(Batch.name, Batch.name))
+            .filter(Submission.id.is_(None))
+            .label("arms"),
+            func.count(Submission.id).label("submitted"),
+        )
         .select_from(CohortSubject)
         .join(Subject, Subject.id == CohortSubject.subject_id)
-        .where(
-            CohortSubject.cohort_id == scope.c.cohort_id,
-            is_counting.exists(),
-            is_taken.exists(),
-            ~submission.exists(),
+        .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
+        .outerjoin(
+            Submission,
+            and_(
+                Submission.cohort_subject_id == CohortSubject.id,
+                Submission.batch_id == Batch.id,
+                Submission.term_id == one(scope, "term_id"),
+            ),
         )
-        .correlate(scope)
+        .where(
+            CohortSubject.cohort_id == one(scope, "cohort_id"),
+            rests_on,
+            is_counting.exists(),
+            _is_taken_in_arm(taking, roster).exists(),
+        )
+        .group_by(CohortSubject.id, Subject.name)
+        .subquery("of_arms")
+    )
+    lacking = func.json_build_object(
+        "subject", of_arms.c.name, "arms", case((of_arms.c.submitted > 0, of_arms.c.arms))
+    )
+    not_submitted = select(_array(aggregate_order_by(lacking, of_arms.c.name, of_arms.c.id))).where(
+        of_arms.c.arms.is_not(None)
     )
     blank = _with_blanks(computed)
     incomplete = (
@@ -233,10 +257,13 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         .join(CohortSubject, CohortSubject.id == blank.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Student, Student.id == blank.c.student_id)
+        .join(roster, roster.c.student_id == Student.id)
+        .join(Batch, Batch.id == roster.c.batch_id)
+        .where(rests_on)
         .group_by(Subject.name, CohortSubject.id)
         .subquery("incomplete")
     )
-    one = func.json_build_object("subject", incomplete.c.subject, "students", incomplete.c.students)
+    blank_of = func.json_build_object("subject", incomplete.c.subject, "students", incomplete.c.students)
     return select(
         scope.c.cohort_id,
         scope.c.session_id,
@@ -245,8 +272,25 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         scope.c.term,
         batches.scalar_subquery().label("batches"),
         not_submitted.scalar_subquery().label("open"),
-        select(_array(aggregate_order_by(one, incomplete.c.subject))).scalar_subquery().label("incomplete"),
+        select(_array(aggregate_order_by(blank_of, incomplete.c.subject)))
+        .scalar_subquery()
+        .label("incomplete"),
         _earlier(computed, requested).label("earlier"),
+    )
+
+
+def _shown_positions() -> Any:
+    """Which positions cards show, by the school's settings."""
+    return func.coalesce(select(ResultSettings.positions).scalar_subquery(), DEFAULTS["positions"])
+
+
+def _is_taken_in_arm(taking: Any, roster: Any) -> Query:
+    """Select who of a row's batch takes the subject of the row."""
+    return (
+        select(taking.c.student_id)
+        .join(roster, roster.c.student_id == taking.c.student_id)
+        .where(taking.c.cohort_subject_id == CohortSubject.id, roster.c.batch_id == Batch.id)
+        .correlate(CohortSubject, Batch)
     )
 
 

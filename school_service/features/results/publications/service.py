@@ -266,7 +266,14 @@ def _refuse_results(found: Mapping[str, Any]) -> None:
     """Raise what is lacking in the results of a cohort that are to be published."""
     unsubmitted = orjson.loads(found["open"])
     if unsubmitted:
-        raise Conflict(f"Not submitted yet: {', '.join(unsubmitted)}.", {"subjects": unsubmitted})
+        subjects_and_arms = [
+            f"{one['subject']} ({', '.join(one['arms'])})" if one["arms"] else one["subject"]
+            for one in unsubmitted
+        ]
+        raise Conflict(
+            f"Not submitted yet: {', '.join(subjects_and_arms)}.",
+            {"subjects": [one["subject"] for one in unsubmitted]},
+        )
     incomplete = orjson.loads(found["incomplete"])
     if incomplete:
         words = "; ".join(f"{one['subject']}: {', '.join(one['students'])}" for one in incomplete)
@@ -321,7 +328,9 @@ def _insert(
         "version": rows.c.version,
         "state": literal(PUBLISHED),
         "rules": rules(
-            batch_name=Batch.name, session_name=session_name, subjects=subjects(Batch.cohort_id, term_id)
+            batch_name=Batch.name,
+            session_name=session_name,
+            subjects=subjects(Batch.id, Batch.cohort_id, term_id),
         ),
         "logo_id": Letterhead.logo_id,
         "signature_id": Letterhead.signature_id,

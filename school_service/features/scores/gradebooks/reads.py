@@ -12,6 +12,7 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student
 from school_service.features.school.models import CURRENT, Batch, Enrollment
+from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
 ENTRY = (
@@ -24,6 +25,18 @@ ENTRY = (
     Assessment.cohort_subject_id.label("subject"),
 )
 """The columns of GradebookEntrySchema, of an entry joined with its assessment."""
+
+
+def _was_changed() -> Any:
+    before = aliased(Assessment, name="before")
+    as_the_statement_began: Any = select(literal_column("before.ctid")).where(before.id == Assessment.id)
+    return (
+        literal_column("assessments.ctid") != as_the_statement_began.correlate(Assessment).scalar_subquery()
+    )
+
+
+WAS_CHANGED = _was_changed()
+"""A column: whether the row of an assessment that is locked is another than it was when the statement began."""
 
 
 @read_model
@@ -77,16 +90,18 @@ def assessment_lock(entry_id: UUID) -> Query:
 def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
-    assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
-    been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is missed.
-    `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is now.
+    `of_cohort` is null where there is no such batch; `submitted` are the arms whose submission holds the score. Only
+    the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score
+    had been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is
+    missed. `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is
+    now.
     """
-    was_changed = literal_column("assessments.ctid") != _as_the_statement_began(assessment_id)
     return (
         select(
             Assessment.total_points,
-            Assessment.submission_id,
+            Assessment.cohort_subject_id,
+            Assessment.term_id,
+            holding_batches(student_id).label("submitted"),
             select(Batch.cohort_id == Assessment.cohort_id)
             .where(Batch.id == batch_id)
             .scalar_subquery()
@@ -104,16 +119,10 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
             or_(
                 exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
                 # It was changed since the statement began, as it is when absences are entered.
-                was_changed,
+                WAS_CHANGED,
             ).label("may_be_absent"),
-            was_changed.label("was_changed"),
+            WAS_CHANGED.label("was_changed"),
         )
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
-
-
-def _as_the_statement_began(assessment_id: UUID) -> Any:
-    """Find where the row of an assessment was, whatever the row is that is locked."""
-    before = aliased(Assessment, name="before")
-    return select(literal_column("before.ctid")).where(before.id == assessment_id).scalar_subquery()

@@ -6,7 +6,7 @@ from marshmallow import fields
 
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
 from school_service.web.fields import Id, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
 
 class ScoresheetStudentSchema(RecordSchema):
@@ -33,10 +33,24 @@ class ScoresheetFilterSchema(Schema):
     term = Id(required=False, metadata={"description": "Those of the assessments of this term."})
 
 
-class ScoreSheetOptionsSchema(Schema):
+class _ArmSchema(Schema):
+    batch = Id(
+        required=False,
+        metadata={"description": "An arm of the cohort: its students alone. A cohort's id is its first arm."},
+    )
+
+
+class ScoreSheetOptionsSchema(_ArmSchema):
     """What a sheet to fill in has."""
 
     absences = QueryBoolean(
         load_default=False,
         metadata={"description": "A column for absences, too: ABSENT or EXCUSED instead of a score."},
     )
+    arms = QueryBoolean(
+        load_default=False, metadata={"description": "A column for the arm that each student is in, too."}
+    )
+
+
+class ScoreSheetUploadSchema(UploadOptionsSchema, _ArmSchema):
+    """How to enter a score sheet."""
