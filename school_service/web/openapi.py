@@ -456,5 +456,9 @@ def document_operation(
         responses[304] = _NOT_MODIFIED
     if "other_content" in noted:
         responses[200]["content"].update(noted["other_content"])
+    if "other_error_content" in noted:
+        for status in statuses:
+            error = ERRORS[status].response(status)
+            responses[status] = {**error, "content": {**error["content"], **noted["other_error_content"]}}
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc
