@@ -14,6 +14,7 @@ from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.models import TermCalendar, TermComment
 from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Term
+from school_service.features.school.sessions.reads import is_term, is_term_id
 
 COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
 """What is said of a student's term."""
@@ -36,10 +37,9 @@ def comments(batch_id: UUID, term: str) -> Query:
         User.last_name,
     )
     found = select(student.label("student"), *COMMENT, TermComment.updated_at)
-    is_term = or_(cast(Term.id, Text) == func.lower(term), Term.term == term)
     return (
         _class_of(found, batch_id)
-        .join(Term, and_(Term.session_id == Enrollment.session_id, is_term))
+        .join(Term, and_(Term.session_id == Enrollment.session_id, is_term(term)))
         .outerjoin(TermComment, and_(TermComment.student_id == Student.id, TermComment.term_id == Term.id))
     )
 
@@ -51,7 +51,6 @@ def of_batch(batch_id: UUID, term: str) -> Query:
     `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
     """
     of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
-    is_term = or_(cast(Term.id, Text) == func.lower(term), of_session)
     return (
         select(
             Batch.cohort_id,
@@ -61,7 +60,7 @@ def of_batch(batch_id: UUID, term: str) -> Query:
         )
         .select_from(Batch)
         .join(Cohort, Cohort.id == Batch.cohort_id)
-        .outerjoin(Term, is_term)
+        .outerjoin(Term, or_(is_term_id(term), of_session))
         .where(Batch.id == batch_id)
     )
 

@@ -19,7 +19,6 @@ from sqlalchemy import (
     Numeric,
     Text,
     Uuid,
-    and_,
     case,
     cast,
     column,
@@ -33,7 +32,7 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_o
 
 from school_service.core.read_models import Query
 from school_service.features.people.models import Student
-from school_service.features.results.figures.rules import is_term_id, one
+from school_service.features.results.figures.rules import one, term_of_student
 from school_service.features.results.models import (
     BATCH,
     BOTH,
@@ -44,7 +43,8 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
 )
-from school_service.features.school.models import CURRENT, AcademicSession, Batch, Enrollment, Term
+from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
+from school_service.features.school.sessions.reads import is_term_id
 
 Column = ColumnElement[Any]
 
@@ -112,35 +112,18 @@ def published_cards() -> Query:
     )
 
 
-def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
+def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: bool) -> CTE:
     """The card of a student in a term, the newest in force, as `published_cards`, and its `state`; or no row.
 
-    `term` is an id, or a name in the session that the student is in, or has been last. `withdrawn` tells whether to
-    take what is withdrawn, where nothing is in force.
+    `term` and `session` as in `term_of_student`. `withdrawn` tells whether to take what is withdrawn, where nothing is
+    in force.
     """
-    enrolled = (
-        select(Enrollment.session_id)
-        .where(Enrollment.student_id == student_id, CURRENT)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    published = (
-        select(Publication.session_id)
-        .join(ReportCard, ReportCard.publication_id == Publication.id)
-        .join(AcademicSession, AcademicSession.id == Publication.session_id)
-        .where(ReportCard.student_id == student_id)
-        .order_by(AcademicSession.start_date.desc(), Publication.session_id)
-        .limit(1)
-        .scalar_subquery()
-    )
-    by_name = and_(Term.term == term, Term.session_id == func.coalesce(enrolled, published))
     return (
         published_cards()
         .add_columns(Publication.state)
         .where(
             ReportCard.student_id == student_id,
-            or_(is_term_id(term), by_name),
+            is_term_id(term_of_student(student_id, term, session)),
             or_(IN_FORCE, Publication.state == WITHDRAWN) if withdrawn else IN_FORCE,
         )
         .order_by(

@@ -44,6 +44,7 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.core.records import is_one_of
@@ -62,6 +63,7 @@ from school_service.features.results.models import (
     ReportCard,
     ResultSettings,
 )
+from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
     TERMS,
@@ -72,6 +74,7 @@ from school_service.features.school.models import (
     Enrollment,
     Term,
 )
+from school_service.features.school.sessions.reads import is_term, is_term_id
 from school_service.features.scores.models import (
     ABSENT,
     NOT_DELETED,
@@ -120,23 +123,45 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
     )
 
 
-def scope_of_student(student_id: Any, term: Any) -> Query:
-    """Select the batch that a student is in and a term of its session: by id, or by name in their latest session."""
-    latest = (
-        select(Enrollment.id)
-        .where(Enrollment.student_id == student_id, CURRENT)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
-    )
+def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
+    """Select the batch that a student is in and a term of its session, as `term_of_student` finds it."""
     return (
         _scope()
         .join(Enrollment, Enrollment.batch_id == Batch.id)
         .where(
             Enrollment.student_id == student_id,
             CURRENT,
-            or_(is_term_id(term), and_(Term.term == term, Enrollment.id == latest.scalar_subquery())),
+            is_term_id(term_of_student(student_id, term, session)),
         )
     )
+
+
+def term_of_student(student_id: Any, term: Any, session: Any = None) -> Column:
+    """The id of the term that a text means for a student, as text: an id, or a name in a session of theirs.
+
+    That is the `session`, by id or name, or else the latest that has a term of this name, of those in which the student
+    is enrolled or has a report card.
+    """
+    of_session = aliased(Term)
+    found = select(cast(of_session.id, Text))
+    if session is not None:
+        is_meant = or_(cast(of_session.id, Text) == func.lower(term), of_session.term == term)
+        meant = session_by_id_or_name(session).scalar_subquery()
+        return found.where(is_meant, of_session.session_id == meant).scalar_subquery()
+    enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student_id, CURRENT)
+    published = (
+        select(Publication.session_id)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .where(ReportCard.student_id == student_id)
+    )
+    latest = (
+        found.join(AcademicSession, AcademicSession.id == of_session.session_id)
+        .where(of_session.term == term, of_session.session_id.in_(enrolled.union_all(published)))
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+        .limit(1)
+        .correlate(None)
+    )
+    return func.coalesce(latest.scalar_subquery(), term)
 
 
 def _scope() -> Query:
@@ -159,16 +184,6 @@ def _scope() -> Query:
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Term, Term.session_id == AcademicSession.id)
     )
-
-
-def is_term(term: Any) -> Column:
-    """Tell whether a row of Term is the one of this id or name."""
-    return or_(is_term_id(term), Term.term == term)
-
-
-def is_term_id(term: Any) -> Column:
-    """Tell whether a row of Term is the one of this id."""
-    return cast(Term.id, Text) == func.lower(term)
 
 
 # Computing

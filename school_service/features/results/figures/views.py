@@ -54,7 +54,7 @@ class StudentResults(MethodView):
         Students need no permission for their own: they see what is published, with positions as the school shows them.
         """
         read = reads.live_term_result if filters["live"] else reads.term_result
-        return read(id, filters["term"], current_user_id())
+        return read(id, filters["term"], current_user_id(), filters.get("session"))
 
 
 @blp.route("/broadsheets")

@@ -18,7 +18,6 @@ from school_service.features.results.figures.rules import (
     blanks,
     compute,
     counts,
-    is_term,
     one,
     scope_of_batch,
     takers,
@@ -48,6 +47,7 @@ from school_service.features.school.models import (
     Subject,
     Term,
 )
+from school_service.features.school.sessions.reads import is_term
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 

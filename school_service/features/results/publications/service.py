@@ -30,7 +30,7 @@ from school_service.core.records import (
 )
 from school_service.core.statements import execute, in_one_message, statement, table_lock
 from school_service.features.audit.service import OPERATOR, audit_change
-from school_service.features.results.figures.service import check_broadsheet, check_term
+from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
     PUBLISHED,
     REOPENED,
@@ -45,6 +45,7 @@ from school_service.features.results.publications import reads
 from school_service.features.results.publications.cards import compared_cards, rules, subjects
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
+from school_service.features.school.sessions.service import check_term
 from school_service.features.school.settings.service import sharing_settings
 from school_service.features.scores.models import GradeConfiguration
 from tenants.clock import now

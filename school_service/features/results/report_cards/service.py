@@ -15,7 +15,11 @@ from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.models import Student
-from school_service.features.results.figures.service import check_broadsheet, check_term, check_term_result
+from school_service.features.results.figures.service import (
+    check_broadsheet,
+    check_term_of_student,
+    check_term_result,
+)
 from school_service.features.results.models import MAX_CARDS, ZIP
 from school_service.features.results.report_cards import reads
 from school_service.features.results.transcripts.service import check_transcript
@@ -29,24 +33,30 @@ File = tuple[str, Callable[[], bytes]]
 
 
 def print_card(
-    *, student_id: UUID, term: str, draft: bool, user_id: UUID | None, public_url: str | None
+    *,
+    student_id: UUID,
+    term: str,
+    draft: bool,
+    user_id: UUID | None,
+    public_url: str | None,
+    session: str | None = None,
 ) -> File:
     """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
 
-    `term` is the id of a term or its name in the student's latest session. `public_url`: where the service is found,
-    for what verifies the card. `user_id` is whose token asks: students get no drafts of their own, Forbidden. Raises
-    NotFound, also where no card is published, and Invalid for an unknown term.
+    `term` is the id of a term or its name in the session, by default the student's latest that has it. `public_url`:
+    where the service is found, for what verifies the card. `user_id` is whose token asks: students get no drafts of
+    their own, Forbidden. Raises NotFound, also where no card is published, and Invalid for an unknown term.
     """
     found = _fetch(
-        reads.drafted_of_student(student_id, term, user_id)
+        reads.drafted_of_student(student_id, term, user_id, session)
         if draft
-        else reads.printed_of_student(student_id, term)
+        else reads.printed_of_student(student_id, term, session)
     )
     if found is None:
         if draft:
-            check_term_result(id=student_id, term=term, live=True)
+            check_term_result(id=student_id, term=term, session=session, live=True)
         get(Student, student_id)
-        check_term(term)
+        check_term_of_student(student_id=student_id, term=term, session=session)
         raise NotFound("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
     audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft})

@@ -6,8 +6,9 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from school_service.features.results.figures.schemas import ResultTermSchema, term_text
+from school_service.features.results.figures.schemas import ResultTermSchema
 from school_service.features.results.models import BLANKS, REFUSE, SUBMISSION_STATES
+from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, free_text
 from school_service.web.schemas import RecordSchema, Schema
 

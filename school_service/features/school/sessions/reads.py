@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Text, cast, func, or_, select
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.school.models import AcademicSession, Term
+
+
+def is_term(term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is the one of this id or name."""
+    return or_(is_term_id(term), Term.term == term)
+
+
+def is_term_id(term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is the one of this id."""
+    return cast(Term.id, Text) == func.lower(term)
 
 
 @read_model

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 from marshmallow import fields, validate
 
+from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
 from school_service.web.schemas import RecordSchema, Schema
@@ -49,6 +53,21 @@ class NewTermSchema(Schema):
     session_id = Id()
     term = Choice(TERMS)
     display_name = Text()
+
+
+def term_text(whose: str, **options: Any) -> Text:
+    """A term, in a query or a body: its id, or its name in a session."""
+    return Text(
+        metadata={"description": f"A term: FIRST, SECOND or THIRD of {whose} session, or the id of one."},
+        **options,
+    )
+
+
+def id_and_name(term: str | None) -> tuple[UUID | None, str | None]:
+    """Tell the id of a term from its name: what a text is not is None."""
+    if term is not None and CANONICAL_UUID.fullmatch(term):
+        return UUID(term), None
+    return None, term
 
 
 class TermFilterSchema(Schema):

@@ -6,14 +6,15 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import update
+from sqlalchemy import and_, or_, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
-from school_service.core.records import get, get_referenced, lock_table
+from school_service.core.records import get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
-from school_service.features.school.models import AcademicSession, Term
+from school_service.features.school.models import TERMS, AcademicSession, Term
+from school_service.features.school.sessions.reads import is_term_id
 
 ENTITY = "session"
 
@@ -83,3 +84,15 @@ def _end_current() -> None:
 def _audited(session: AcademicSession) -> dict[str, Any]:
     """What the audit log says of a session."""
     return {name: getattr(session, name) for name in ("name", "start_date", "end_date", "current")}
+
+
+def check_term(term: str, session_id: UUID | None = None) -> None:
+    """Tell whether there is the term that a text means: by its id or, in a session, by its name. Raises Invalid.
+
+    Without a session FIRST, SECOND and THIRD can always be meant.
+    """
+    if session_id is None and term in TERMS:
+        return
+    by_name = and_(Term.term == term, Term.session_id == session_id)
+    if db.session.scalar(select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)) is None:
+        raise unknown_reference(Term, "term")

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
+from school_service.features.school.sessions.reads import is_term, is_term_id
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
@@ -45,42 +46,48 @@ def assessment(assessment_id: UUID) -> Query:
 
 
 @read_model
-def assessments_of_subject(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
+def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
 
-    The subject is the cohort subject or the base subject.
+    The subject is the cohort subject or the base subject, `term` the id of a term or its name in the cohort's session.
     """
     return (
         assessments.query()
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
+        .join(Term, Term.id == Assessment.term_id)
         .where(
             Batch.id == batch_id,
             or_(CohortSubject.id == subject_id, CohortSubject.subject_id == subject_id),
-            Assessment.term_id == term_id,
+            is_term(term),
         )
     )
 
 
 @read_model
-def taught(cohort_subject_id: UUID, term_id: UUID) -> Query:
+def taught(cohort_subject_id: UUID, term: str) -> Query:
     """Select what decides whether a cohort subject may have an assessment in a term; no row without the first.
 
-    `of_session` tells whether the term is of the cohort's session, null where there is no such term; `submitted` are
-    the arms whose results of that term are submitted, as texts, which the cohort subject must be locked for.
+    `term` is the id of a term or its name in the cohort's session. `of_session` tells whether the term is of the
+    cohort's session, null where there is no such term; `submitted` are the arms whose results of that term are
+    submitted, as texts, which the cohort subject must be locked for.
     """
-    of_session = select(Term.session_id == Cohort.session_id).where(Term.id == term_id)
-    submitted = select(func.array_agg(cast(Submission.batch_id, Text))).where(
-        Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == term_id
+    of_session = Term.session_id == Cohort.session_id
+    submitted = (
+        select(func.array_agg(cast(Submission.batch_id, Text)))
+        .where(Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == Term.id)
+        .correlate(Term)
     )
     return (
         select(
             CohortSubject.cohort_id,
             Cohort.session_id,
-            of_session.scalar_subquery().label("of_session"),
+            cast(Term.id, Text).label("term_id"),
+            of_session.label("of_session"),
             func.coalesce(submitted.scalar_subquery(), NO_BATCHES).label("submitted"),
         )
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .outerjoin(Term, or_(is_term_id(term), and_(Term.term == term, of_session)))
         .where(CohortSubject.id == cohort_subject_id)
     )
 

@@ -18,11 +18,12 @@ from uuid import UUID
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import fetch_row
-from school_service.core.records import find, get_referenced, not_found, unknown_reference
+from school_service.core.records import find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, insert_row
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.models import CohortSubject
-from school_service.features.school.models import Batch, Subject, Term
+from school_service.features.school.models import Batch, Cohort, Subject, Term
+from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.assessments import reads
 from school_service.features.scores.models import Assessment
 from tenants.clock import now
@@ -33,7 +34,7 @@ ENTITY = "assessment"
 def create_assessment(
     *,
     subject: UUID,
-    term: UUID,
+    term: str,
     category: str,
     name: str,
     abbreviation: str,
@@ -46,8 +47,9 @@ def create_assessment(
 ) -> NewRow:
     """Add an assessment of a cohort subject in a term of its cohort's session.
 
-    `total_points` is the maximum score. Raises Invalid for an unknown cohort subject or term, and for a term
-    of another session, and Conflict where results of the subject and term are submitted, of whichever arm.
+    `term` is the id of a term or its name in that session, `total_points` the maximum score. Raises Invalid for an
+    unknown cohort subject or term, and for a term of another session, and Conflict where results of the subject and
+    term are submitted, of whichever arm.
     """
     found = execute(reads.lock_subject(subject), reads.taught(subject, term))
     if found is None:
@@ -56,13 +58,14 @@ def create_assessment(
         raise unknown_reference(Term, "term")
     if not found["of_session"]:
         raise Invalid.field("term", "is not of the cohort's session")
-    refuse_submitted(found["submitted"], subject, term)
+    term_id = UUID(found["term_id"])
+    refuse_submitted(found["submitted"], subject, term_id)
     assessment = insert_row(
         Assessment,
         cohort_subject_id=subject,
         cohort_id=found["cohort_id"],
         session_id=found["session_id"],
-        term_id=term,
+        term_id=term_id,
         category=category,
         name=name,
         abbreviation=abbreviation,
@@ -79,15 +82,16 @@ def create_assessment(
     return assessment
 
 
-def check_assessment_filter(*, cohort: UUID, subject: UUID, term: UUID) -> None:
+def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
     """Tell whether there are the records that a filter of assessments names.
 
-    `cohort` is a batch of it, `subject` a cohort subject or a base subject. Raises Invalid, naming the field.
+    `cohort` is a batch of it, `subject` a cohort subject or a base subject, `term` the id of a term or its name in the
+    cohort's session. Raises Invalid, naming the field.
     """
-    get_referenced(Batch, cohort, "cohort")
+    batch = get_referenced(Batch, cohort, "cohort")
     if db.session.get(CohortSubject, subject) is None:
         get_referenced(Subject, subject, "subject")
-    get_referenced(Term, term, "term")
+    check_term(term, get(Cohort, batch.cohort_id).session_id)
 
 
 def find_assessment(

@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student
-from school_service.features.school.models import CURRENT, Batch, Enrollment
+from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
 from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
@@ -45,10 +45,12 @@ def entries(
     student_id: UUID | None = None,
     assessment_id: UUID | None = None,
     term_id: UUID | None = None,
+    term: str | None = None,
 ) -> Query:
     """Read model of GradebookEntrySchema, in order of creation: all, or those that fit every filter.
 
-    Each filter has an index: the entries' of batch, student and assessment, the assessments' of term.
+    `term` is the name of a term, in whichever session. Each other filter has an index: the entries' of batch, student
+    and assessment, the assessments' of term.
     """
     found = (
         select(*ENTRY)
@@ -62,6 +64,8 @@ def entries(
         found = found.where(GradebookEntry.assessment_id == assessment_id)
     if term_id is not None:
         found = found.where(Assessment.term_id == term_id)
+    if term is not None:
+        found = found.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
     if batch_id is None:
         return found
     # An entry's batch is of its assessment's cohort. This condition lets PostgreSQL begin with the assessments.

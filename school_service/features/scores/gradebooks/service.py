@@ -53,7 +53,8 @@ from school_service.features.audit.service import (
     score_values,
 )
 from school_service.features.people.models import Student
-from school_service.features.school.models import Batch, Term
+from school_service.features.school.models import Batch
+from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.absences.service import absence_values, delete_absences, taking_away
 from school_service.features.scores.assessments.reads import holding_batches
@@ -88,9 +89,9 @@ def check_gradebook_filter(
     batch: UUID | None = None,
     student: UUID | None = None,
     assessment: UUID | None = None,
-    term: UUID | None = None,
+    term: str | None = None,
 ) -> None:
-    """Tell whether there is what the filters name. Raises Invalid."""
+    """Tell whether there is what the filters name; `term` is the id of a term or the name of one. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if student is not None:
@@ -98,7 +99,7 @@ def check_gradebook_filter(
     if assessment is not None and find_assessment(assessment) is None:
         raise Invalid.field("assessment", "no such assessment")
     if term is not None:
-        get_referenced(Term, term, "term")
+        check_term(term)
 
 
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:

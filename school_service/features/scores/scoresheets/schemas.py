@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields
 
+from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
 from school_service.web.fields import Id, QueryBoolean
 from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
@@ -30,7 +31,7 @@ class ScoresheetEntrySchema(RecordSchema):
 class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
-    term = Id(required=False, metadata={"description": "Those of the assessments of this term."})
+    term = term_text("the cohort's", required=False)
 
 
 class _ArmSchema(Schema):
