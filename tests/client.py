@@ -10,8 +10,8 @@ from flask import Flask
 from openapi_schema_validator import OAS30Validator
 from werkzeug.test import TestResponse
 
-from school_service.features.auth_provider.schemas import TokenErrorSchema
 from school_service.features.auth_provider.token_form import FORM
+from school_service.features.auth_provider.views import TokenErrorSchema
 from school_service.web.schemas import ErrorSchema
 
 

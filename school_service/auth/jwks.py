@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from school_service.auth.algorithms import ALGORITHMS_OF_KEYS
+from school_service.auth.signing_key import ALGORITHMS_OF_KEYS
 
 _log = logging.getLogger(__name__)
 

@@ -8,8 +8,11 @@ its own, far above a school's morning behind one address.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import time
+import unicodedata
 from dataclasses import dataclass
 
 from flask import Flask, current_app
@@ -18,6 +21,7 @@ from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
 
+from school_service.auth.signing_key import SigningKey
 from school_service.config import ConfigError
 from school_service.core.errors import TooManyAttempts
 
@@ -116,3 +120,19 @@ class LoginThrottle:
             if limiter.limiter.get_window_stats(limit, *key).remaining <= 0
         ]
         return TooManyAttempts(max(exhausted, default=1))
+
+
+_HASH_PURPOSE = "attempted username"
+HASH_LENGTH = 32  # hex digits
+
+
+def hash_username(key: SigningKey, realm: str, username: str) -> str:
+    """Hash the username of an attempt to sign in, for logs; without regard to case and form (NFKC).
+
+    What was typed may be a password, so it is never written down itself. The hash is keyed with the signing key: nobody
+    who has the logs alone can try usernames on it. `realm` is a school's id or the token endpoint; in the logs of a
+    realm, a name always has the same hash.
+    """
+    name = unicodedata.normalize("NFKC", username).casefold()
+    message = f"{realm}\n{name}".encode("utf-8", "surrogatepass")
+    return hmac.new(key.derive(_HASH_PURPOSE), message, hashlib.sha256).hexdigest()[:HASH_LENGTH]

@@ -11,9 +11,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from flask import Flask, current_app
 
-from school_service.core.case_folding import casefolded
 from school_service.core.errors import Invalid
 from school_service.core.shares import Shares
+from school_service.core.texts import casefolded
 
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""

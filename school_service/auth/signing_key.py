@@ -1,4 +1,4 @@
-"""The key pairs of the service's own tokens: the first signs, all verify."""
+"""The key pairs of the service's own tokens: the first signs, all verify; and the algorithms that tokens may have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -23,6 +24,12 @@ from cryptography.hazmat.primitives.serialization import (
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from school_service.config import ConfigError
+
+# Which algorithms tokens may be signed with. None is symmetric, so that no public key can pass for a secret, and none
+# is `none`. By the kind of key (`kty`); the first is the one that PyJWT knows such a key by. RS256 and ES256 are of
+# RFC 7518, EdDSA of RFC 8037. Ed25519 is what RFC 9864 calls EdDSA with the one curve that we take anyway.
+ALGORITHMS_OF_KEYS = {"RSA": ("RS256",), "EC": ("ES256",), "OKP": ("EdDSA", "Ed25519")}
+ALGORITHMS = tuple(chain.from_iterable(ALGORITHMS_OF_KEYS.values()))
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 

@@ -14,7 +14,6 @@ import jwt
 from flask import Flask, current_app
 from flask_jwt_extended import JWTManager, create_access_token
 
-from school_service.auth.algorithms import ALGORITHMS
 from school_service.auth.jwks import KeySet, Provider, ProviderKey
 from school_service.auth.principal import (
     VerifiedToken,
@@ -25,7 +24,7 @@ from school_service.auth.principal import (
     schools_claim,
     user_claim,
 )
-from school_service.auth.signing_key import SigningKey, SigningKeys
+from school_service.auth.signing_key import ALGORITHMS, SigningKey, SigningKeys
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.core.errors import TokenRefused

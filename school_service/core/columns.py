@@ -8,12 +8,26 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum, auto
+from typing import Self
 from uuid import UUID, uuid4
 
 from sqlalchemy import DateTime, Numeric, Uuid
 from sqlalchemy.orm import Mapped, mapped_column
 
 from tenants.clock import now
+
+
+class Enumeration(tuple[str, ...]):
+    """The values of a text, such as a status; the OpenAPI document has one schema for them, of this name."""
+
+    name: str
+
+    def __new__(cls, name: str, *values: str) -> Self:
+        """Name the values, in the order in which they are shown."""
+        made = super().__new__(cls, values)
+        made.name = name
+        return made
+
 
 NAME_LENGTH = 120
 TEXT_LENGTH = 2000

@@ -11,6 +11,7 @@ from sqlalchemy import (
     ARRAY,
     ClauseElement,
     ColumnElement,
+    FromClause,
     TableValuedAlias,
     Text,
     any_,
@@ -27,7 +28,6 @@ from sqlalchemy import (
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.statements import advisory_lock
-from school_service.core.wording import record_name
 
 Record = TypeVar("Record")
 
@@ -171,3 +171,16 @@ def is_one_of(expression: Any, texts: Iterable[str]) -> ColumnElement[bool]:
 
 def _name_of(model: type[Any]) -> str:
     return record_name(model.__table__)
+
+
+def record_name(table: FromClause) -> str:
+    """Name one record of a table: `cohort subject` for `cohort_subjects`."""
+    return singular(table.description.replace("_", " "))
+
+
+def singular(words: str) -> str:
+    """Name one of what the words name many of: `cohort subject` for `cohort subjects`."""
+    for plural, one in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
+        if words.endswith(plural):
+            return words.removesuffix(plural) + one
+    return words

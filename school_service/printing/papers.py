@@ -13,7 +13,7 @@ from itertools import chain, count, groupby
 from types import ModuleType
 from typing import Any
 
-from school_service.core.file_names import plain_file_name
+from school_service.core.texts import plain_file_name
 from school_service.printing.report_cards import compose_card
 from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset

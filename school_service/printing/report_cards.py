@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from school_service.core.ordinals import position_text
+from school_service.core.texts import position_text
 from school_service.printing.wording import (
     OUTCOMES,
     TERMS,

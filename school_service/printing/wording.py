@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from school_service.core.ordinals import position_text
+from school_service.core.texts import position_text
 
 OUTCOMES = {
     "PROMOTED": "Promoted",

@@ -7,7 +7,7 @@
 `fields`            the fields of input
 `schemas`           the base of all schemas, and those that every feature shares
 `body_parser`       bodies: JSON, size, nesting, uploads
-`query_names`       parameters that an operation does not know, and which operations are the interface's
+`interface_operations`  which operations are the interface's, and parameters that an operation does not know
 `idempotency`       Idempotency-Key: a POST that is sent again is done once
 `entity_tags`       ETag, If-None-Match and If-Match
 `response_headers`  header fields of every answer

@@ -19,19 +19,19 @@ from werkzeug.wsgi import wrap_file
 
 from school_service.core.database import the_g
 from school_service.core.errors import Invalid, NotFound, TooLarge
-from school_service.core.file_names import plain_file_name
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import Lock
+from school_service.core.texts import plain_file_name
 from school_service.web.body_parser import BodyParser
 from school_service.web.current import the_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.error_responses import handle
 from school_service.web.fields import File
+from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.pages import HTML, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
-from school_service.web.query_names import check_query_names
 from school_service.web.rendering import (
     QUERY_TYPES,
     JsonAnswer,

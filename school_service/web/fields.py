@@ -18,7 +18,7 @@ from school_service.core.columns import (
     TEXT_LENGTH,
     more_than_two_places,
 )
-from school_service.core.file_names import plain_file_name
+from school_service.core.texts import plain_file_name
 from tenants.names import is_visible
 
 MAX_IDS = 1000  # of one list in a request

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import ColumnCollectionConstraint
 
 from school_service.core.database import db
-from school_service.core.wording import record_name
+from school_service.core.records import record_name
 from tenants import driver_errors
 
 # Values that PostgreSQL can't store although validation let them pass.

@@ -21,11 +21,11 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.config import Settings
-from school_service.core.enumeration import Enumeration
-from school_service.core.wording import singular
+from school_service.core.columns import Enumeration
+from school_service.core.records import singular
 from school_service.web.docs_page import docs_blueprint
 from school_service.web.error_responses import http_response
-from school_service.web.query_names import is_extension
+from school_service.web.interface_operations import is_extension
 from school_service.web.schemas import ErrorSchema, Schema
 
 DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff

@@ -17,6 +17,7 @@ from cachetools import TTLCache
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
+from school_service.auth.login_throttle import hash_username
 from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
@@ -478,3 +479,13 @@ def _commit(
             connection, batch, {name: value for _, values in last for name, value in values.items()}
         )
     session.commit()
+
+
+def attempted_username(realm: str, username: str) -> str:
+    """Hash the username of an attempt to sign in, and let the access log have it.
+
+    `realm` is a school's id or the token endpoint.
+    """
+    hashed = hash_username(app_state().verifier.key, realm, username)
+    the_g().username_hash = hashed
+    return hashed

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import marshmallow as ma
 from marshmallow import fields
 
-from school_service.core.enumeration import Enumeration
+from school_service.core.columns import Enumeration
 from school_service.web.fields import MAX_IDS, QueryBoolean, id_list
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from school_service.core.case_folding import casefolded
+from school_service.core.texts import casefolded
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from school_service.core.database import db
-from school_service.core.ordinals import ordinal, position_text
-from school_service.core.wording import record_name, singular
+from school_service.core.records import record_name, singular
+from school_service.core.texts import ordinal, position_text
 
 
 @pytest.mark.parametrize(

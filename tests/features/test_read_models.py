@@ -16,9 +16,8 @@ from openapi_schema_validator import OAS30Validator
 from school_service import features
 from school_service.core.read_models import ReadModel
 from school_service.features.people.employees import service as employee_service
-from school_service.features.school.classrooms import reads as classroom_reads
 from school_service.features.school.classrooms import service as classroom_service
-from school_service.features.school.classrooms.schemas import ClassroomSchema
+from school_service.features.school.classrooms.views import ClassroomSchema
 from school_service.web import schemas as shared_schemas
 from school_service.web.schemas import Schema
 
@@ -121,12 +120,12 @@ def test_a_difference_is_named_with_the_file_to_mend():
     other = Schema.from_dict(shown, name="ClassroomSchema")
     other.__module__ = ClassroomSchema.__module__
 
-    assert differences("classrooms", classroom_reads, classroom_reads.classrooms, ClassroomSchema) == []
-    assert differences("classrooms", classroom_reads, classroom_reads.classrooms, other) == [
-        "ClassroomSchema has `made_up`, reads.classrooms lacks it: "
-        "add the column in school_service/features/school/classrooms/reads.py",
-        "reads.classrooms has `name`, ClassroomSchema lacks it: "
-        "add the field in school_service/features/school/classrooms/schemas.py",
+    assert differences("classrooms", classroom_service, classroom_service.classrooms, ClassroomSchema) == []
+    assert differences("classrooms", classroom_service, classroom_service.classrooms, other) == [
+        "ClassroomSchema has `made_up`, service.classrooms lacks it: "
+        "add the column in school_service/features/school/classrooms/service.py",
+        "service.classrooms has `name`, ClassroomSchema lacks it: "
+        "add the field in school_service/features/school/classrooms/views.py",
     ]
 
 

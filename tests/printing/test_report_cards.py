@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from school_service.core.ordinals import ordinal, position_text
+from school_service.core.texts import ordinal, position_text
 from school_service.printing.report_cards import compose_card
 from school_service.printing.wording import age, long_date, mark, running_head, words
 from tests.printing.samples import BARE, card, figures, letterhead, score, student, subject_result

@@ -10,7 +10,7 @@ from marshmallow import fields
 
 from school_service.app import create_app
 from school_service.core.errors import Invalid
-from school_service.features.school.classrooms.reads import classroom, classrooms
+from school_service.features.school.classrooms.service import classroom, classrooms
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Id, Text
 from school_service.web.schemas import RecordSchema, Schema

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import db
-from school_service.features.school.classrooms import reads as classrooms
+from school_service.features.school.classrooms import service as classrooms
 from school_service.features.school.models import Classroom
 from tests.auth.conftest import grant
 from tests.client import ApiClient

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Text, cast, select, text
 
 from school_service.core.database import db
-from school_service.features.school.classrooms import reads
+from school_service.features.school.classrooms import service
 from school_service.web import rendering
 from school_service.web.rendering import json_response, render_list
 from school_service.web.request_scope import in_transaction
@@ -47,7 +47,7 @@ def fill(rows):
 
 def as_one_array():
     array = select(cast(rendering._rows_as_json(), Text))
-    return db.session.scalars(array.select_from(reads.classrooms.query().subquery("answer"))).one()
+    return db.session.scalars(array.select_from(service.classrooms.query().subquery("answer"))).one()
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, TEXTS_AT_ONCE - 1, TEXTS_AT_ONCE, TEXTS_AT_ONCE + 1, 3333])
@@ -79,11 +79,11 @@ def test_another_school_sees_none_of_it(api, other_api, place):
 def test_a_list_is_once_in_memory(rehearsed, place):
     with in_transaction(SchoolBinding(place.id)):
         fill(20_000)
-        render_list(reads.classrooms())  # what is made at the first use stays
+        render_list(service.classrooms())  # what is made at the first use stays
         gc.collect()
         tracemalloc.start()
         try:
-            answer = json_response(render_list(reads.classrooms()).body)
+            answer = json_response(render_list(service.classrooms()).body)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DataError, DBAPIError
 
+from school_service.auth.login_throttle import hash_username
 from school_service.auth.signing_key import SigningKey
-from school_service.auth.username_hash import hash_username
 from school_service.core.database import db
 from school_service.web.error_responses import StatementFailed
 from school_service.web.request_log import WAITED, JsonFormatter, configure_logging

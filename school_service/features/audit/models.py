@@ -10,9 +10,8 @@ from sqlalchemy import CheckConstraint, Index, String
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, created_at, primary_key
+from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.enumeration import Enumeration
 
 CREATE, UPDATE, DELETE = ACTIONS = Enumeration("AuditAction", "create", "update", "delete")
 ACTOR_LENGTH = 255

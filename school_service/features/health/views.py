@@ -6,11 +6,28 @@ from typing import Any
 
 from flask import current_app
 from flask.views import MethodView
+from marshmallow import fields, validate
 
 from school_service import __version__
-from school_service.features.health.schemas import HealthSchema, LifeSchema
 from school_service.features.health.service import Check
 from school_service.web.blueprint import Blueprint
+from school_service.web.schemas import RecordSchema
+
+
+class HealthSchema(RecordSchema):
+    """Whether the service and its database are up."""
+
+    status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
+    version = fields.String()
+    database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
+
+
+class LifeSchema(RecordSchema):
+    """That the process answers."""
+
+    status = fields.String(validate=validate.OneOf(["ok"]))
+    version = fields.String()
+
 
 blp = Blueprint("health", __name__, description="Whether the service and its database are up.")
 

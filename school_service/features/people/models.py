@@ -22,9 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
-from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
+from school_service.core.columns import (
+    EMAIL_LENGTH,
+    NAME_LENGTH,
+    TEXT_LENGTH,
+    Enumeration,
+    created_at,
+    primary_key,
+)
 from school_service.core.database import db
-from school_service.core.enumeration import Enumeration
 from school_service.core.search import search_index
 from school_service.features.people.usernames import username_key
 from school_service.features.school.models import SchoolSettings

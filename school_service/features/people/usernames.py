@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Container
 from itertools import chain, count
 
-from school_service.core.case_folding import casefolded
 from school_service.core.columns import NAME_LENGTH
+from school_service.core.texts import casefolded
 
 MAX_KEY_LENGTH = 240
 """The most characters of a username's key; folding can make a text eighteen times as long."""

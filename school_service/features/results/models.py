@@ -28,9 +28,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH, TEXT_LENGTH, created_at, primary_key
+from school_service.core.columns import (
+    EMAIL_LENGTH,
+    NAME_LENGTH,
+    TEXT_LENGTH,
+    Enumeration,
+    created_at,
+    primary_key,
+)
 from school_service.core.database import db
-from school_service.core.enumeration import Enumeration
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, CATEGORIES, FILE_NAME_LENGTH
 from tenants.clock import now

@@ -20,9 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, created_at, primary_key
+from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.enumeration import Enumeration
 
 
 class Department(db.Model):

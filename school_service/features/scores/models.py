@@ -26,9 +26,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, created_at, primary_key
+from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.enumeration import Enumeration
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from tenants.clock import now
 

@@ -9,11 +9,26 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.features.classes.enrollments import service
-from school_service.features.classes.enrollments.schemas import EnrollmentSchema, RemovalSchema
 from school_service.features.people.students import reads
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.school.cohorts.service import check_cohort
 from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Id, id_list
+from school_service.web.schemas import Schema
+
+
+class EnrollmentSchema(Schema):
+    """Students to enroll into a batch of a cohort."""
+
+    students = id_list(least=1)
+    batch = Id(metadata={"description": "A batch of the cohort; the cohort's id is its first one."})
+
+
+class RemovalSchema(Schema):
+    """Students to take out of a cohort."""
+
+    student_ids = id_list(least=1)
+
 
 blp = Blueprint("enrollments", __name__, description="Who is in which cohort.")
 

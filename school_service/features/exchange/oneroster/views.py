@@ -8,9 +8,20 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.features.exchange.oneroster import service
-from school_service.features.exchange.oneroster.schemas import ExportQuery
 from school_service.web.blueprint import ZIP, Blueprint
+from school_service.web.fields import sought_text
 from school_service.web.request_scope import current_principal
+from school_service.web.schemas import Schema
+
+
+class ExportQuery(Schema):
+    """What is exported."""
+
+    session = sought_text(
+        required=False,
+        metadata={"description": "The academic session's id or its name; by default the current one."},
+    )
+
 
 blp = Blueprint("exchange", __name__, description="A school's records in the form of 1EdTech OneRoster 1.2.")
 

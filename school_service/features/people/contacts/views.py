@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.statements import row_lock
-from school_service.features.people.contacts import reads, service
+from school_service.features.people.contacts import service
 from school_service.features.people.contacts.schemas import (
     ContactChangesSchema,
     ContactFilterSchema,
@@ -31,14 +31,14 @@ class Contacts(MethodView):
     @blp.returns(ContactSchema, if_empty=service.check_contact_filter)
     def get(self, filters: dict[str, Any]) -> Any:
         """Show the newest contact of a user that has this e-mail address and phone number, where given."""
-        return reads.newest_contact(**filters)
+        return service.newest_contact(**filters)
 
     @blp.requires(Permission.CONTACTS_WRITE, school_required=False)
     @blp.arguments(NewContactSchema)
     @blp.returns(ContactSchema)
     def post(self, contact: dict[str, Any]) -> Any:
         """Create a contact of a user, who has at most one for an e-mail address."""
-        return reads.contact(service.create_contact(**contact).id)
+        return service.contact(service.create_contact(**contact).id)
 
 
 @blp.route("/contacts/<uuid:id>")
@@ -48,7 +48,7 @@ class OneContact(MethodView):
     @blp.requires(Permission.CONTACTS_WRITE)
     @blp.arguments(ContactChangesSchema(partial=True))
     @blp.returns(ContactSchema)
-    @blp.if_match(reads.contact, row_lock(Contact))
+    @blp.if_match(service.contact, row_lock(Contact))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a contact; the owner stays."""
-        return reads.contact(service.change_contact(contact_id=id, **changes))
+        return service.contact(service.change_contact(contact_id=id, **changes))

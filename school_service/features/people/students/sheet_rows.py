@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import func, select
 
 from school_service.core.database import db
-from school_service.core.names import folded_words
+from school_service.core.texts import folded_words
 from school_service.features.people.models import Student
 from school_service.sheets.columns import Column
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors

@@ -23,10 +23,14 @@ from school_service.features.people.users.schemas import (
     UserSchema,
     UserSearchSchema,
 )
-from school_service.web.attempted_username import attempted_username
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
-from school_service.web.request_scope import app_state, current_principal, current_school_id
+from school_service.web.request_scope import (
+    app_state,
+    attempted_username,
+    current_principal,
+    current_school_id,
+)
 
 blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
 

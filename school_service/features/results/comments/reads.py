@@ -14,7 +14,7 @@ from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.models import TermCalendar, TermComment
 from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Term
-from school_service.features.school.sessions.reads import is_term, is_term_id
+from school_service.features.school.sessions.service import is_term, is_term_id
 
 COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
 """What is said of a student's term."""

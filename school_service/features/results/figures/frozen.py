@@ -44,7 +44,7 @@ from school_service.features.results.models import (
     ReportCard,
 )
 from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
-from school_service.features.school.sessions.reads import is_term_id
+from school_service.features.school.sessions.service import is_term_id
 
 Column = ColumnElement[Any]
 

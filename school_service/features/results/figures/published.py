@@ -30,7 +30,7 @@ from school_service.features.results.figures.rules import mean_over, one
 from school_service.features.results.models import GRADED, IN_FORCE, Publication, ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import TERMS, Term
-from school_service.features.school.sessions.reads import is_term
+from school_service.features.school.sessions.service import is_term
 
 Column = ColumnElement[Any]
 

@@ -74,7 +74,7 @@ from school_service.features.school.models import (
     Enrollment,
     Term,
 )
-from school_service.features.school.sessions.reads import is_term, is_term_id
+from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.models import (
     ABSENT,
     NOT_DELETED,

@@ -25,7 +25,7 @@ from school_service.features.school.models import (
     Enrollment,
     Term,
 )
-from school_service.features.school.sessions.reads import is_term_id
+from school_service.features.school.sessions.service import is_term_id
 
 
 def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_live: Any) -> None:

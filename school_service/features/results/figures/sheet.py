@@ -11,8 +11,8 @@ from uuid import UUID
 
 from school_service.core.database import current_school
 from school_service.core.errors import NotFound
-from school_service.core.ordinals import position_text
 from school_service.core.read_models import fetch_row
+from school_service.core.texts import position_text
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.results.figures import reads
 from school_service.features.results.figures.service import check_broadsheet

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from school_service.core.enumeration import Enumeration
+from school_service.core.columns import Enumeration
 from school_service.features.results.models import (
     GRADUATED,
     NO_RESULT,

@@ -47,7 +47,7 @@ from school_service.features.school.models import (
     Subject,
     Term,
 )
-from school_service.features.school.sessions.reads import is_term
+from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 

@@ -46,7 +46,7 @@ from school_service.features.results.publications.cards import cards, rules
 from school_service.features.results.transcripts.reads import outcome_of
 from school_service.features.results.transcripts.reads import printed_transcript as transcript
 from school_service.features.school.models import Term
-from school_service.features.school.sessions.reads import is_term
+from school_service.features.school.sessions.service import is_term
 
 
 @read_model

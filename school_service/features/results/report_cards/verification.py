@@ -19,7 +19,7 @@ from limits import RateLimitItemPerMinute
 from school_service.auth.login_throttle import count_try
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.errors import NotFound
-from school_service.core.ordinals import ordinal
+from school_service.core.texts import ordinal
 from school_service.features.results.report_cards import reads
 from school_service.features.results.report_cards.schemas import VerifiedCardSchema
 from school_service.printing.wording import long_date

@@ -37,7 +37,7 @@ from school_service.features.results.figures.rules import (
 )
 from school_service.features.results.models import BOTH, OF_COHORT, OPEN, PUBLISHED, SUBMITTED, Publication
 from school_service.features.school.models import Batch, Classroom, Cohort, Subject, Term
-from school_service.features.school.sessions.reads import is_term
+from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 ENTITY = "submission"

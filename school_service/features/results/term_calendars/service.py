@@ -9,17 +9,66 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import func, select
+
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, not_found
 from school_service.core.statements import execute, in_one_message, put_row
 from school_service.features.audit.service import audit_member_changes
-from school_service.features.results.models import TermCalendar
-from school_service.features.results.term_calendars import reads
-from school_service.features.school.models import Term
+from school_service.features.results.models import TermCalendar, TermComment
+from school_service.features.school.models import AcademicSession, Term
+
+CALENDAR = (
+    TermCalendar.start_date,
+    TermCalendar.end_date,
+    TermCalendar.times_opened,
+    TermCalendar.next_term_begins,
+    TermCalendar.notice,
+)
+"""What a calendar says, null where it was never set."""
+
 
 ENTITY = "term-calendar"
 _DATES = ("start_date", "end_date")
+
+
+@read_model
+def term_calendar(term_id: UUID) -> Query:
+    """Read model of TermCalendarSchema, of one term."""
+    term = func.json_build_object("id", Term.id, "term", Term.term)
+    return (
+        select(term.label("term"), *CALENDAR)
+        .select_from(Term)
+        .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+        .where(Term.id == term_id)
+    )
+
+
+@read_model
+def stored(term_id: UUID) -> Query:
+    """Select what decides about a term's calendar, and the one that it has; no row without the term."""
+    present = (
+        select(func.max(TermComment.times_present)).where(TermComment.term_id == term_id).scalar_subquery()
+    )
+    return (
+        select(
+            *CALENDAR,
+            AcademicSession.start_date.label("session_start"),
+            AcademicSession.end_date.label("session_end"),
+            present.label("most_present"),
+        )
+        .select_from(Term)
+        .join(AcademicSession, AcademicSession.id == Term.session_id)
+        .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+        .where(Term.id == term_id)
+    )
+
+
+@read_model
+def locking(term_id: UUID) -> Query:
+    """Lock a term FOR NO KEY UPDATE: its calendar, and who was present how often, are compared with each other."""
+    return select(Term.id).where(Term.id == term_id).with_for_update(key_share=True)
 
 
 def check_term(*, id: UUID) -> None:
@@ -34,16 +83,16 @@ def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     before it starts or lies outside of its session, and Conflict where a student was present more often than school
     opened.
     """
-    read = reads.term_calendar(term_id)
-    stored = execute(reads.locking(term_id), reads.stored(term_id))
-    if stored is None:
+    read = term_calendar(term_id)
+    current = execute(locking(term_id), stored(term_id))
+    if current is None:
         raise not_found(Term)
-    _check_dates(calendar, stored)
-    opened, present = calendar["times_opened"], stored["most_present"]
+    _check_dates(calendar, current)
+    opened, present = calendar["times_opened"], current["most_present"]
     if opened is not None and present is not None and present > opened:
         reason = f"a student was present {present} times in the term"
         raise Conflict(f"School opened {opened} times, but {reason}.", {"times_opened": [reason]})
-    old = {name: stored[name] for name in calendar}
+    old = {name: current[name] for name in calendar}
     if calendar == old:
         return read
     audit_member_changes(ENTITY, term_id, old, calendar)

@@ -6,17 +6,35 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
+from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.statements import row_lock
-from school_service.features.school.classrooms import reads, service
-from school_service.features.school.classrooms.schemas import (
-    ClassroomChangesSchema,
-    ClassroomSchema,
-    NewClassroomSchema,
-)
+from school_service.features.school.classrooms import service
 from school_service.features.school.models import Classroom
 from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class ClassroomSchema(RecordSchema):
+    """A classroom of a school."""
+
+    id = fields.UUID()
+    name = fields.String()
+    school = fields.UUID()
+
+
+class NewClassroomSchema(Schema):
+    """A classroom to create."""
+
+    name = Text()
+    level = Text(metadata={"description": "Education level, such as Junior Secondary."})
+
+
+class ClassroomChangesSchema(NewClassroomSchema):
+    """What to change of a classroom: any of its members."""
+
 
 blp = Blueprint("classrooms", __name__, description="The structure of the school, such as JSS 1.")
 
@@ -29,14 +47,14 @@ class Classrooms(MethodView):
     @blp.returns_list(ClassroomSchema)
     def get(self) -> Any:
         """List the school's classrooms."""
-        return reads.classrooms()
+        return service.classrooms()
 
     @blp.requires(Permission.CLASSROOMS_WRITE)
     @blp.arguments(NewClassroomSchema)
     @blp.returns(ClassroomSchema)
     def post(self, classroom: dict[str, Any]) -> Any:
         """Create a classroom."""
-        return reads.classroom(service.create_classroom(**classroom).id)
+        return service.classroom(service.create_classroom(**classroom).id)
 
 
 @blp.route("/classrooms/<uuid:id>")
@@ -47,12 +65,12 @@ class OneClassroom(MethodView):
     @blp.returns(ClassroomSchema)
     def get(self, id: UUID) -> Any:
         """Show a classroom."""
-        return reads.classroom(id)
+        return service.classroom(id)
 
     @blp.requires(Permission.CLASSROOMS_WRITE)
     @blp.arguments(ClassroomChangesSchema(partial=True))
     @blp.returns(ClassroomSchema)
-    @blp.if_match(reads.classroom, row_lock(Classroom))
+    @blp.if_match(service.classroom, row_lock(Classroom))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a classroom; its cohorts show the new name."""
-        return reads.classroom(service.change_classroom(classroom_id=id, **changes))
+        return service.classroom(service.change_classroom(classroom_id=id, **changes))

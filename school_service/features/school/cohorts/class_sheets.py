@@ -12,7 +12,7 @@ from sqlalchemy import and_, func, or_, select
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
-from school_service.features.school.sessions.reads import is_term_id
+from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
 from school_service.sheets.sheet_reader import DETAILS, sheet_of_another
 

@@ -5,15 +5,43 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
+from marshmallow import fields
 
 from school_service.features.school.geography import service
-from school_service.features.school.geography.schemas import (
-    LgaFilterSchema,
-    LgaSchema,
-    NationalitySchema,
-    StateSchema,
-)
 from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Id
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class NationalitySchema(RecordSchema):
+    """A country, as a nationality."""
+
+    id = fields.UUID()
+    name = fields.String()
+    code = fields.String(metadata={"description": "ISO 3166-1 alpha-2."})
+
+
+class StateSchema(RecordSchema):
+    """A state of Nigeria."""
+
+    id = fields.UUID()
+    name = fields.String()
+    code = fields.String(metadata={"description": "ISO 3166-2, without the country."})
+
+
+class LgaSchema(RecordSchema):
+    """A local government area of a state."""
+
+    id = fields.UUID()
+    name = fields.String()
+    state = fields.UUID()
+
+
+class LgaFilterSchema(Schema):
+    """Which local government areas to list."""
+
+    state = Id(required=False)
+
 
 blp = Blueprint("geography", __name__, description="Nationalities, states and local government areas.")
 

@@ -6,17 +6,63 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import ColumnElement, Text, and_, cast, func, or_, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
+from school_service.core.read_models import Query, read_model
 from school_service.core.records import get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.school.models import TERMS, AcademicSession, Term
-from school_service.features.school.sessions.reads import is_term_id
 
 ENTITY = "session"
+
+
+@read_model
+def sessions() -> Query:
+    """Read model of SessionSchema, the newest first."""
+    return select(
+        AcademicSession.id,
+        AcademicSession.name,
+        AcademicSession.start_date,
+        AcademicSession.end_date,
+        AcademicSession.current,
+    ).order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+
+
+@read_model
+def session(session_id: UUID) -> Query:
+    """Read model of SessionSchema, for one."""
+    return sessions.query().where(AcademicSession.id == session_id)
+
+
+@read_model
+def terms(session_id: UUID | None = None) -> Query:
+    """Read model of TermSchema, all or those of a session, in the order of the calendar."""
+    found = (
+        select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
+        .join(AcademicSession, AcademicSession.id == Term.session_id)
+        # FIRST, SECOND, THIRD: the order of the alphabet is that of the year.
+        .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
+    )
+    return found if session_id is None else found.where(Term.session_id == session_id)
+
+
+def is_term(term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is the one of this id or name."""
+    return or_(is_term_id(term), Term.term == term)
+
+
+def is_term_id(term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is the one of this id."""
+    return cast(Term.id, Text) == func.lower(term)
+
+
+@read_model
+def term(term_id: UUID) -> Query:
+    """Read model of TermSchema, for one."""
+    return terms.query().where(Term.id == term_id)
 
 
 def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> NewRow:
@@ -59,6 +105,18 @@ def check_term_filter(*, session_id: UUID | None = None) -> None:
         get_referenced(AcademicSession, session_id, "session_id")
 
 
+def check_term(term: str, session_id: UUID | None = None) -> None:
+    """Tell whether there is the term that a text means: by its id or, in a session, by its name. Raises Invalid.
+
+    Without a session FIRST, SECOND and THIRD can always be meant.
+    """
+    if session_id is None and term in TERMS:
+        return
+    by_name = and_(Term.term == term, Term.session_id == session_id)
+    if db.session.scalar(select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)) is None:
+        raise unknown_reference(Term, "term")
+
+
 def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
     """Add a term (FIRST, SECOND or THIRD) to a session, which may have each once; a second is a conflict.
 
@@ -84,15 +142,3 @@ def _end_current() -> None:
 def _audited(session: AcademicSession) -> dict[str, Any]:
     """What the audit log says of a session."""
     return {name: getattr(session, name) for name in ("name", "start_date", "end_date", "current")}
-
-
-def check_term(term: str, session_id: UUID | None = None) -> None:
-    """Tell whether there is the term that a text means: by its id or, in a session, by its name. Raises Invalid.
-
-    Without a session FIRST, SECOND and THIRD can always be meant.
-    """
-    if session_id is None and term in TERMS:
-        return
-    by_name = and_(Term.term == term, Term.session_id == session_id)
-    if db.session.scalar(select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)) is None:
-        raise unknown_reference(Term, "term")

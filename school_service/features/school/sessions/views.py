@@ -6,20 +6,64 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
+from marshmallow import fields, validate
 
 from school_service.core.permissions import Permission
 from school_service.core.statements import table_lock
-from school_service.features.school.models import AcademicSession
-from school_service.features.school.sessions import reads, service
-from school_service.features.school.sessions.schemas import (
-    NewSessionSchema,
-    NewTermSchema,
-    SessionChangesSchema,
-    SessionSchema,
-    TermFilterSchema,
-    TermSchema,
-)
+from school_service.features.school.models import TERMS, AcademicSession
+from school_service.features.school.sessions import service
 from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class SessionSchema(RecordSchema):
+    """An academic session."""
+
+    id = fields.UUID()
+    name = fields.String()
+    start_date = fields.Date()
+    end_date = fields.Date()
+    current = fields.Boolean(metadata={"description": "True for at most one session."})
+
+
+class NewSessionSchema(Schema):
+    """An academic session to create."""
+
+    name = Text(metadata={"description": "Such as 2025/2026."})
+    start_date = IsoDate()
+    end_date = IsoDate(metadata={"description": "The last day; not before `start_date`."})
+    current = StrictBoolean(
+        required=False, metadata={"description": "True makes it the current session, and no other."}
+    )
+
+
+class SessionChangesSchema(NewSessionSchema):
+    """What to change of an academic session: any of its members."""
+
+
+class TermSchema(RecordSchema):
+    """A term of an academic session."""
+
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+    session_id = fields.String(data_key="sessionId")
+    display_name = fields.String(data_key="displayName")
+
+
+class NewTermSchema(Schema):
+    """A term to create."""
+
+    session_id = Id()
+    term = Choice(TERMS)
+    display_name = Text()
+
+
+class TermFilterSchema(Schema):
+    """Which terms to list."""
+
+    session_id = Id(required=False, metadata={"description": "Those of this academic session."})
+
 
 blp = Blueprint("sessions", __name__, description="Academic sessions, such as 2025/2026, and their terms.")
 
@@ -32,14 +76,14 @@ class Sessions(MethodView):
     @blp.returns_list(SessionSchema)
     def get(self) -> Any:
         """List the academic sessions, the newest first."""
-        return reads.sessions()
+        return service.sessions()
 
     @blp.requires(Permission.TERMS_WRITE)
     @blp.arguments(NewSessionSchema)
     @blp.returns(SessionSchema)
     def post(self, session: dict[str, Any]) -> Any:
         """Create an academic session."""
-        return reads.session(service.create_session(**session).id)
+        return service.session(service.create_session(**session).id)
 
 
 @blp.route("/sessions/<uuid:id>")
@@ -50,15 +94,15 @@ class OneSession(MethodView):
     @blp.returns(SessionSchema)
     def get(self, id: UUID) -> Any:
         """Show an academic session."""
-        return reads.session(id)
+        return service.session(id)
 
     @blp.requires(Permission.TERMS_WRITE)
     @blp.arguments(SessionChangesSchema(partial=True))
     @blp.returns(SessionSchema)
-    @blp.if_match(reads.session, table_lock(AcademicSession))
+    @blp.if_match(service.session, table_lock(AcademicSession))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of an academic session."""
-        return reads.session(service.change_session(session_id=id, **changes))
+        return service.session(service.change_session(session_id=id, **changes))
 
 
 @blp.route("/terms")
@@ -70,14 +114,14 @@ class Terms(MethodView):
     @blp.returns_list(TermSchema, if_empty=service.check_term_filter)
     def get(self, filters: dict[str, Any]) -> Any:
         """List the terms in the order of the calendar, all or those of a session."""
-        return reads.terms(**filters)
+        return service.terms(**filters)
 
     @blp.requires(Permission.TERMS_WRITE, school_required=False)
     @blp.arguments(NewTermSchema)
     @blp.returns(TermSchema)
     def post(self, term: dict[str, Any]) -> Any:
         """Create a term of an academic session."""
-        return reads.term(service.create_term(**term).id)
+        return service.term(service.create_term(**term).id)
 
 
 @blp.route("/terms/<uuid:termId>")
@@ -88,4 +132,4 @@ class OneTerm(MethodView):
     @blp.returns(TermSchema)
     def get(self, termId: UUID) -> Any:  # noqa: N803
         """Show a term."""
-        return reads.term(termId)
+        return service.term(termId)

@@ -6,21 +6,60 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
+from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.read_models import ReadModel
 from school_service.features.school.models import Department, EmployeeCategory, NamedSetting, Position
-from school_service.features.school.settings import reads, service
-from school_service.features.school.settings.schemas import (
-    DepartmentSchema,
-    EmployeeCategorySchema,
-    NewNamedSettingSchema,
-    PositionSchema,
-    SchoolSettingsChangesSchema,
-    SchoolSettingsSchema,
-)
+from school_service.features.school.settings import service
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import Schema
+from school_service.web.fields import StrictBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+_MUST_CHANGE = (
+    "Whether users whose account or password somebody else made must set another password before all else."
+)
+
+
+class SchoolSettingsSchema(RecordSchema):
+    """What the school has switched on."""
+
+    must_change_password = fields.Boolean(metadata={"description": _MUST_CHANGE})
+
+
+class SchoolSettingsChangesSchema(Schema):
+    """What to switch on or off: any of these."""
+
+    must_change_password = StrictBoolean(metadata={"description": _MUST_CHANGE})
+
+
+class DepartmentSchema(RecordSchema):
+    """A part of the school that employees belong to."""
+
+    id = fields.UUID()
+    name = fields.String()
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class EmployeeCategorySchema(RecordSchema):
+    """A kind of employee."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
+class PositionSchema(RecordSchema):
+    """A post that an employee holds."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
+class NewNamedSettingSchema(Schema):
+    """A department, employee category or position to create."""
+
+    name = Text()
+
 
 blp = Blueprint(
     "settings", __name__, description="What a school chooses for itself, such as its departments."
@@ -35,19 +74,19 @@ class SchoolSettings(MethodView):
     @blp.returns(SchoolSettingsSchema)
     def get(self) -> Any:
         """Show what the school has switched on."""
-        return reads.school_settings()
+        return service.school_settings()
 
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(SchoolSettingsChangesSchema(partial=True))
     @blp.returns(SchoolSettingsSchema)
-    @blp.if_match(reads.school_settings, service.locking_settings)
+    @blp.if_match(service.school_settings, service.locking_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
         """Switch on or off what is given.
 
         `must_change_password` concerns accounts and passwords that are given from then on.
         """
         service.change_school_settings(**changes)
-        return reads.school_settings()
+        return service.school_settings()
 
 
 def _named(
@@ -95,22 +134,22 @@ _named(
     "a department",
     model=Department,
     schema=DepartmentSchema,
-    read_all=reads.departments,
-    read_one=reads.department,
+    read_all=service.departments,
+    read_one=service.department,
 )
 _named(
     "/employee-categories",
     "an employee category",
     model=EmployeeCategory,
     schema=EmployeeCategorySchema,
-    read_all=reads.employee_categories,
-    read_one=reads.employee_category,
+    read_all=service.employee_categories,
+    read_one=service.employee_category,
 )
 _named(
     "/positions",
     "a position",
     model=Position,
     schema=PositionSchema,
-    read_all=reads.positions,
-    read_one=reads.position,
+    read_all=service.positions,
+    read_one=service.position,
 )

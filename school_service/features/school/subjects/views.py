@@ -6,11 +6,30 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
+from marshmallow import fields
 
 from school_service.core.permissions import Permission
-from school_service.features.school.subjects import reads, service
-from school_service.features.school.subjects.schemas import NewSubjectSchema, SubjectSchema
+from school_service.features.school.subjects import service
 from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class SubjectSchema(RecordSchema):
+    """A subject of a school."""
+
+    id = fields.UUID()
+    name = fields.String()
+    code = fields.String()
+    school = fields.UUID()
+
+
+class NewSubjectSchema(Schema):
+    """A subject to create."""
+
+    name = Text()
+    code = Text(metadata={"description": "Short and unique in the school, such as MTH."})
+
 
 blp = Blueprint(
     "subjects", __name__, description="Subjects such as Mathematics, under the path `/templates`."
@@ -25,14 +44,14 @@ class Subjects(MethodView):
     @blp.returns_list(SubjectSchema)
     def get(self) -> Any:
         """List the school's subjects."""
-        return reads.subjects()
+        return service.subjects()
 
     @blp.requires(Permission.SUBJECTS_WRITE)
     @blp.arguments(NewSubjectSchema)
     @blp.returns(SubjectSchema)
     def post(self, subject: dict[str, Any]) -> Any:
         """Create a subject."""
-        return reads.subject(service.create_subject(**subject).id)
+        return service.subject(service.create_subject(**subject).id)
 
 
 @blp.route("/templates/<uuid:id>")

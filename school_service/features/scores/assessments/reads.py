@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
-from school_service.features.school.sessions.reads import is_term, is_term_id
+from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))

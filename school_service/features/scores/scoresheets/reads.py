@@ -12,7 +12,7 @@ from school_service.features.classes.models import CohortSubject, SubjectEnrollm
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.school.models import Cohort, Term
-from school_service.features.school.sessions.reads import is_term, is_term_id
+from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.gradebooks.reads import ENTRY
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
 

@@ -14,7 +14,7 @@ from unicodedata import normalize
 import pytest
 
 from school_service.app import create_app
-from school_service.core.ordinals import position_text
+from school_service.core.texts import position_text
 from school_service.features.results.report_cards import service
 from school_service.printing.printers import Printers
 from tests.client import ApiClient, Document

@@ -1,0 +1,72 @@
+"""Texts: the words of names, folding case, names of files, positions in words. Nothing of a database."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Letters that Unicode does not take apart: the hooked ones of Hausa, and some of other languages.
+_PLAIN = str.maketrans("ɓɗƙƴŋɛɔıłøđ", "bdkyneoilod")
+_APOSTROPHES = frozenset("'’‘ʼʻ`´")  # noqa: RUF001 -- all that people type
+
+
+def folded_words(*names: str | None) -> list[str]:
+    """The words of names without case, diacritics, apostrophes and signs: `Ngọzi O'Neil-Ẹ̀ze` is ngozi, oneil, eze."""
+    text = " ".join(filter(None, names))
+    if text.isascii():
+        plain = text.casefold().replace("'", "").replace("`", "")
+    else:
+        # Case first: a capital may fold to letters that are taken apart only then.
+        taken_apart = unicodedata.normalize("NFKD", text.casefold()).translate(_PLAIN)
+        plain = "".join(
+            letter
+            for letter in taken_apart
+            if letter not in _APOSTROPHES and unicodedata.category(letter)[0] != "M"
+        )
+    return "".join(letter if letter.isalnum() else " " for letter in plain).split()
+
+
+# Characters that are not shown (Unicode, Default_Ignorable_Code_Point).
+_NOT_SHOWN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def casefolded(text: str) -> str:
+    """Fold a text by NFKC and case (Unicode, section 3.13, NFKC_Casefold).
+
+    What differs in case, in the form of its letters or in characters that are not shown is then the same: `Àda`,
+    `ÀDA` written with a combining accent, and both in full-width letters. The result may be empty, or longer than the
+    text.
+    """
+    letters = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFKC", _NOT_SHOWN.sub("", letters))
+
+
+MAX_FILE_NAME_LENGTH = 150  # characters
+
+
+def plain_file_name(name: str) -> str:
+    """Make of any text the name of a file that every system takes: without path or control characters, and short.
+
+    Where nothing is left but an ending, it is `file` with that: systems tell by it what opens a file.
+    """
+    safe = "".join(
+        "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
+    )
+    stem, dot, ending = safe.rpartition(".")
+    if dot and not stem.strip(" ."):
+        safe = f"file.{ending}"
+    return safe.strip(" .")[-MAX_FILE_NAME_LENGTH:] or "file"
+
+
+def ordinal(number: int) -> str:
+    """Write a position: 1st, 2nd, 3rd, 4th, 11th to 13th, 21st, 111th."""
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def position_text(position: int | None, *, tied: bool = False) -> str:
+    """Write a position as it is printed: `4th`, and `2nd =` where another has it too; nothing without one."""
+    return "" if position is None else f"{ordinal(position)} =" if tied else ordinal(position)
