@@ -25,7 +25,7 @@ from school_service.features.school.models import (
     Enrollment,
     Term,
 )
-from school_service.features.school.sessions.service import is_term_id
+from school_service.features.school.sessions.service import check_term, is_term_id
 
 
 def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_live: Any) -> None:
@@ -44,7 +44,11 @@ def check_term_result(*, id: UUID, term: str, session: str | None = None, live: 
     is_own = is_current_user(student.user_id)
     if is_own and live:
         raise Forbidden("Students see what is published of them alone.")
-    check_term_of_student(student_id=student.id, term=term, session=session)
+    if is_own and session is None:
+        # Of a term that the school does not have yet, too.
+        check_term(term)
+    else:
+        check_term_of_student(student_id=student.id, term=term, session=session)
     if is_own:
         raise NotFound("Nothing is published.")
     raise NotFound("The student is in no class of that session.")

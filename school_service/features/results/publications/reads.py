@@ -234,7 +234,11 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
             CohortSubject.cohort_id == one(scope, "cohort_id"),
             rests_on,
             is_counting.exists(),
-            _is_taken_in_arm(taking, roster).exists(),
+            # Where an arm is submitted all of it is.
+            case(
+                (Submission.id.is_not(None), _takers_of_arm(taking, roster).exists()),
+                else_=_takers_of_arm(taking, roster).where(~_is_held(scope, taking.c.student_id)).exists(),
+            ),
         )
         .group_by(CohortSubject.id, Subject.name)
         .subquery("of_arms")
@@ -284,7 +288,7 @@ def _shown_positions() -> Any:
     return func.coalesce(select(ResultSettings.positions).scalar_subquery(), DEFAULTS["positions"])
 
 
-def _is_taken_in_arm(taking: Any, roster: Any) -> Query:
+def _takers_of_arm(taking: Any, roster: Any) -> Query:
     """Select who of a row's batch takes the subject of the row."""
     return (
         select(taking.c.student_id)
@@ -292,6 +296,36 @@ def _is_taken_in_arm(taking: Any, roster: Any) -> Query:
         .where(taking.c.cohort_subject_id == CohortSubject.id, roster.c.batch_id == Batch.id)
         .correlate(CohortSubject, Batch)
     )
+
+
+def _is_held(scope: Any, student_id: Any) -> Any:
+    """Tell whether a submission holds what a student has in the subject of a row, as `holding_batches` has it.
+
+    So who has come from an arm that was submitted before is submitted with it.
+    """
+    with_them, of_any = aliased(Submission), aliased(Submission)
+    theirs = (
+        select(Enrollment.id)
+        .join(with_them, with_them.batch_id == Enrollment.batch_id)
+        .where(
+            with_them.cohort_subject_id == CohortSubject.id,
+            with_them.term_id == one(scope, "term_id"),
+            Enrollment.student_id == student_id,
+            or_(CURRENT, with_them.submitted_at <= Enrollment.ended_at),
+        )
+        .correlate_except(Enrollment, with_them)
+    )
+    enrolled = (
+        select(Enrollment.id)
+        .where(Enrollment.student_id == student_id, Enrollment.cohort_id == one(scope, "cohort_id"), CURRENT)
+        .correlate_except(Enrollment)
+    )
+    any_arm = (
+        select(of_any.id)
+        .where(of_any.cohort_subject_id == CohortSubject.id, of_any.term_id == one(scope, "term_id"))
+        .correlate_except(of_any)
+    )
+    return or_(theirs.exists(), and_(~enrolled.exists(), any_arm.exists()))
 
 
 def _with_blanks(computed: Computed) -> Any:

@@ -311,6 +311,18 @@ def test_a_broadsheet_says_of_its_own_arm_whether_it_is_submitted(arms):
     assert (submitted(arms.first), submitted(arms.second)) == ([True], [False])
 
 
+def test_who_came_from_a_submitted_arm_is_published_where_they_are(arms):
+    """An arm that is made later, of students whose results are handed in: there is nothing more to hand in."""
+    arms.api.ok(arms.hand_in())
+    new = arms.make.batch(arms.cohort)["id"]
+    student = arms.students[arms.first][0]
+    arms.make.enrolled(arms.cohort, {"id": student}, batch=new)
+
+    (made,) = arms.api.ok(arms.publish(new))
+
+    assert (made["batch"], made["students"]) == (new, 1)
+
+
 # Score sheets
 
 
