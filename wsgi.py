@@ -18,6 +18,7 @@ else:
     configure_logging(settings.log_level)
     app = create_app(settings)
     if settings.metrics_port is not None:
-        from school_service.monitoring import serve_in_background
+        from school_service.serving.monitoring import count_requests
+        from school_service.serving.scraping import serve_in_background
 
-        serve_in_background(app.extensions["metrics"], settings.metrics_address, settings.metrics_port)
+        serve_in_background(count_requests(app), settings.metrics_address, settings.metrics_port)

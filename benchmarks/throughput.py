@@ -41,12 +41,13 @@ from flask import Flask
 from sqlalchemy import make_url
 
 from benchmarks import gradebook_floor, read_floor, sheet_floor
-from school_service import server as service
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token, own_issuer
 from school_service.config import Settings
 from school_service.core.database import db
+from school_service.serving import server as service
+from school_service.serving.listening import listen
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
@@ -174,7 +175,7 @@ def serve(server: str, port: int, threads: int) -> None:
     settings = Settings.load(os.environ)
     if server == "ours":
         configure_logging(settings.log_level)
-        service.serve(create_app(settings), settings, service.listen("127.0.0.1", port), threads=threads)
+        service.serve(create_app(settings), settings, listen("127.0.0.1", port), threads=threads)
         return
     app = floor(dict(os.environ), threads)
     gc.collect()

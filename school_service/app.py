@@ -6,10 +6,8 @@ import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from uuid import UUID
 
-from flask import Flask
-from sqlalchemy import create_engine
+from sqlalchemy import URL, create_engine
 from sqlalchemy.engine import Engine
 
 from school_service import __version__
@@ -63,15 +61,14 @@ from school_service.features.scores.grade_configs.views import blp as grade_conf
 from school_service.features.scores.gradebooks.views import blp as gradebooks
 from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.printing import printers
+from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
-from school_service.web import cors, error_responses, openapi, request_log
+from school_service.web import cors, error_responses, openapi
 from school_service.web.application import Service
 from school_service.web.json_provider import OrjsonProvider
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
-from tenants.distribution.engines import NodeEngines
-from tenants.distribution.nodes import Location, Node, locate_school
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 
@@ -124,7 +121,7 @@ SHARE_PATIENCE = 10.0  # seconds that a request waits in its thread for its scho
 FORM_OVERHEAD = 64 * 1024  # bytes of a form around its file
 
 
-def create_app(settings: Settings | None = None) -> Flask:
+def create_app(settings: Settings | None = None) -> Service:
     """Make the application; `settings` default to the environment's. Raises ConfigError."""
     settings = settings or Settings.load(os.environ)
     if settings.signing_key is None:
@@ -133,8 +130,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         )
     keys = SigningKeys.from_pem(settings.signing_key, settings.signing_key_setting)
 
-    placement = Placement(str(settings.database_url.username), settings.serving_logins)
-    nodes = _nodes(settings, placement) if settings.tenant_distributed else None
+    placement = placement_of_settings(settings)
 
     app = Service("school_service", static_folder=None)
     app.json = OrjsonProvider(app)
@@ -150,10 +146,11 @@ def create_app(settings: Settings | None = None) -> Flask:
     tokens.configure(app, settings, keys.signing)
     passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
     app.extensions["placement"] = placement
-    app.extensions["nodes"] = nodes
     db.init_app(app)
     with app.app_context():
-        app.extensions["engines"] = db.engines
+        placement.serve(
+            settings.database_url, db.engines, partial(_make_engine, _serving_options(settings, placement))
+        )
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
     options = BindingOptions(
@@ -161,7 +158,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         serves=served_revisions(),
         statement_timeout=settings.statement_timeout,
         lock_timeout=min(LOCK_TIMEOUT, settings.statement_timeout),
-        first_shard=None if nodes is None else nodes.first_shard,
+        entry=placement.entry,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
     shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
@@ -171,24 +168,12 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)
 
-    app.observe = _observer(app, settings)
     cors.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
     for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
         api.register_blueprint(feature)
     return app
-
-
-def _observer(app: Flask, settings: Settings) -> request_log.Observe | None:
-    """Make the metrics, where they are to be served; answer what counts a request."""
-    if settings.metrics_port is None:
-        return None
-    # Imported here: most installations do without.
-    from school_service.monitoring import Metrics
-
-    metrics = app.extensions["metrics"] = Metrics(app)
-    return metrics.observe
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
@@ -203,8 +188,8 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
     if settings.metrics_port is not None:
         # Whoever asks for metrics never waits for the check of health, nor that for them.
         binds[METRICS_BIND] = dict(binds[HEALTH_BIND])
-    if settings.tenant_distributed:
-        # Schools have engines on their nodes.
+    if placement.several_servers:
+        # The engines of the schools are made as their servers are known.
         return {"SQLALCHEMY_BINDS": binds}
     options = _serving_options(settings, placement)
     if not placement.divided:
@@ -230,19 +215,8 @@ def _serving_options(settings: Settings, placement: Placement) -> Callable[[], d
     )
 
 
-def _nodes(settings: Settings, placement: Placement) -> NodeEngines:
-    options = _serving_options(settings, placement)
-
-    def make(node: Node | None, login: str) -> Engine:
-        url = settings.database_url if node is None else node.at(settings.database_url)
-        return create_engine(school_url(url.set(username=login)), **options())
-
-    def locate(school_id: UUID) -> Location | None:
-        # Of the application that asks.
-        with db.engines["registry"].connect() as connection:
-            return locate_school(connection, school_id)
-
-    return NodeEngines(placement, locate, make)
+def _make_engine(options: Callable[[], dict[str, Any]], url: URL) -> Engine:
+    return create_engine(school_url(url), **options())
 
 
 def _limits(settings: Settings) -> dict[str, Any]:

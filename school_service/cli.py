@@ -19,10 +19,11 @@ from flask.cli import FlaskGroup, routes_command, shell_command
 
 from school_service import __version__
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
-from school_service import server as serving
 from school_service.config import ConfigError, Settings
 from school_service.data_folder import DataFolderError, data_folder
-from school_service.server import ServingError
+from school_service.serving import ServingError, server
+from school_service.serving.checks import check_database
+from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 from school_service.web.request_log import configure_logging
 from tenants.commands import LOADER, as_json, clients_group, show, tenants_group, with_tenancy
 from tenants.exceptions import TenancyError
@@ -159,11 +160,11 @@ def program(ctx: click.Context) -> None:
 # Flask's group brings options for choosing an application and debugging it; here the application is given.
 program.params = [option for option in program.params if option.name not in {"app", "debug", "env_file"}]
 
-_host = click.option("--host", default=serving.DEFAULT_HOST, show_default=True, help="Address to listen on.")
+_host = click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
 _port = click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=serving.DEFAULT_PORT,
+    default=DEFAULT_PORT,
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
@@ -190,7 +191,7 @@ def demo(ctx: click.Context, host: str, port: int) -> None:
 @click.option(
     "--threads",
     type=click.IntRange(1, 500),
-    default=serving.DEFAULT_THREADS,
+    default=server.DEFAULT_THREADS,
     show_default=True,
     help="Requests that are worked on at once; POOL_SIZE should be no less.",
 )
@@ -203,14 +204,14 @@ def serve(host: str, port: int, threads: int) -> None:
     from school_service.app import create_app
     from school_service.tenancy import tenancy_of
 
-    with serving.listen(host, port) as listener:
+    with listen(host, port) as listener:
         settings, in_folder = _settings(os.environ, create=True)
         configure_logging(settings.log_level)
         app = create_app(settings)
         if in_folder:
             install(tenancy_of(settings))
-        serving.check_database(app, settings, threads)
-        serving.serve(app, settings, listener, threads=threads)
+        check_database(app, settings, threads)
+        server.serve(app, settings, listener, threads=threads)
 
 
 @tenants_group.command("erase-audit", short_help="Empty what the audit log says of people who were erased.")

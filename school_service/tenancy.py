@@ -13,6 +13,7 @@ from school_service.core.permissions import Permission
 from school_service.features.audit.service import operator_entry
 from school_service.features.school.geography import service as geography
 from school_service.seed.school import seed_school
+from tenants.placement import Placement, placement_of
 from tenants.tenancy import Tenancy
 
 
@@ -34,6 +35,12 @@ def tenancy_of(settings: Settings) -> Tenancy:
         backup_recipients=settings.backup_recipients,
         permissions=tuple(map(str, Permission)),
     )
+
+
+def placement_of_settings(settings: Settings) -> Placement:
+    """Say which login serves which school, and which server has it."""
+    login = str(settings.database_url.username)
+    return placement_of(login, settings.serving_logins, distributed=settings.tenant_distributed)
 
 
 def _import_models() -> None:

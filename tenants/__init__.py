@@ -7,8 +7,8 @@ Knows nothing of schools' records: whoever uses it hands it the seeding of a new
 `provisioning`   creating a school in one transaction, and deleting one
 `migrations`     the SQL of the schools' migrations, its rules, running it, drafting the next one
 `backups`        one school in one file, and back
-`distribution`   schools on the nodes of Citus
-`placement`      which login serves a school
+`placement`      which login serves a school, and which server has it
+`distribution`   the placement on several servers; imported where an installation has them
 `tenancy`        what the operator's work needs to know of an installation
 `commands`       the operator's verbs
 `pg_programs`    PostgreSQL's own programs: finding and running them

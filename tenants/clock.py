@@ -1,4 +1,4 @@
-"""The present moment, bound from Python: PostgreSQL's `now()` is never called (a rule of sharding)."""
+"""The present moment, bound from Python: ids, times and the actor are, and PostgreSQL's `now()` is never called."""
 
 from __future__ import annotations
 

@@ -25,8 +25,6 @@ from tenants.backups.backup import back_up
 from tenants.backups.backup_all import BackupReport, back_up_all
 from tenants.backups.encryption import parse_recipient, read_identities
 from tenants.backups.restore import restore
-from tenants.distribution.moving import move_school
-from tenants.distribution.nodes import list_nodes, nodes_of_schools
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import NotInstalled, TenancyError
 from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
@@ -332,19 +330,18 @@ def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
     """
     if nodes:
         with tenancy.admin.connect() as connection:
-            records = [state.as_record() for state in list_nodes(tenancy, connection)]
+            records = [server.as_record() for server in tenancy.placement.list_servers(connection)]
         show_table(records, ("node", "coordinator", "active", "takes_schools", "schools"), as_json)
         return
     with tenancy.admin.connect() as connection:
         states = list_migration_states(connection, tenancy)
         records = [school.as_record() for school in states]
         columns = ["id", "name", "status", "revision", "state", "error"]
-        if tenancy.distributed:
+        servers = tenancy.placement.servers_of_schools(connection)
+        if servers is not None:
             columns.insert(2, "node")
-            places = nodes_of_schools(connection)
             for school, record in zip(states, records, strict=True):
-                node = places.get(registry.schema_name(school.id))
-                record["node"] = None if node is None else str(node)
+                record["node"] = servers.get(registry.schema_name(school.id))
     show_table(records, columns, as_json)
     if not as_json:
         behind = sum(school.is_behind for school in states)
@@ -471,7 +468,8 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
     Its users go on working. At the end they wait until those who are at work in the school have finished; where that
     takes too long, the school stays where it is.
     """
-    moved = move_school(tenancy, school_id, node, progress=partial(progress_bar, hidden=as_json))
+    progress = partial(progress_bar, hidden=as_json)
+    moved = tenancy.placement.move_school(tenancy, school_id, node, progress=progress)
     show(moved.as_record(), as_json)
 
 
@@ -494,7 +492,7 @@ def edit(tenancy: Tenancy, school_id: UUID, details: dict[str, str | None], as_j
 @history_option("Judge the migrations of this folder.")
 @as_json
 def check_(folder: Path, as_json: bool) -> None:
-    """Judge the migrations: what sharding by schema, or a school's schema, can't take; needs no database."""
+    """Judge the migrations: what a school's schema can't take; needs no database."""
     findings = check_migrations(folder)
     if as_json:
         click.echo(json.dumps([finding.as_record() for finding in findings], ensure_ascii=False))

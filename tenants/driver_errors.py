@@ -6,6 +6,15 @@ import re
 
 from sqlalchemy.exc import DBAPIError
 
+# What PostgreSQL says of a violation, and its SQLSTATE.
+_VIOLATIONS = {
+    "violates unique constraint": "23505",
+    "violates foreign key constraint": "23503",
+    "violates exclusion constraint": "23P01",
+    "violates check constraint": "23514",
+    "violates not-null constraint": "23502",
+}
+
 
 def sqlstate(error: DBAPIError) -> str | None:
     """Give the SQLSTATE of an error; None where it did not come from the server."""
@@ -13,10 +22,22 @@ def sqlstate(error: DBAPIError) -> str | None:
     return found
 
 
-def constraint_names(error: DBAPIError) -> tuple[str, ...]:
-    """Give what the violated constraint may be called: as PostgreSQL says, then without the number of a shard of Citus.
+def violated_state(error: DBAPIError) -> str:
+    """Give the SQLSTATE of an error, that of the violation where a server reports an internal error; empty where none.
 
-    A coordinator of Citus leaves the name to the message alone. Empty where none is named.
+    So does one that hands a COPY or an INSERT … SELECT on to another, in PostgreSQL's words.
+    """
+    state = sqlstate(error) or ""
+    if state == "XX000":
+        return next((meant for words, meant in _VIOLATIONS.items() if words in str(error.orig)), state)
+    return state
+
+
+def constraint_names(error: DBAPIError) -> tuple[str, ...]:
+    """Give what the violated constraint may be called: as PostgreSQL says, then without a number behind its name.
+
+    A server that hands the statement on to another leaves the name to the message alone, and the other's constraints
+    have numbers behind their names. Empty where none is named.
     """
     name = error.orig.diag.constraint_name  # type: ignore[union-attr]
     if not name:

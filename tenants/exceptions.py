@@ -54,20 +54,12 @@ class NotInstalled(TenancyError):
         super().__init__(message)
 
 
-class NotDistributed(TenancyError):
-    """Schools are to be placed by Citus, and the database doesn't have it; or they are, and nobody said so."""
-
-
-class UnknownNode(TenancyError):
-    """Citus has no node of this address."""
-
-
-class MoveRefused(TenancyError):
-    """A school can't be moved to a node; the message says why."""
+class UnfitPlacement(TenancyError):
+    """The schools are on one server, or on several, and the settings say the other."""
 
 
 class SchoolElsewhere(TenancyError):
-    """The school is on another node than the one that was asked: it has been moved, or the node replaced."""
+    """The school is on another server than the one that was asked: it has been moved, or the server replaced."""
 
 
 class UnfitLogin(TenancyError):

@@ -1,32 +1,75 @@
-"""Which login serves a school: answered here alone, and through it which engine, pool and server.
+"""Where the schools are: which login serves each, and which server has it; answered here alone.
 
 The login that serves may become the role of each school it serves. PostgreSQL works out all of these roles at a
 connection's first transaction, and once more in each connection after any school was created or dropped: some 15 ms
 for 10,000 schools (PostgreSQL 18; 29 ms on 16), more with each school. So the schools can be divided over several
 logins, each a member of its own schools' roles alone. None of them has a power of its own, and none can become the
 role of another's schools.
+
+`Placement` has the answers of one server. Where Citus places the schools on several, `placement_of` makes the object
+of `tenants.distribution` in its place, which answers the same questions; nothing else tells the two apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from uuid import UUID
+
+from sqlalchemy import URL, Connection, Table, text
+from sqlalchemy.engine import Engine
+
+from tenants.exceptions import UnfitPlacement
+from tenants.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from tenants.tenancy import Tenancy
 
 MAX_LOGINS = 99
 # Worked out in some 2 ms; beyond it a connection's first transaction begins to show.
 SCHOOLS_PER_LOGIN = 1000
 
+_ONE_SERVER = "TENANT_DISTRIBUTED is off: all schools are on one server."
 
-@dataclass(frozen=True, slots=True)
+
+class Entry(NamedTuple):
+    """What a server asks of a transaction that begins in a school.
+
+    `statement` refuses one whose school is on another server; its one parameter is what `location` answers of the
+    school. `grant` is what the query of a client's state joins, in place of the registry's table of clients.
+    """
+
+    statement: str
+    location: Callable[[UUID], Any]
+    grant: str
+
+
+class Record(Protocol):
+    """Something that an operator is shown."""
+
+    def as_record(self) -> dict[str, Any]:
+        """What is shown, ready for JSON."""
+
+
+@dataclass(eq=False)
 class Placement:
     """The schools of an installation, divided over `logins` logins (1: `login` itself serves them all).
 
     With more than one, `login` reads the registry alone, and the schools belong to `<login>_01`, `<login>_02`, ….
+    All of them are on one server.
     """
+
+    several_servers: ClassVar[bool] = False
+    """Whether the schools are on more servers than one."""
+    roles_sign_in: ClassVar[bool] = False
+    """Whether a role that the operator's work is done as has to be able to sign in."""
 
     login: str
     logins: int = 1
+    _engines: Mapping[str | None, Engine] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def divided(self) -> bool:
@@ -72,3 +115,110 @@ class Placement:
             f"{schools} schools share {self.logins} serving login{'s' * self.divided}, which slows the first "
             f"transaction of a connection: set SERVING_LOGINS to {needed} and run: school-service tenants init"
         )
+
+    # What a process that serves asks.
+
+    def serve(
+        self, url: URL, engines: Mapping[str | None, Engine], make_engine: Callable[[URL], Engine]
+    ) -> None:
+        """Take what a process serves with, before the first `engine_of`.
+
+        `engines` has the registry's engine as "registry" and, on one server, that of each login (None: of the only
+        one); `make_engine` makes a further one for the schools, of an address such as `url`.
+        """
+        self._engines = engines
+
+    @property
+    def entry(self) -> Entry | None:
+        """What a server asks of a transaction that begins in a school; None where there is nothing to ask."""
+        return None
+
+    def engine_of(self, school_id: UUID) -> Engine:
+        """Find the engine of a school: of its login, on its server."""
+        return self._engines[self.login_of(school_id) if self.divided else None]
+
+    def engines_by_server(self) -> dict[str, Engine]:
+        """Give the engines that were made for the schools on further servers, by server and login."""
+        return {}
+
+    def server_of(self, school_id: UUID) -> Hashable | None:
+        """Name the server of a school without asking anybody; None where it is not known, or the only one."""
+        return None
+
+    def table_names(self, school_id: UUID, tables: Collection[str]) -> Mapping[str, str] | None:
+        """Name what a school's tables are on its server; None where they have their own names there."""
+        return None
+
+    def forget(self, school_id: UUID) -> None:
+        """Forget where a school is, so that it is asked for again."""
+
+    def check(self, connection: Connection) -> None:
+        """See that the database places the schools as the settings say; raises UnfitPlacement, NotInstalled."""
+        found = connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one()
+        if found is not None:
+            raise UnfitPlacement("Citus places the schools of this database: set TENANT_DISTRIBUTED to on.")
+
+    # What the operator's verbs ask.
+
+    def prepare(self, admin: Engine) -> None:
+        """See that every server has the registry's tables, before a transaction that writes to them.
+
+        Raises UnfitPlacement where the database does not place the schools as the settings say.
+        """
+
+    def install(self, connection: Connection) -> None:
+        """Put the registry on every server, within the transaction that has made or upgraded it."""
+
+    def placing_statements(self, schema: str) -> list[str]:
+        """Write the statements that place a school of this schema on a server, once its tables are made."""
+        return []
+
+    def migration_batches(self, schema: str, statements: Sequence[str]) -> list[str]:
+        """Write the statement batches that migrate a school of this schema by these statements."""
+        return [";\n".join(statements)]
+
+    def limit_waiting(self, seconds: float) -> str:
+        """Write the statements that let a transaction wait so long for a lock, on every server."""
+        return f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'"
+
+    def schools_to_lock(self, connection: Connection, schools: Table) -> Table:
+        """Give the table in which the operator's work locks the row of a school, of the registry's `schools`."""
+        return schools
+
+    def keep_in_place(self, connection: Connection, school_id: UUID) -> None:
+        """Keep a school on its server until the transaction ends; comes first in the transaction."""
+
+    def stay_here(self, connection: Connection) -> None:
+        """Let what the transaction makes be on the server of its connection alone."""
+
+    @contextmanager
+    def admin_of(self, admin: Engine, school_id: UUID) -> Iterator[Engine]:
+        """Lend an engine of the operator's, whose own is `admin`, on the server that has a school."""
+        yield admin
+
+    def servers_of_schools(self, connection: Connection) -> Mapping[str, str] | None:
+        """Name the server of each school, by the name of its schema; None where there is one server."""
+        return None
+
+    def list_servers(self, connection: Connection) -> Sequence[Record]:
+        """List the servers, and how many schools each has; raises UnfitPlacement where there is one."""
+        raise UnfitPlacement(_ONE_SERVER)
+
+    def move_school(
+        self, tenancy: Tenancy, school_id: UUID, target: str, *, progress: Progress = no_progress
+    ) -> Record:
+        """Move a school to the server of the address `target`, while its users go on working.
+
+        Raises UnfitPlacement where there is one server.
+        """
+        raise UnfitPlacement(_ONE_SERVER)
+
+
+def placement_of(login: str, logins: int = 1, *, distributed: bool = False) -> Placement:
+    """Make the placement of an installation; `distributed`: Citus places the schools on its nodes."""
+    if not distributed:
+        return Placement(login, logins)
+    # Imported here: most installations do without.
+    from tenants.distribution.placement import NodePlacement
+
+    return NodePlacement(login, logins)

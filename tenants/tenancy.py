@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from tenants.connections.engines import admin_engine
 from tenants.migrations.migration_sql import TENANT
-from tenants.placement import Placement
+from tenants.placement import Placement, placement_of
 
 MAX_PASSWORD_LENGTH = 1000
 """The most characters of a user's password, an administrator's too."""
@@ -55,9 +55,9 @@ class Tenancy:
     each school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the
     reference data that the registry keeps for all schools. `password_faults` judges passwords that the operator sets.
     `history` is the folder of the schools' migrations.
-    `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places
-    each school on a server. `models` are the tables of a school as the program's code knows them, which a new
-    migration is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
+    `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places each
+    school on a server. `models` are the tables of a school as the program's code knows them, which a new migration is
+    drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
     `version` is that of the program, for the records that outlive it. `backup_recipients` are the public keys to which
     every backup is encrypted; none: backups are not encrypted. `permissions` are those that a client can be granted by
     name.
@@ -81,7 +81,9 @@ class Tenancy:
     @cached_property
     def admin(self) -> Engine:
         """The engine of the operator's work."""
-        return admin_engine(self.admin_url, distributed=self.distributed)
+        engine = admin_engine(self.admin_url)
+        engine.update_execution_options(placement=self.placement)
+        return engine
 
     @property
     def serving_login(self) -> str:
@@ -97,10 +99,10 @@ class Tenancy:
     def owner(self) -> str:
         """The role that owns the schools' schemas and tables, made by `install`; no login serves with it.
 
-        Where one login serves and provisions, or schools have no roles, it is the login that provisions. So it is where
-        Citus places the schools: it moves a table by connections of the table's owner, who must be able to sign in.
+        Where one login serves and provisions, or schools have no roles, or roles have to be able to sign in, it is the
+        login that provisions.
         """
-        if self.one_login or not self.roles or self.distributed:
+        if self.one_login or not self.roles or self.placement.roles_sign_in:
             return self.admin_url.username or ""
         return f"{self.serving_login}{OWNER_SUFFIX}"
 
@@ -108,12 +110,11 @@ class Tenancy:
     def becomes_roles(self) -> bool:
         """Whether what the operator does in a school's tables is done as its role, or the tables' owner.
 
-        Through a coordinator of Citus it is done as the login that provisions: the coordinator signs in at the nodes as
-        whoever a statement is run by, and the schools' roles can't sign in.
+        Where roles have to be able to sign in, which these can't, it is done as the login that provisions.
         """
-        return self.roles and not self.distributed
+        return self.roles and not self.placement.roles_sign_in
 
-    @property
+    @cached_property
     def placement(self) -> Placement:
-        """Which login serves which school."""
-        return Placement(self.serving_login, self.logins)
+        """Which login serves which school, and which server has it."""
+        return placement_of(self.serving_login, self.logins, distributed=self.distributed)

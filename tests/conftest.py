@@ -28,7 +28,7 @@ from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
-from school_service.core.database import db, node_engines
+from school_service.core.database import db, placement
 from school_service.web.request_log import JsonFormatter
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
@@ -210,8 +210,7 @@ def app(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
 def dispose(app: Flask) -> None:
     """Close the connections of an application."""
     with app.app_context():
-        nodes = node_engines()
-        for engine in [*db.engines.values(), *(nodes.engines().values() if nodes else ())]:
+        for engine in [*db.engines.values(), *placement().engines_by_server().values()]:
             engine.dispose()
 
 
@@ -326,21 +325,10 @@ def rehearsed(
 @contextmanager
 def replaced_engines(app: Flask, engines: Mapping[str, Engine]) -> Iterator[None]:
     """Let other engines, by login, serve the schools of the application, for the length of the block."""
-    placement: Placement = app.extensions["placement"]
-    with app.app_context():
-        nodes, served = node_engines(), app.extensions["engines"]
-    real = dict(served)
-    if nodes is None:
-        served.update({login if placement.divided else None: engine for login, engine in engines.items()})
-    else:
-        nodes.engine_of = lambda school_id: engines[placement.login_of(school_id)]
-    try:
+    placed: Placement = app.extensions["placement"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placed, "engine_of", lambda school_id: engines[placed.login_of(school_id)])
         yield
-    finally:
-        if nodes is None:
-            served.update(real)
-        else:
-            del nodes.engine_of
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ COUNTERS = (BATCHES, GRADUATES, STUDENTS, *TRAITS.values())
 
 
 class Counter(db.Model):
-    """The last number given. A sequence would leave gaps, and could not travel with a backup or between shards."""
+    """The last number given. A sequence would leave gaps, and could not travel with a backup."""
 
     __tablename__ = "counters"
 

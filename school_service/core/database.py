@@ -17,7 +17,6 @@ from sqlalchemy.orm import DeclarativeBase
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import Texts
 from tenants.connections.sessions import SchoolSession, begin_in_school
-from tenants.distribution.engines import NodeEngines
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
 
@@ -93,7 +92,7 @@ class RoutedSession(SchoolSession, flask_session.Session):
         return engine_of(school_id)
 
     def forget_engine(self, school_id: UUID) -> None:
-        """Forget the node of a school, where Citus places them."""
+        """Forget where a school is."""
         forget_engine(school_id)
 
     def get_bind(self, *arguments: Any, **options: Any) -> Engine:
@@ -111,49 +110,36 @@ class RoutedSession(SchoolSession, flask_session.Session):
             context.admit(state)
 
 
-def engine_of(school_id: UUID) -> Engine:
-    """Find the engine of the login that serves a school, in the current application."""
-    extensions = the_app().extensions
-    nodes: NodeEngines | None = extensions["nodes"]
-    if nodes is not None:
-        return nodes.engine_of(school_id)
-    placement: Placement = extensions["placement"]
-    engines: Mapping[str | None, Engine] = extensions["engines"]
-    return engines[bind_key(placement, school_id)]
-
-
-def forget_engine(school_id: UUID) -> None:
-    """Forget which node has a school, so that the coordinator is asked again; nothing to do on PostgreSQL alone."""
-    nodes = node_engines()
-    if nodes is not None:
-        nodes.forget(school_id)
-
-
-def node_engines() -> NodeEngines | None:
-    """The engines on the nodes of Citus, of the current application; None where it does not place the schools."""
-    found: NodeEngines | None = current_app.extensions["nodes"]
+def placement() -> Placement:
+    """The placement of the schools of the current application."""
+    found: Placement = the_app().extensions["placement"]
     return found
 
 
-def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
-    """Name what a school's tables are on its node, where Citus places the schools; by default the transaction's school.
+def engine_of(school_id: UUID) -> Engine:
+    """Find the engine of the login that serves a school, in the current application."""
+    return placement().engine_of(school_id)
 
-    None where their own names are to be used: on PostgreSQL alone, and outside of transactions of the application.
+
+def forget_engine(school_id: UUID) -> None:
+    """Forget where a school is, so that it is asked for again."""
+    placement().forget(school_id)
+
+
+def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
+    """Name what a school's tables are on its server; by default the transaction's school.
+
+    None where their own names are to be used: on one server, and outside of transactions of the application.
     """
-    nodes: NodeEngines | None = the_app().extensions.get("nodes") if has_app_context() else None
-    if nodes is None:
+    found: Placement | None = the_app().extensions.get("placement") if has_app_context() else None
+    if found is None or not found.several_servers:
         return None
     if school_id is None:
         context: RequestContext | None = g.get("request_context")
         if context is None:
             return None
         school_id = context.school_id
-    return nodes.shard_names(school_id, tables)
-
-
-def bind_key(placement: Placement, school_id: UUID) -> str | None:
-    """Name the engine of a school among `db.engines`: its login, or None where one engine serves them all."""
-    return placement.login_of(school_id) if placement.divided else None
+    return found.table_names(school_id, tables)
 
 
 db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False, "class_": RoutedSession})

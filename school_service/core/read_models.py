@@ -129,7 +129,7 @@ class CompiledStatement:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
         if "ON CONFLICT ON CONSTRAINT" in self._text:
             raise TypeError(
-                "ON CONFLICT names columns (index_elements): a shard's constraints have other names."
+                "ON CONFLICT names columns (index_elements): constraints have other names on some servers."
             )
         self._names: list[str] = compiled.positiontup
         self._constants: dict[str, Any] = {}
@@ -146,12 +146,9 @@ class CompiledStatement:
 
     @property
     def sql(self) -> str:
-        """The text, as the driver takes it; in a transaction on a node of Citus, it names the shards that are there.
+        """The text, as the driver takes it; its tables have the names that they have on the school's server.
 
-        Citus has a statement of its tables planned, writes it anew for their shards, and has that planned, too.
-        One that names the shards is planned once, as on PostgreSQL alone. Citus 14.0 also writes an INSERT … SELECT
-        anew, where a function in it is not immutable (jsonb_build_object), with a condition that is no SQL. All
-        tables of a statement are shards, or none: Citus refuses one that reads shards and changes a table.
+        Either all of a statement's tables are named so, or none of them.
         """
         names = shard_names(self._tables) if self._tables else None
         if names is None:

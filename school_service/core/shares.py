@@ -1,95 +1,201 @@
-"""Shares: who may do how much at once of what is scarce, such as threads and processors.
+"""Shares: how much each school, or whoever else is named, may do at once of what is scarce, such as threads.
 
-`serve` gives no thread to a request beyond its school's share (`school_service.dispatcher`). Here the same is bound
-where requests have their threads already: under another WSGI server, and for a token that is seen for the first time.
+`Turns` has the rules. Whoever goes by them says what waits: under `serve` the requests in the dispatcher's queue, which
+have no thread yet (`school_service.serving.dispatcher`); everywhere else threads (`Shares`), as of a request under
+another WSGI server, of a password that is to be hashed, and of a paper that is to be printed.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Hashable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
 
 from school_service.core.errors import Busy
 
+Waiter = TypeVar("Waiter")
+
+
+class GroupLimit(NamedTuple):
+    """How many of the keys of one group may be under way together; `group_of` names a key's group, or None."""
+
+    limit: int
+    group_of: Callable[[Hashable], Hashable | None]
+
+
+class Place(NamedTuple):
+    """What somebody who is under way has taken: the key, and the group of the key when they began."""
+
+    key: Hashable
+    group: Hashable | None
+
+
+class Turns(Generic[Waiter]):
+    """The rules of shares: who may begin, who waits, and who comes next.
+
+    - Of each key at most `limit` are under way at once; of all keys at most `total`; of the keys of a group at most as
+      many as `groups` says.
+    - Whoever can't begin waits: of each key at most `waiting`. Whoever comes then is refused: Busy.
+    - Within a key, whoever has waited longest comes next, also before one who has just ended and comes again.
+    - The keys take turns. One that has its limit, or whose group has, is passed over.
+
+    It neither locks nor waits: its callers hold a lock of theirs around each call.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        waiting: int | None = None,
+        total: int | None = None,
+        groups: GroupLimit | None = None,
+    ) -> None:
+        self._limit = limit
+        self._most_waiting = waiting
+        self._total = total
+        self._groups = groups
+        self._count = 0
+        self._under_way: dict[Hashable, int] = {}
+        self._groups_under_way: dict[Hashable, int] = {}
+        # The key whose turn it is comes first.
+        self._waiting: OrderedDict[Hashable, deque[Waiter]] = OrderedDict()
+
+    def begin(self, key: Hashable) -> Place | None:
+        """Take a place of a key; None where none is free, or somebody of the key waits for one."""
+        return None if key in self._waiting else self._take(key)
+
+    def wait(self, key: Hashable, waiter: Waiter) -> None:
+        """Let somebody wait for a place of a key; raises Busy where as many as may wait do."""
+        line = self._waiting.get(key)
+        if self._most_waiting is not None and len(line or ()) >= self._most_waiting:
+            raise Busy
+        if line is None:
+            line = self._waiting[key] = deque()
+        line.append(waiter)
+
+    def give_up(self, key: Hashable, waiter: Waiter) -> None:
+        """Let somebody wait no longer."""
+        line = self._waiting[key]
+        line.remove(waiter)
+        if not line:
+            del self._waiting[key]
+
+    def end(self, place: Place) -> list[tuple[Waiter, Place]]:
+        """Give a place back; returns who begins now, each with the place that they have."""
+        self._count -= 1
+        _count_down(self._under_way, place.key)
+        if place.group is not None:
+            _count_down(self._groups_under_way, place.group)
+        # Most often it is one: more only where the group of a key has become another meanwhile.
+        begun = []
+        while self._waiting and (found := self._begin_next()):
+            begun.append(found)
+        return begun
+
+    def count_waiting(self) -> int:
+        """Count who waits, of all keys."""
+        return sum(map(len, self._waiting.values()))
+
+    def clear(self) -> list[Waiter]:
+        """Let nobody wait any more; returns who did."""
+        left = [waiter for line in self._waiting.values() for waiter in line]
+        self._waiting.clear()
+        return left
+
+    def _begin_next(self) -> tuple[Waiter, Place] | None:
+        for key, line in self._waiting.items():
+            place = self._take(key)
+            if place is not None:
+                waiter = line.popleft()
+                if line:
+                    self._waiting.move_to_end(key)
+                else:
+                    del self._waiting[key]
+                return waiter, place
+        return None
+
+    def _take(self, key: Hashable) -> Place | None:
+        if self._count == self._total:
+            return None
+        of_key = self._under_way.get(key, 0)
+        if of_key >= self._limit:
+            return None
+        group = None
+        if self._groups is not None:
+            group = self._groups.group_of(key)
+            if group is not None:
+                of_group = self._groups_under_way.get(group, 0)
+                if of_group >= self._groups.limit:
+                    return None
+                self._groups_under_way[group] = of_group + 1
+        self._under_way[key] = of_key + 1
+        self._count += 1
+        return Place(key, group)
+
+
+def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
+    if counts[key] == 1:
+        del counts[key]
+    else:
+        counts[key] -= 1
+
 
 class Shares:
-    """Of each key at most `limit` run at once, `waiting` wait, at most `patience` seconds; the others raise Busy.
-
-    Whoever has waited longest comes next, also before one who has just left and comes again. The three may be set
-    until the first comes.
-    """
+    """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds."""
 
     def __init__(self, limit: int, *, waiting: int, patience: float) -> None:
         self.limit = limit
-        self.waiting = waiting
         self.patience = patience
+        self._turns: Turns[Turn] = Turns(limit, waiting=waiting)
         self._lock = threading.Lock()
-        self._running: dict[Hashable, int] = {}
-        self._waiting: dict[Hashable, deque[threading.Event]] = {}
 
-    def of(self, key: Hashable) -> _Share:
-        """Run a block within the key's share; entering it gives the seconds that it was waited for, or raises Busy."""
-        return _Share(self, key)
+    def of(self, key: Hashable) -> Turn:
+        """Run a block within the share of a key: `with shares.of(key) as seconds_waited`."""
+        return Turn(self, key)
 
     def count_waiting(self) -> int:
         """Count who waits, of all keys."""
         with self._lock:
-            return sum(map(len, self._waiting.values()))
-
-    def _enter(self, key: Hashable) -> float:
-        with self._lock:
-            running = self._running.get(key, 0)
-            if running < self.limit:
-                self._running[key] = running + 1
-                return 0.0
-            waiting = self._waiting.get(key) or deque()
-            if len(waiting) >= self.waiting:
-                raise Busy
-            self._waiting[key] = waiting
-            turn = threading.Event()
-            waiting.append(turn)
-        begun = time.monotonic()
-        if turn.wait(self.patience):
-            return time.monotonic() - begun
-        with self._lock:
-            # It may have been its turn at this very moment.
-            if turn.is_set():
-                return time.monotonic() - begun
-            self._forget(key, turn)
-        raise Busy
-
-    def _leave(self, key: Hashable) -> None:
-        with self._lock:
-            waiting = self._waiting.get(key)
-            if waiting:
-                # It stays counted: who has waited longest takes it over.
-                turn = waiting[0]
-                self._forget(key, turn)
-                turn.set()
-            elif self._running[key] == 1:
-                del self._running[key]
-            else:
-                self._running[key] -= 1
-
-    def _forget(self, key: Hashable, turn: threading.Event) -> None:
-        waiting = self._waiting[key]
-        waiting.remove(turn)
-        if not waiting:
-            del self._waiting[key]
+            return self._turns.count_waiting()
 
 
-class _Share:
-    """One turn within a share, as a context manager: a generator would cost each request several times as much."""
+class Turn:
+    """The turn of one thread, as a context manager: a generator would cost each request several times as much.
 
-    __slots__ = ("_key", "_shares")
+    Entering it gives the seconds that the thread has waited. It raises Busy where too many wait already, and where the
+    turn has not come in time.
+    """
+
+    __slots__ = ("_came", "_key", "_place", "_shares")
+
+    _came: threading.Event
+    _place: Place | None
 
     def __init__(self, shares: Shares, key: Hashable) -> None:
         self._shares, self._key = shares, key
 
     def __enter__(self) -> float:
-        return self._shares._enter(self._key)
+        turns, lock = self._shares._turns, self._shares._lock
+        with lock:
+            self._place = turns.begin(self._key)
+            if self._place is not None:
+                return 0.0
+            self._came = threading.Event()
+            turns.wait(self._key, self)
+        begun = time.monotonic()
+        if not self._came.wait(self._shares.patience):
+            with lock:
+                # It may have come at this very moment.
+                if self._place is None:
+                    turns.give_up(self._key, self)
+                    raise Busy
+        return time.monotonic() - begun
 
     def __exit__(self, *_error: object) -> None:
-        self._shares._leave(self._key)
+        assert self._place is not None  # noqa: S101 it was entered
+        with self._shares._lock:
+            for turn, place in self._shares._turns.end(self._place):
+                turn._place = place
+                turn._came.set()

@@ -130,9 +130,9 @@ def execute(*executables: Executable | BoundQuery) -> dict[str, Any] | None:
 
 
 def stored_in(table: str, school_id: UUID | None = None) -> str:
-    """Name a table for a statement that is written by hand: on a node of Citus its shard, for which it is planned once.
+    """Name a table, as it is on the school's server, for a statement that is written by hand.
 
-    As `shard_names`: of the transaction's school, unless another is given.
+    The school is the transaction's, unless another is given.
     """
     names = shard_names((table,), school_id)
     return table if names is None else names[table]
@@ -236,8 +236,8 @@ class _TableLock:
 def advisory_lock(table: Table, *, shared: bool = False) -> str:
     """Write the statement that waits for whoever has run it for the same table of the school.
 
-    Who has it `shared` waits for those alone who have not. It is no LOCK TABLE, which Citus would take on every node,
-    and refuse while one of them is down.
+    Who has it `shared` waits for those alone who have not. It is no LOCK TABLE, which more
+    than one server would have to answer.
     """
     lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     return f"SELECT {lock}(hashtextextended(current_schema() || '.{table.name}', 0))"

@@ -29,7 +29,8 @@ from school_service.demo.fill_school import fill_school
 from school_service.demo.sample_schools import SCHOOLS, SampleSchool
 from school_service.features.people.models import User
 from school_service.features.results.models import PUBLISHED, Publication, ReportCard
-from school_service.server import base_address, listen, serve
+from school_service.serving.listening import base_address, listen
+from school_service.serving.server import serve
 from school_service.web.request_log import configure_logging
 from school_service.web.request_scope import app_state, in_transaction
 from tenants.connections.binding import SchoolBinding

@@ -26,11 +26,11 @@ from flask import Flask, current_app
 
 from school_service.core.errors import Busy
 from school_service.core.shares import Shares
-from school_service.printing.messages import ANSWER, TASK
+from school_service.printing import ANSWER, TASK
 
 PATIENCE = 10.0  # seconds that whoever prints waits for a printer
 TIMEOUT = 30.0  # seconds that a printer has
-WAITING = 500  # who wait at once
+WAITING = 500  # that wait for a printer at once
 IDLE = 60.0  # seconds that a printer stays without a task
 MOST_TASKS = 200  # of a printer, then it ends
 MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task ends
@@ -55,15 +55,15 @@ _log = logging.getLogger(__name__)
 
 
 class NotPrinted(Exception):
-    """The printer has made no file, as of a picture that is broken. What it said is in the log."""
+    """The printer has made no file, for example because a picture is broken. Its error message is in the log."""
 
 
-class _Ended(Exception):
-    """The printer has ended without an answer, or has said what is none."""
+class _PrinterEnded(Exception):
+    """The printer has ended without an answer, or its answer is not one to this task."""
 
-    def __init__(self, how: Mapping[str, Any]) -> None:
+    def __init__(self, details: Mapping[str, Any]) -> None:
         super().__init__()
-        self.how = how  # for the log
+        self.details = details  # for the log
 
 
 @cache
@@ -107,7 +107,7 @@ class _Printer:
     def print(self, task: bytes, deadline: float) -> tuple[bool, bytes]:
         """Print until a moment of `time.monotonic`: whether it did, and the file or what it said.
 
-        Raises TimeoutError and _Ended. After an error it can only be killed.
+        Raises TimeoutError and _PrinterEnded. After an error it can only be killed.
         """
         self.tasks += 1
         try:
@@ -116,12 +116,12 @@ class _Printer:
             number, printed, self.memory, length = ANSWER.unpack(self._receive(ANSWER.size, deadline))
             if number != self.tasks:
                 self._process.kill()
-                raise _Ended(self._last_words())
+                raise _PrinterEnded(self._end_of_process())
             content = self._receive(length, deadline)
         except ConnectionError:
-            raise _Ended(self._last_words()) from None
+            raise _PrinterEnded(self._end_of_process()) from None
         if said := self._said.read():
-            # Unread, it would hold the printer up some day.
+            # Once the pipe is full of what nobody has read, the printer would wait for ever.
             _log.warning("a printer has said something", extra={"printer": _end_of(said)})
         return printed, content
 
@@ -142,8 +142,8 @@ class _Printer:
             raise TimeoutError
         self._socket.settimeout(left)
 
-    def _last_words(self) -> dict[str, Any]:
-        """Tell how it has ended, and what it has said on standard error."""
+    def _end_of_process(self) -> dict[str, Any]:
+        """Answer the exit code of the process, and the end of what it has written to standard error."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_MOMENT)
         said = self._said.read() or b""
@@ -155,28 +155,28 @@ def _end_of(said: bytes) -> str:
 
 
 def _end(owner: int, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
-    """End a printer of the process `owner`. In another, which has been forked, it is no longer spoken to."""
+    """End a printer of the process `owner`; in a process that was forked from it, only close the connection to it."""
     connection.close()
     if os.getpid() == owner:
         process.kill()
         process.wait()
     else:
-        process.returncode = 0  # the owner will know
+        process.returncode = 0  # only the owner can wait for it
     if process.stderr is not None:
         process.stderr.close()
 
 
-class _Idle:
-    """Printers without a task. Whoever has been one for `seconds` is ended."""
+class _IdlePrinters:
+    """Printers without a task. One that has had none for `seconds` is ended."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._printers: list[tuple[float, _Printer]] = []  # who came last is last
+        self._printers: list[tuple[float, _Printer]] = []  # in the order in which they came
         self._timer: threading.Timer | None = None
 
     def take(self) -> _Printer | None:
-        """Take the one that came last, so that those which are not needed are not taken."""
+        """Take the printer that came last, or answer None: so the others grow old, and end, where few are needed."""
         with self._lock:
             return self._printers.pop()[1] if self._printers else None
 
@@ -194,7 +194,7 @@ class _Idle:
         return taken
 
     def end_old(self) -> None:
-        """End those who have been here too long."""
+        """End the printers that have been without a task for too long."""
         with self._lock:
             self._timer = None
             before = time.monotonic() - self._seconds
@@ -212,7 +212,7 @@ class _Idle:
             self._timer.start()
 
 
-def _end_old(of: ref[_Idle]) -> None:
+def _end_old(of: ref[_IdlePrinters]) -> None:
     idle = of()
     if idle is not None:
         idle.end_old()
@@ -243,9 +243,9 @@ class Printers:
         _printers.add(self)
 
     def _begin(self) -> None:
-        """Have no printer."""
+        """Begin without any printer."""
         self._turns = Shares(self._limit, waiting=WAITING, patience=self._patience)
-        self._idle = _Idle(self._idle_for)
+        self._idle = _IdlePrinters(self._idle_for)
 
     def print(self, task: Mapping[str, Any]) -> bytes:
         """Print and return the file; raises Busy (no printer free in time, or too slow) and NotPrinted.
@@ -267,13 +267,13 @@ class Printers:
         if printer is not None:
             try:
                 return self._print(printer, task, deadline)
-            except _Ended as end:
-                # It may have ended while it had no task.
-                _log.warning("a printer has ended, a new one prints", extra=end.how)
+            except _PrinterEnded as end:
+                # The printer may have ended while it had no task.
+                _log.warning("a printer has ended, a new one prints", extra=end.details)
         try:
             return self._print(_Printer(self._command or _command()), task, deadline)
-        except _Ended as end:
-            _log.warning("nothing was printed", extra=end.how)
+        except _PrinterEnded as end:
+            _log.warning("nothing was printed", extra=end.details)
             raise NotPrinted from None
 
     def _print(self, printer: _Printer, task: bytes, deadline: float) -> bytes:
@@ -299,15 +299,15 @@ _started: WeakSet[_Printer] = WeakSet()
 _printers: WeakSet[Printers] = WeakSet()
 
 
-def _forget() -> None:
-    """Leave the printers of the process that has forked this one to it."""
+def _leave_to_parent() -> None:
+    """In a process that was forked, let go of all printers: they are its parent's."""
     for printer in list(_started):
         printer.kill()
     for printers in list(_printers):
         printers._begin()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def init_app(app: Flask, limit: int) -> None:
@@ -316,9 +316,10 @@ def init_app(app: Flask, limit: int) -> None:
 
 
 def print_paper(task: Mapping[str, Any]) -> bytes:
-    """Print with the printers of the current application, as `Printers.print` does.
+    """Print with the printers of the current application and return the file; raises Busy and NotPrinted.
 
-    It takes long: call it in `outside_transaction`, or after the transaction's end.
+    `task` is an object of JSON whose `paper` names one of `school_service.printing.papers`. Printing takes long: call
+    this in `outside_transaction`, or after the transaction's end.
     """
     printers: Printers = current_app.extensions["printers"]
     return printers.print(task)

@@ -23,7 +23,7 @@ TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
 """The terms in their order, as a column is headed."""
 
 MOST_MARKS = 3  # on a letter; more would be drawn across the lines above and below
-_ALONE = "\N{DOTTED CIRCLE}"  # carries marks that have no letter
+_DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries marks that are on no letter
 MOST_OF_HEAD = 140  # characters: two lines, of the widest letters
 LONGEST_WORD = 14  # characters; a longer word may be divided
 _PART = 4  # characters between which it may be
@@ -34,12 +34,11 @@ Words = str | list[str]
 
 
 def words(text: str | None, longest: int = LONGEST_WORD) -> Words | None:
-    """Give a text of somebody's as the templates take it: in parts where a word of it may be too long for a line.
+    """Prepare a text that somebody has typed for the templates: a list of parts where a word is too long for a line.
 
-    `longest` is of how many characters a word fits where it is to stand.
-
-    No letter is parted from its marks. Of more than MOST_MARKS the others stand beside it, on dotted circles. None
-    where there is nothing to be read.
+    `longest` is how many characters of a word fit into a line of the place where the text stands. A line may break
+    between two parts; no letter is parted from its marks. A letter keeps its first MOST_MARKS marks, and further ones
+    are printed beside it, on dotted circles. Answers None for a text that is None or blank.
     """
     if text is None or not text.strip():
         return None
@@ -62,14 +61,14 @@ def _with_few_marks(text: str) -> str:
     for character in text:
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks > MOST_MARKS:
-            written.append(_ALONE)
+            written.append(_DOTTED_CIRCLE)
             marks = 1
         written.append(character)
     return "".join(written)
 
 
 def _divided(word: str) -> list[str]:
-    """Divide a word into parts of _PART letters, each with its marks."""
+    """Divide a word into parts of _PART letters, each letter with its marks."""
     parts = [""]
     letters = 0
     for character in word:
@@ -94,13 +93,13 @@ def class_name(of: Mapping[str, Any]) -> str:
 
 
 def mark(figure: Any) -> str:
-    """Write a score or points without zeros that say nothing: 8, 15.5. Figures come as texts or whole numbers."""
+    """Write a score or points without zeros at the end of the fraction: 8, 15.5. Takes a text or a whole number."""
     written = f"{Decimal(figure):f}"
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def place(figures: Mapping[str, Any]) -> str | None:
-    """Write a position among how many: `2nd = of 40`; None without one."""
+    """Write a position and how many were ranked: `2nd = of 40`; answers None where there is no position."""
     if figures["position"] is None:
         return None
     return f"{position_text(figures['position'], tied=figures['tied'])} of {figures['of']}"
@@ -115,18 +114,18 @@ def long_date(text: str | None) -> str | None:
 
 
 def age(born: str, on: str) -> int:
-    """Count the years of who was born on a day, on another."""
+    """Count the whole years between the day on which somebody was born and another day."""
     birth, day = date.fromisoformat(born), datetime.fromisoformat(on).date()
     return day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))
 
 
 def in_line(parts: Iterable[str | None]) -> str | None:
-    """Write what is there of several texts in a line; None where nothing is."""
+    """Write those of several texts that are not empty in one line; answers None where all are empty."""
     return "  ·  ".join(part for part in parts if part) or None
 
 
 def running_head(parts: Iterable[str | None]) -> Words | None:
-    """Write several texts in a line that stands above each further page, where there is room for MOST_OF_HEAD."""
+    """Write several texts in one line, which is printed at the top of each further page and cut to MOST_OF_HEAD."""
     text = in_line(part and " ".join(part.split()) for part in parts) or ""
     if len(text) > MOST_OF_HEAD:
         end = MOST_OF_HEAD - 1
@@ -137,5 +136,5 @@ def running_head(parts: Iterable[str | None]) -> Words | None:
 
 
 def sentence_case(text: str) -> str:
-    """Write a name of the school's own choice with a capital letter: Self control."""
+    """Write a name that the school has chosen with a capital letter at its start: Self control."""
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""What a printer runs: it takes one task after the other from standard input, until that ends, and answers each."""
+"""What a printer runs: it reads tasks from standard input until that ends, and answers each on standard output."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import IO, Any
 
 from typst import TypstError
 
-from school_service.printing.messages import ANSWER, TASK
+from school_service.printing import ANSWER, TASK
 from school_service.printing.papers import PAPERS
 
 MOST_CPU = 60  # seconds of processor time of a task, after which the system ends it: also where nobody waits any more
 
 
 def main() -> None:
-    """Print what comes; ends where the process that serves does, and with 1 where a task is broken."""
+    """Print each task that comes; returns when the process that serves has ended or closed the connection."""
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         # What some library prints is for the log, and no part of an answer.
@@ -42,12 +42,12 @@ def _next_task(tasks: IO[bytes]) -> tuple[int, bytes] | None:
 
 
 def _print(document: bytes) -> tuple[bool, bytes]:
-    """Print: whether it was, and the file or what typst said.
+    """Print a document: answers whether that went well, and the file or typst's error message.
 
-    Its words are about the template and about pictures, and repeat no text of a person.
+    The message is about the template and the pictures, and has no text of a person in it.
     """
     _bound_processor_time()
-    # What was printed once is printed again, to the last digit: numbers stay the text that they are.
+    # Numbers stay the texts that they are, so that each printing shows the same digits.
     task: dict[str, Any] = json.loads(document, parse_float=str)
     try:
         return True, PAPERS[task.pop("paper")](**task)
@@ -65,7 +65,7 @@ def _bound_processor_time() -> None:
 
 
 def _memory() -> int:
-    """Tell how many bytes of memory this process has; where there is no /proc, how many it has had at most."""
+    """Answer how many bytes of memory this process has; where there is no /proc, how many it has had at most."""
     try:
         with open("/proc/self/statm", "rb") as sizes:
             return int(sizes.read().split()[1]) * resource.getpagesize()

@@ -27,7 +27,7 @@ def normalized_name(name: str) -> str:
 
 
 def composed_name(name: str) -> str:
-    """The name of a column as `normalized_name`, and without regard to how letters with marks are typed (NFC)."""
+    """The name of a column without regard to case, the space around it, and how letters with marks are typed (NFC)."""
     return unicodedata.normalize("NFC", normalized_name(name))
 
 
@@ -54,7 +54,7 @@ class SuggestedValues:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, found by the name in the header, in any order: as `normalized_name` compares names, else as `words_of`.
+    """A column. It is found by its name in the header, in any order: without regard to case, or typed as words.
 
     `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
     Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days

@@ -23,7 +23,7 @@ BROKEN_CSV = "The .csv file is broken and can't be read."
 
 MAX_LINE = 2**20  # characters
 _DELIMITERS = ",;\t"
-_LINES_TO_JUDGE = 20  # the delimiter is told by the first of the lines
+_LINES_TO_JUDGE = 20  # the delimiter is found from so many of the first lines
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)  # how a file tells Excel its delimiter
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -66,14 +66,14 @@ def open_csv(content: bytes) -> CsvTable | None:
         return None
     named = _SEPARATOR_LINE.match(text)
     if named is not None:
-        # The line stays, empty: so that rows have the numbers that the program shows.
+        # The line stays as an empty one, so that rows have the numbers that the program shows.
         return CsvTable(text[named.end() - 1 :], named[1])
     delimiter = _delimiter_of(text)
     return None if delimiter is None else CsvTable(text, delimiter)
 
 
 def _decoded(content: bytes) -> str | None:
-    """Decode by the mark at the beginning, or by where the zeros are; None for what is no text at all."""
+    """Decode a file by its byte order mark, or by where its zeros are; answers None where it is no text at all."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     elif content[1:2] == b"\0" and content[:1] != b"\0":
@@ -95,7 +95,7 @@ def _decoded(content: bytes) -> str | None:
 
 
 def _delimiter_of(text: str) -> str | None:
-    """Tell the delimiter: the one that makes the most of the first rows equally wide. None where there is none."""
+    """Find the delimiter that makes the most of the first rows equally wide; answers None where none does."""
     lines = list(islice(_bounded(StringIO(text, newline="")), _LINES_TO_JUDGE))
     even = {delimiter: _even_rows(lines, delimiter) for delimiter in _DELIMITERS}
     best = max(_DELIMITERS, key=even.__getitem__)
@@ -103,9 +103,9 @@ def _delimiter_of(text: str) -> str | None:
 
 
 def _even_rows(lines: Iterable[str], delimiter: str) -> tuple[int, int]:
-    """How many rows are equally wide, and how wide; rows of one cell do not count."""
+    """Count how many rows are equally wide, and answer that and their width; rows of one cell do not count."""
     widths: Counter[int] = Counter()
-    # A quoted cell that goes on after the last of the lines, or has no end, is no reason against a delimiter.
+    # A quoted cell may go on after the last of these lines, or have no end: the delimiter may be right all the same.
     with suppress(csv.Error):
         for fields in _parsed(lines, delimiter):
             widths[len(fields)] += len(fields) > 1

@@ -34,6 +34,13 @@ class Download:
     moment: str
     stored: Mapping[str, Any]
 
+    def values_of(self, admission_number: str) -> Mapping[str, Any]:
+        """Answer which values of a student were stored then, by name, where a sheet has several; raises Invalid."""
+        values = self.stored.get(admission_number) or {}
+        if not isinstance(values, dict):
+            raise Invalid(CHANGED_DETAILS)
+        return values
+
 
 def download_details(
     moment: datetime, stored: Mapping[str, Any]

@@ -54,7 +54,7 @@ def open_sheets(file: IO[bytes]) -> SheetFile:
 
 
 def _refused(content: bytes) -> str | None:
-    """Say what to do with a file of a kind that is known and not read."""
+    """Say what to do with a file whose kind is known but is not read; None for any other."""
     if not content:
         return EMPTY
     if content.startswith(b"%PDF"):

@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SheetContent:
-    """The rows of a sheet but the empty ones, and the errors of single cells.
+    """The rows of a sheet that are not empty, and the errors of single cells.
 
     `letters`: of the columns in the sheet, by name. `ignored`: the columns that are not known, by what the header says.
     """
@@ -80,7 +80,7 @@ class SheetContent:
 
 
 class CellFault(ValueError):
-    """What is wrong with a cell, as in RowError; `value` is None where the cell has none to show."""
+    """What is wrong with a cell and how to mend it; `value` is None where the cell has none to show in the message."""
 
     def __init__(self, problem: str, remedy: str, value: str | None = None) -> None:
         super().__init__(problem)
@@ -138,8 +138,8 @@ def read_sheet(
 def read_details(workbook: SheetFile) -> dict[str, str] | None:
     """Read the pairs of the sheet Details: the text in its second column by the label in its first.
 
-    Labels are as `normalized_name` makes them, and `_` is a space. None where the workbook has no such sheet.
-    Raises Invalid.
+    Labels are in small letters, without space around them, and `_` is a space. Answers None where the workbook has no
+    such sheet. Raises Invalid.
     """
     title = _find_sheet(workbook, DETAILS)
     if title is None:
@@ -162,14 +162,14 @@ def check_details(details: Mapping[str, str], record: str, record_id: UUID) -> N
 
 
 def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Invalid:
-    """Make the error of the sheet of another record, by the name that its Details give it, else by `named`."""
+    """Make the error that refuses the sheet of another record, named as its Details name it, or else as `named`."""
     return Invalid(
         f"The sheet is that of another {record.lower()}: {details.get(normalized_name(record), named)}."
     )
 
 
 def _beyond(row: int, cells: Mapping[int, Cell], width: int) -> Iterator[RowError]:
-    """Name the first filled cell of a row that is beyond the header, which has so many columns."""
+    """Find the first cell of a row that is filled although the header, with so many columns, ends before it."""
     for position, cell in cells.items():
         if position > width and (text := _as_text(cell)):
             remedy = (
@@ -313,7 +313,7 @@ def _day(cell: Any) -> str:
 
 
 def day_remedy(text: str) -> str:
-    """Say how a date is to be written, for a text that is none: as the date that it can only mean, if it can."""
+    """Say how to write a date in place of a text that is none; where only one date can be meant, with that date."""
     written = _DAY_FIRST.fullmatch(text)
     if written:
         first, second, year = map(int, written.groups())
@@ -332,7 +332,7 @@ _CONVERTERS: dict[CellType, Callable[[Any], Any]] = {
 
 
 def _as_text(cell: Cell) -> str:
-    """A cell as text, trimmed; a number without an exponent."""
+    """Write a cell as text, without the space around it; a number without an exponent."""
     if isinstance(cell, str):
         return cell.strip()
     if isinstance(cell, bool):
@@ -343,7 +343,7 @@ def _as_text(cell: Cell) -> str:
 
 
 def _to_decimal(number: int | float) -> Decimal:
-    """The number that Excel shows: it keeps 15 digits, so that 0.1 + 0.2 is 0.3."""
+    """Answer the number that Excel shows: it keeps 15 digits, so that 0.1 + 0.2 is 0.3."""
     if isinstance(number, int):
         return Decimal(number)
     text = format(number, ".15g")

@@ -1,7 +1,4 @@
-"""Workbooks made to be filled in: rows written as XML into the frame of their layout.
-
-The same records give the same bytes.
-"""
+"""Workbooks made to be filled in: a header in the first row, below it rows, and a sheet Details about them."""
 
 from __future__ import annotations
 
@@ -9,25 +6,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from html import escape as escape_markup
-from itertools import chain
+from functools import cache, lru_cache
+from typing import Literal
 
-from openpyxl.utils import get_column_letter
-from openpyxl.utils.datetime import to_excel
-
-from school_service.sheets.columns import MAX_ROWS, Column
-from school_service.sheets.workbook_frame import (
-    MAX_WIDTH,
-    CellStyles,
+from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
+from school_service.sheets.sheet_reader import DETAILS
+from school_service.sheets.workbook_layout import (
+    CellStyle,
+    ColumnStyles,
+    Page,
+    Protected,
+    Rows,
+    Rule,
+    Sheet,
     SheetLayout,
-    WorkbookLayout,
-    frame_of,
-    height_of,
-    page_header_text,
+    styled_alike,
 )
-from school_service.sheets.xstring import escape
+from school_service.sheets.workbook_writer import write_sheets
 
+MAX_WIDTH = 60  # characters; what is longer is wrapped
 MAX_PORTRAIT_WIDTH = 110  # characters on a portrait page; wider sheets are printed in landscape
+
+_FORMATS = {CellType.TEXT: "@", CellType.NUMBER: "General", CellType.DAY: "yyyy-mm-dd"}
+_MARGINS = (0.9, 0.7)  # above and below a landscape page, in inches
+_TEXT = CellStyle(_FORMATS[CellType.TEXT], vertical="top", wrapped=True)
+_NUMBER = CellStyle(vertical="top")
+_HEADING = _TEXT._replace(bold=True, fill="D9E2EC", lines="below")
+_HEADING_TO_FILL = _HEADING._replace(colour="FFFFFF", fill="334E68")
+_NEW_CELLS = {cell_type: CellStyle(number_format) for cell_type, number_format in _FORMATS.items()}
+_DETAILS = (styled_alike(_TEXT._replace(bold=True)), styled_alike(_TEXT))
 
 Value = str | int | float | Decimal | date | None
 
@@ -57,99 +64,105 @@ def write_workbook(
     Details that are for the upload alone. `page_header`: what a printed page says at the top, left and right, in
     two lines each.
     """
-    header = page_header_text(*page_header)
-    widths = [_column_widths(table) for table in tables]
-    detail_widths = [min(longest + 2, MAX_WIDTH) for longest in _longest(zip(*details, strict=True))]
-    layout = WorkbookLayout(
-        tuple(
-            SheetLayout(table.title, tuple(table.columns), _is_landscape(of_table))
-            for table, of_table in zip(tables, widths, strict=True)
-        ),
-        _is_landscape(detail_widths) if details else None,
-    )
-    frame = frame_of(layout)
-    sheets = [
-        sheet.filled(
-            rows=_rows(
-                2, ([row.get(column.name) for column in table.columns] for row in table.rows), sheet.styles
-            ),
-            last_row=len(table.rows) + 1,
-            last_row_of_rules=(len(table.rows) or MAX_ROWS) + 1,
-            widths=of_table,
-            page_header=header,
-        )
-        for table, of_table, sheet in zip(tables, widths, frame.sheets, strict=False)
-    ]
+    sheets = [_table_sheet(table, page_header) for table in tables]
     if details:
-        sheet = frame.sheets[-1]
-        shown = _rows(1, details, sheet.styles)
-        rows = chain(shown, _hidden_rows(len(details) + 1, hidden, sheet.styles))
-        last = len(details) + len(hidden)
-        sheets.append(
-            sheet.filled(
-                rows=rows, last_row=last, last_row_of_rules=last, widths=detail_widths, page_header=header
-            )
-        )
-    return frame.filled(sheets)
+        sheets.append(_details_sheet(details, hidden, page_header))
+    return write_sheets(sheets)
 
 
-def _column_widths(table: Table) -> list[int]:
+def _table_sheet(table: Table, page_header: tuple[str, str]) -> Sheet:
+    columns = table.columns
+    names = [column.name for column in columns]
+    values = [[row.get(name) for name in names] for row in table.rows]
+    widths = _column_widths(columns, values)
+    headings = tuple(
+        _heading_styles(column.heading, to_fill=column.required and not column.locked) for column in columns
+    )
+    styles = tuple(_cell_styles(column.cell_type, locked=column.locked) for column in columns)
+    locked = {column.locked for column in columns}
+    layout = SheetLayout(
+        table.title,
+        (headings, styles),
+        _page(widths),
+        header=1,
+        frozen_columns=_frozen_columns(columns),
+        # A text that is typed into a cell that is still empty, such as 0803…, stays that text.
+        new_cells=tuple(_NEW_CELLS[column.cell_type] for column in columns),
+        rules=tuple(_rules(columns)),
+        # Where some columns say whose row it is, and others are to be filled in, rows may be sorted.
+        protected=Protected(resized=True, sorted=len(locked) == 2) if True in locked else None,
+    )
+    rows = (Rows([names], _lines_of), Rows(values, _lines_of))
+    last_row_of_rules = (len(values) or MAX_ROWS) + 1
+    return Sheet(layout, widths, rows, last_row_of_rules, page_header)
+
+
+def _details_sheet(
+    details: Sequence[tuple[str, str]], hidden: Sequence[tuple[str, str]], page_header: tuple[str, str]
+) -> Sheet:
+    widths = [min(longest + 2, MAX_WIDTH) for longest in _longest(zip(*details, strict=True))]
+    rows = (Rows(details, _lines_of), Rows(hidden, hidden=True))
+    layout = SheetLayout(DETAILS, (_DETAILS, _DETAILS), _page(widths), protected=Protected())
+    return Sheet(layout, widths, rows, page_header=page_header)
+
+
+def _column_widths(columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[int]:
     """The width of each column in characters: of its longest text, within reason."""
-    values = ([row.get(column.name) for row in table.rows] for column in table.columns)
+    longest = _longest(zip(*rows, strict=True)) if rows else [0] * len(columns)
     return [
-        min(max(longest + 2, len(column.name) + 4, column.width), MAX_WIDTH)
-        for column, longest in zip(table.columns, _longest(values), strict=True)
+        min(max(length + 2, len(column.name) + 4, column.width), MAX_WIDTH)
+        for column, length in zip(columns, longest, strict=True)
     ]
 
 
 def _longest(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
-    return (max(map(len, map(str, values)), default=0) for values in columns)
+    return (max(map(len, map(str, values))) for values in columns)
 
 
-def _is_landscape(widths: Iterable[int]) -> bool:
-    return sum(widths) > MAX_PORTRAIT_WIDTH
+def _lines_of(text: str, _width: float) -> int:
+    """How many lines a text takes in a column as wide as columns get."""
+    if len(text) < MAX_WIDTH - 5 and text.isprintable():
+        return 1
+    return sum(len(line) // (MAX_WIDTH - 5) + 1 for line in text.splitlines())
 
 
-def _rows(first: int, rows: Iterable[Sequence[Value]], styles: Sequence[CellStyles]) -> Iterator[str]:
-    """Write the rows as XML, numbered from `first`."""
-    columns = [(get_column_letter(position), of_column) for position, of_column in enumerate(styles, 1)]
-    for number, values in enumerate(rows, first):
-        height = 0
-        cells = []
-        for (letter, of_column), value in zip(columns, values, strict=True):
-            if isinstance(value, str):
-                cells.append(_text_cell(f"{letter}{number}", value, of_column))
-                height = max(height, height_of(value))
-            else:
-                cells.append(_cell(f"{letter}{number}", value, of_column))
-        tall = f' ht="{height}" customHeight="1"' if height else ""
-        yield f'<row r="{number}"{tall}>{"".join(cells)}</row>'
+def _page(widths: Iterable[int]) -> Page:
+    landscape = sum(widths) > MAX_PORTRAIT_WIDTH
+    return Page(landscape, margins=_MARGINS if landscape else None, grid=True)
 
 
-def _hidden_rows(first: int, rows: Iterable[tuple[str, str]], styles: Sequence[CellStyles]) -> Iterator[str]:
-    for number, (label, value) in enumerate(rows, first):
-        cells = _text_cell(f"A{number}", label, styles[0]) + _text_cell(f"B{number}", value, styles[1])
-        yield f'<row r="{number}" hidden="1">{cells}</row>'
+def _frozen_columns(columns: Sequence[Column]) -> int:
+    """Count the columns that say whose row it is: they stay where several others, to be filled in, scroll."""
+    first = next((position for position, column in enumerate(columns) if not column.locked), 0)
+    return first if len(columns) - first > 1 else 0
 
 
-def _text_cell(reference: str, text: str, styles: CellStyles) -> str:
-    return inline_text(reference, text, styles.of_text(text))
+@lru_cache(maxsize=256)
+def _heading_styles(heading: str | None, *, to_fill: bool) -> ColumnStyles:
+    style = _HEADING_TO_FILL if to_fill else _HEADING
+    if heading is not None:
+        # Programs find the column by its name, people read words: the fourth part of a format is that of texts.
+        style = style._replace(number_format=f';;;"{heading}"')
+    return styled_alike(style)
 
 
-def inline_text(reference: str, text: str, style: int) -> str:
-    """Write a cell of text as XML, in the style of this number."""
-    if not text:
-        return f'<c r="{reference}" s="{style}"/>'
-    # Without this attribute, space around a text is no part of it.
-    space = "" if text == text.strip() else ' xml:space="preserve"'
-    content = escape_markup(escape(text), quote=False)
-    return f'<c r="{reference}" s="{style}" t="inlineStr"><is><t{space}>{content}</t></is></c>'
+@cache
+def _cell_styles(cell_type: CellType, *, locked: bool) -> ColumnStyles:
+    fill = "F2F2F2" if locked else None
+    text, number = (style._replace(fill=fill, locked=locked) for style in (_TEXT, _NUMBER))
+    day, other = (number._replace(number_format=_FORMATS[kind]) for kind in (CellType.DAY, cell_type))
+    return ColumnStyles(text=text, number=other, whole=other, day=day, marked=other)
 
 
-def _cell(reference: str, value: int | float | Decimal | date | None, styles: CellStyles) -> str:
-    if value is None:
-        return f'<c r="{reference}" s="{styles.other}"/>'
-    if isinstance(value, date):
-        # A day is a number to Excel, and its style shows it as a day.
-        return f'<c r="{reference}" s="{styles.day}"><v>{to_excel(value):.16g}</v></c>'
-    return f'<c r="{reference}" s="{styles.other}"><v>{float(value):.16g}</v></c>'
+def _rules(columns: Sequence[Column]) -> Iterator[Rule]:
+    for number, column in enumerate(columns, 1):
+        if column.cell_type is CellType.DAY:
+            error = "Type a date, such as 2012-05-31."
+            yield Rule(number, "date", "greaterThan", "1", error=error, title=column.name)
+        elif isinstance(column.rule, NumberRange):
+            minimum, maximum = str(column.rule.minimum), str(column.rule.maximum)
+            error = f"Type a {'whole ' if column.rule.whole else ''}number from {minimum} to {maximum}."
+            kind: Literal["whole", "decimal"] = "whole" if column.rule.whole else "decimal"
+            yield Rule(number, kind, "between", minimum, maximum, error, column.name)
+        elif isinstance(column.rule, SuggestedValues):
+            yield Rule(number, "list", None, f'"{",".join(column.rule.values)}"')

@@ -40,7 +40,6 @@ from openpyxl.xml.constants import (
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
 from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows
-from school_service.sheets.xstring import unescape
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
 MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
@@ -73,6 +72,7 @@ _MAIN, _TYPES, _RELATIONSHIPS = f"{{{SHEET_MAIN_NS}}}", f"{{{CONTYPES_NS}}}", f"
 _RELATIONSHIP_ID = f"{{{REL_NS}}}id"
 _STYLES = f"{_MAIN}cellXfs/{_MAIN}xf"
 _TRUE = {"1", "t", "true"}
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _log = logging.getLogger(__name__)
 
 
@@ -165,7 +165,7 @@ class Workbook:
         if data_type == "d":
             day_or_time: date | time = from_ISO8601(content)
             return day_or_time
-        return unescape(content) if "_x" in content else content
+        return _unescape(content) if "_x" in content else content
 
     def _date(self, number: float) -> date | time | CellError:
         try:
@@ -175,7 +175,9 @@ class Workbook:
         return day_or_time
 
     def _read_strings(self, part: str) -> list[str]:
-        return [unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)]
+        return [
+            _unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)
+        ]
 
     def _read_styles(self) -> dict[int, type[date] | type[Percentage]]:
         """Find the styles that show a number as a date or a time, or as a percentage."""
@@ -206,8 +208,17 @@ def open_workbook(file: IO[bytes]) -> Workbook:
         return Workbook(_Archive(content))
 
 
+def _unescape(text: str) -> str:
+    """Read characters that XML can't carry, `_x0001_`; what is no character (NUL, half of a pair) stays as it is."""
+    return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
+
+
+def _character(number: int) -> str | None:
+    return None if number == 0 or 0xD800 <= number <= 0xDFFF else chr(number)
+
+
 def _kind_of(code: str) -> type[date] | type[Percentage] | None:
-    """Tell what a number format makes of a number; None for all that is shown as a number."""
+    """Answer whether a number format shows a date or a percentage; None where it shows a number."""
     if is_date_format(code):
         return None if is_timedelta_format(code) else date
     return Percentage if "%" in _QUOTED.sub("", code) else None
@@ -222,19 +233,19 @@ class _TreeWithoutDtd(TreeBuilder):
 
 
 def _content_types(tree: Element) -> dict[str, str]:
-    """Read which part has which type of content; of two of one type, the first counts."""
+    """Read the parts by their type of content; of two parts of one type, the first counts."""
     types: dict[str, str] = {}
     for part in tree.iterfind(f"{_TYPES}Override"):
         types.setdefault(part.attrib["ContentType"], part.attrib["PartName"].removeprefix("/"))
     for kind in tree.iterfind(f"{_TYPES}Default"):
-        # Some programs say it of all XML that is not named.
+        # Some programs give this type to all XML that they do not name.
         if kind.attrib["ContentType"] in _WORKBOOK_TYPES:
             types.setdefault(kind.attrib["ContentType"], ARC_WORKBOOK)
     return types
 
 
 def _relationships_of(part: str) -> str:
-    """Name the part that says what another refers to."""
+    """Name the part that lists the relationships of another."""
     folder, name = posixpath.split(part)
     return posixpath.join(folder, "_rels", f"{name}.rels")
 
@@ -309,7 +320,7 @@ class _Archive(ZipFile):
 def _tree_of(content: bytes) -> Element:
     parser = XMLParser(target=_TreeWithoutDtd())  # noqa: S314 -- without a DTD there is nothing to expand
     for start in range(0, len(content), _FEED):
-        # A DTD is refused at the end of what is fed with it.
+        # The parser reports a DTD at the end of the bytes that it was fed with it.
         parser.feed(content[start : start + _FEED])
     root: Element = parser.close()
     return root

@@ -132,7 +132,7 @@ _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name
 
 
 def _tag(local: str) -> str:
-    """Name an element as a tree does."""
+    """Name an element the way ElementTree does, with its namespace in braces."""
     return f"{{{SHEET_MAIN_NS}}}{local}"
 
 

@@ -20,11 +20,11 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.jwks import ProviderUnavailable
 from school_service.auth.principal import InvalidSchoolHeader
 from school_service.core import errors
-from school_service.web.integrity_errors import violated_state, violation
+from school_service.web.integrity_errors import violation
 from school_service.web.rendering import object_response
 from school_service.web.request_log import QUEUE_FULL, log_of_request, request_id
 from tenants import exceptions as tenancy
-from tenants.driver_errors import first_line
+from tenants.driver_errors import first_line, violated_state
 
 _log = logging.getLogger(__name__)
 
@@ -229,7 +229,7 @@ def _database_response(error: DBAPIError) -> Response:
                 "reason": f"{type(error.orig).__name__}: {_words(error)}"[:500],
             },
         )
-        # Class 08: PostgreSQL itself lost a connection, such as to another node of Citus.
+        # Class 08: PostgreSQL itself lost a connection, such as to another server.
         reason = PoolTimeout if state and not state.startswith("08") else OperationalError
         return error_response(503, MESSAGES[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
     violated = violation(error)

@@ -23,14 +23,6 @@ from tenants import driver_errors
 
 # Values that PostgreSQL can't store although validation let them pass.
 _BAD_VALUE = re.compile(r"22...|23502|23514")
-# Citus reports what a COPY or an INSERT … SELECT violated as an internal error, in PostgreSQL's words.
-_CITUS_VIOLATIONS = {
-    "violates unique constraint": "23505",
-    "violates foreign key constraint": "23503",
-    "violates exclusion constraint": "23P01",
-    "violates check constraint": "23514",
-    "violates not-null constraint": "23502",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,7 @@ class Violation:
 
 def violation(error: DBAPIError) -> Violation | None:
     """Find the constraint that a failed statement violated; None where it failed for another reason."""
-    state = violated_state(error)
+    state = driver_errors.violated_state(error)
     if state == "23505":
         return _duplicate(_constraint_name(error))
     if state == "23503":
@@ -57,14 +49,6 @@ def violation(error: DBAPIError) -> Violation | None:
     return None
 
 
-def violated_state(error: DBAPIError) -> str:
-    """The SQLSTATE of an error, that of the violation where Citus reports an internal error; empty where none."""
-    state = driver_errors.sqlstate(error) or ""
-    if state == "XX000":
-        return next((meant for words, meant in _CITUS_VIOLATIONS.items() if words in str(error.orig)), state)
-    return state
-
-
 @dataclass(frozen=True, slots=True)
 class _Known:
     """A constraint of the metadata: its table, its columns, and its own message, if it has one."""
@@ -75,7 +59,7 @@ class _Known:
 
 
 def _constraint_name(error: DBAPIError) -> str:
-    """Name the violated constraint: from the driver or else from the message, without a shard's suffix."""
+    """Name the violated constraint as the metadata does, where it is there."""
     names = driver_errors.constraint_names(error) or ("",)
     return next((name for name in names if name in _constraints()), names[-1])
 

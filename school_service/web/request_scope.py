@@ -29,13 +29,13 @@ from school_service.core.database import (
     engine_of,
     forget_engine,
     request_context,
-    shard_names,
     the_app,
     the_g,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
 from school_service.core.shares import Shares
+from school_service.core.statements import stored_in
 from school_service.web import idempotency
 from school_service.web.client_address import client_address
 from school_service.web.current import the_request
@@ -234,7 +234,7 @@ def run_in_request_scope(
         raise
     except DBAPIError as error:
         if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
-            # A table may have been made anew: the next request asks for its shard.
+            # A table may have been made anew: the next request asks for it.
             forget_engine(school_id)
             _recheck_school(school_id)
         if is_unreachable(error):
@@ -247,8 +247,7 @@ def _with_own_student(
     binding: SchoolBinding, student_id: UUID, user_id: UUID, state: AppState
 ) -> SchoolBinding:
     """Let the user's state say whether they are a student: `own_student`."""
-    names = shard_names(("students",), binding.school_id) or {"students": "students"}
-    own = state.own_student.format_map(names)
+    own = state.own_student.format(students=stored_in("students", binding.school_id))
     statement = f"SELECT caller.*, {own} AS own_student FROM ({binding.state}) AS caller"  # noqa: S608
     return replace(
         binding,

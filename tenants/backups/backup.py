@@ -36,7 +36,6 @@ from tenants.backups.row_sums import RowSum
 from tenants.backups.table_rows import TableRows, read_tables
 from tenants.clock import now
 from tenants.connections.engines import execute_script
-from tenants.distribution.nodes import engine_of_school, lock_out_moves
 from tenants.exceptions import BackupRefused, SchoolDeleting
 from tenants.operator_log import record_operation
 from tenants.pg_programs import find_program, run_program
@@ -73,8 +72,8 @@ def back_up(
     recipients += [key.to_public() for key in reading_keys]
     with (
         _locked_school(tenancy, school_id) as school,
-        # On Citus the school's node: what is of one moment there is of one moment of the school.
-        engine_of_school(tenancy, school_id) as engine,
+        # On the school's server: what is of one moment there is of one moment of the school.
+        tenancy.placement.admin_of(tenancy.admin, school_id) as engine,
         engine.connect().execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         ) as connection,
@@ -101,9 +100,7 @@ def _locked_school(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
     """Keep a school's tables from being changed or dropped for the length of the block; its rows are free."""
     with tenancy.admin.connect() as connection, connection.begin():
         _end_time_limits(connection)
-        if tenancy.distributed:
-            # First: a move that is under way waits for whoever has locked a row.
-            lock_out_moves(connection, school_id)
+        tenancy.placement.keep_in_place(connection, school_id)
         school = lock_school(connection, school_id, shared=True)
         if school.deletion == "begun":
             backup = f" Its backup is {school.backup}." if school.backup else ""

@@ -24,8 +24,6 @@ from tenants.backups.encryption import Identity
 from tenants.backups.revision_tables import refuse_unknown, table_columns, table_statements
 from tenants.backups.table_rows import TableRows
 from tenants.connections.engines import execute_script, quote_identifier
-from tenants.distribution.nodes import provide_nodes
-from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused
 from tenants.migrations.migration_sql import head, upgrade_statements
@@ -79,7 +77,7 @@ def restore(
         refuse_unknown(manifest.revision, tenancy.history)
         row = _row(manifest, school_id, name)
         schema = schema_name(row["id"])
-        provide_nodes(tenancy)
+        tenancy.placement.prepare(tenancy.admin)
         with tenancy.admin.begin() as connection:
             owner = _create_schema(tenancy, connection, row)
             tables = table_columns(connection, schema)
@@ -185,11 +183,9 @@ def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> Sc
     if behind:
         execute_script(connection, ";\n".join(upgrade_statements(row["revision"], newest, tenancy.history)))
     execute_script(connection, "SET LOCAL ROLE NONE")
-    if tenancy.distributed:
-        # The schema and its tables are ordinary ones until now: so they were filled.
-        execute_script(connection, ";\n".join(distribute_statements(schema_name(row["id"]))))
-    # Once more: the migrations may have made tables.
-    last = grant_statements(tenancy, row["id"])
+    # The grants once more: the migrations may have made tables.
+    placing = tenancy.placement.placing_statements(schema_name(row["id"]))
+    last = [*placing, *grant_statements(tenancy, row["id"])]
     if last:
         execute_script(connection, ";\n".join(last))
     if behind:

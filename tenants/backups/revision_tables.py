@@ -90,9 +90,7 @@ def _rehearse(tenancy: Tenancy, statements: str) -> dict[str, str | None]:
     schema = f"rehearsal_{uuid4().hex}"
     name = quote_identifier(schema)
     with tenancy.admin.connect() as connection, connection.begin() as transaction:
-        if tenancy.distributed:
-            # On the coordinator alone.
-            execute_script(connection, "SET LOCAL citus.enable_ddl_propagation TO off")
+        tenancy.placement.stay_here(connection)
         execute_script(
             connection, f"CREATE SCHEMA {name};\nSET LOCAL search_path TO {name}, pg_temp;\n{statements}"
         )

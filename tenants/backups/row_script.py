@@ -1,8 +1,7 @@
 """The rows of a school as a script of COPY, compressed: written by one session of the server, and read again.
 
 The session that has the snapshot writes the rows itself. It asks for nothing but the school's tables: pg_dump, which
-would write them by another session, first reads the catalogue of all schools. And on a node of Citus another session
-sees another moment, and reads a table by a connection of the node to itself, as whoever asks.
+would write them by another session, first reads the catalogue of all schools.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def write_rows(
             name = f"{quote_identifier(schema)}.{quote_identifier(table)}"
             chosen = ", ".join(map(quote_identifier, columns))
             script.write(f"COPY {name} ({chosen}) FROM stdin;\n".encode())
-            # Names of the catalogue; of a query, and not of the table, so that Citus reads it in this session.
+            # Names of the catalogue. Of a query, and not of the table: it is always run by this session.
             copy_rows(connection, f"SELECT {chosen} FROM {name}", None, script, layout="text")  # noqa: S608
             script.write(b"\\.\n")
             advance(1)

@@ -23,7 +23,6 @@ schema reaches it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -42,10 +41,10 @@ from tenants.exceptions import (
     TenancyError,
     UnknownSchool,
 )
+from tenants.placement import Entry
 from tenants.registry.schools import lacks_registry, schema_name
 
-# Raised by the function registry.enter (migrations/registry), and on a node of Citus by registry.enter_node
-# (tenants/distribution).
+# Raised by the function registry.enter (migrations/registry), and by the statement of `tenants.placement.Entry`.
 _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC401": (ClientUnknown, "The token's client has no grant here."),
     "SC403": (SchoolForbidden, "The token does not cover this school."),
@@ -55,8 +54,8 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
     "SC503": (SchoolUpgrading, "This school is being upgraded. Try again shortly."),
 }
 
-# Said by Citus, which has no lock for a shard whose table was dropped.
-_SHARD_IS_GONE = "could not find valid entry for shard"
+# Said by that statement, as an internal error, of a school whose tables were dropped.
+_TABLES_ARE_GONE = "could not find valid entry for"
 _NO_MEMBERSHIP = (
     "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
 )
@@ -77,10 +76,6 @@ FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
     LEFT JOIN {grant}
 """
 _GRANT = "registry.clients c ON c.id = %s AND c.revoked_at IS NULL"
-# Citus gives a query of the registry's tables no session to set a role in.
-_GRANT_ON_NODE = "registry.client_grant(%s) c ON true"
-
-_ENTER_NODE = "SELECT registry.enter_node(%s::bigint)"
 
 _STATE_AND_QUERY = """
 WITH caller AS MATERIALIZED ({state})
@@ -144,20 +139,19 @@ class BindingOptions:
     `roles`: whether each school has a role of its own to switch to (off: isolation is by search_path alone).
     `serves`: the revisions of a school's schema that the running code can work with.
     `statement_timeout`, `lock_timeout`: seconds after which PostgreSQL ends a statement, or its waiting for a lock.
-    `first_shard`: where Citus places the schools, tells the number of a school's first shard: the node on which the
-    transaction begins is asked whether it has it.
+    `entry`: what the server on which the transaction begins asks of it (`Placement.entry`); None: nothing.
     """
 
     roles: bool
     serves: tuple[str, ...]
     statement_timeout: int = STATEMENT_TIMEOUT
     lock_timeout: int = LOCK_TIMEOUT
-    first_shard: Callable[[UUID], int | None] | None = None
+    entry: Entry | None = None
 
 
 def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
     """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
-    located = () if options.first_shard is None else (options.first_shard(binding.school_id),)
+    located = () if options.entry is None else (options.entry.location(binding.school_id),)
     school: tuple[Any, ...] = (str(binding.school_id), list(options.serves))
     if binding.client is not None and binding.state is None:
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.
@@ -186,7 +180,7 @@ def _client_batch(begin: str, school_id: UUID, options: BindingOptions) -> str:
     """Write the statements that begin in a school as a client, and read its grant."""
     role = f"set_config('role', '{schema_name(school_id)}', true)"
     switch = f", CASE WHEN entered.refusal IS NULL THEN {role} END" if options.roles else ""
-    grant = _GRANT if options.first_shard is None else _GRANT_ON_NODE
+    grant = _GRANT if options.entry is None else options.entry.grant
     state = _CLIENT_STATE.format(switch=switch, grant=grant)
     statements = [*_settings(begin, options), _search_path(school_id), state]
     return ";\n".join(statements)
@@ -201,7 +195,7 @@ def _settings(begin: str, options: BindingOptions) -> list[str]:
         "SET LOCAL ROLE NONE",
         "SET LOCAL TIME ZONE 'UTC'",
     ]
-    return settings if options.first_shard is None else [*settings, _ENTER_NODE]
+    return settings if options.entry is None else [*settings, options.entry.statement]
 
 
 def _search_path(school_id: UUID) -> str:
@@ -238,8 +232,8 @@ def admitted(state: dict[str, Any] | None) -> dict[str, Any] | None:
 def registry_refusal(error: DBAPIError) -> TenancyError | None:
     """Translate the registry's refusal of a binding; None where it is another error."""
     state = sqlstate(error) or ""
-    if state == "XX000" and _SHARD_IS_GONE in str(error.orig):
-        # The school is being deleted, or was restored since: the coordinator knows.
+    if state == "XX000" and _TABLES_ARE_GONE in str(error.orig):
+        # The school is being deleted, or was restored since: it is looked for once more.
         state = "SC421"
     found = _REFUSALS.get(state)
     if found is not None:

@@ -221,10 +221,9 @@ def serving_engine(url: str | URL, pool_size: int = 5) -> Engine:
     return create_engine(school_url(url), **serving_options(pool_size))
 
 
-def admin_engine(url: str | URL, *, distributed: bool = False) -> Engine:
+def admin_engine(url: str | URL) -> Engine:
     """Make an engine for the operator's work: ordinary transactions, bound to no school.
 
-    `distributed`, whether it is a coordinator of Citus, is an execution option of its connections.
     Work that goes through many schools marks each (`mark_school`), so that its connections are replaced in time.
     """
     return create_engine(
@@ -234,7 +233,6 @@ def admin_engine(url: str | URL, *, distributed: bool = False) -> Engine:
         pool_events=[(retire_after(SCHOOLS_PER_ADMIN_CONNECTION), "checkin")],
         use_native_hstore=False,
         connect_args=admin_arguments(),
-        execution_options={"distributed": distributed},
     )
 
 

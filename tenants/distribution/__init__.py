@@ -4,8 +4,8 @@ A school's schema, given to Citus (`citus_schema_distribute`), lies whole on one
 node; the operator's work goes through the coordinator. Citus knows of each node's tables on every node, and makes
 roles, functions and grants on all of them.
 
-`nodes`     the nodes, and which school is where
-`engines`   the engines of a process that serves: each school's on its node
-`registry`  the registry on every node, and the functions with which a node admits a transaction
-`moving`    moving a school to another node
+`placement`  the object that the rest of the program asks, in place of that of one server (`tenants.placement`)
+`nodes`      the nodes, and which school is where
+`registry`   the registry on every node, and the functions with which a node admits a transaction
+`moving`     moving a school to another node
 """

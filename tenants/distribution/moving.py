@@ -16,16 +16,9 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from tenants.connections.engines import execute_script
-from tenants.distribution.nodes import (
-    Node,
-    find_node,
-    limit_waiting,
-    locate_school,
-    lock_out_backups,
-    provide_nodes,
-)
+from tenants.distribution.nodes import Node, find_node, locate_school, lock_out_backups
 from tenants.driver_errors import first_line
-from tenants.exceptions import MoveRefused, SchoolBusy, SchoolDeleting
+from tenants.exceptions import SchoolBusy, SchoolDeleting, TenancyError
 from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.registry.schools import find_school
@@ -42,6 +35,10 @@ _COPIED = text(
     FROM get_rebalance_progress()
     """
 )
+
+
+class MoveRefused(TenancyError):
+    """A school can't be moved to a node; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +76,12 @@ def move_school(
     has changed where the school is; where they do not end within `lock_timeout` seconds, the school stays where it is.
     The steps of `progress` are hundredths.
 
-    Raises UnknownSchool; SchoolDeleting; SchoolBusy; UnknownNode; NotDistributed; MoveRefused where the node takes no
+    Raises UnknownSchool; SchoolDeleting; SchoolBusy; UnknownNode; UnfitPlacement; MoveRefused where the node takes no
     schools, or Citus does not have the school, or can't move it.
     """
-    provide_nodes(tenancy)
+    tenancy.placement.prepare(tenancy.admin)
     with tenancy.admin.begin() as connection:
-        found = find_node(tenancy, connection, target)
+        found = find_node(connection, target)
         school = find_school(connection, school_id)
         if school.deletion is not None:
             raise SchoolDeleting(f"The school {school_id} is being deleted.")
@@ -99,7 +96,7 @@ def move_school(
             return MovedSchool(school_id, school.name, target, target, moved=False)
         if not found.takes_schools:
             raise MoveRefused(f"The node {target} takes no schools (shouldhaveshards is off).")
-        execute_script(connection, limit_waiting(tenancy, lock_timeout))
+        execute_script(connection, tenancy.placement.limit_waiting(lock_timeout))
         with _watched(tenancy, progress):
             _move(connection, school.schema, found.node)
         old, new = {"node": str(location.node)}, {"node": target}

@@ -15,9 +15,8 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
 
 from tenants.connections.engines import admin_arguments, registry_url
-from tenants.exceptions import NotDistributed, UnknownNode
+from tenants.exceptions import TenancyError, UnfitPlacement
 from tenants.registry.schools import schema_name
-from tenants.tenancy import Tenancy
 
 # All tables of a school are on one node.
 _NODE_OF_SCHOOL = text(
@@ -63,6 +62,10 @@ _REPLICATE = text("SELECT replicate_reference_tables('block_writes')")
 _LOCK_KEY = "hashtextextended('move of ' || :school, 0)"
 _TRY_LOCK = text(f"SELECT pg_try_advisory_xact_lock({_LOCK_KEY})")
 _SHARE_LOCK = text(f"SELECT pg_advisory_xact_lock_shared({_LOCK_KEY})")
+
+
+class UnknownNode(TenancyError):
+    """Citus has no node of this address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,28 +149,25 @@ class NodeState:
 
 
 def check_distributed(connection: Connection) -> None:
-    """See that the database has Citus, and that this is its coordinator; raises NotDistributed."""
+    """See that the database has Citus, and that this is its coordinator; raises UnfitPlacement."""
     if connection.execute(text("SELECT FROM pg_extension WHERE extname = 'citus'")).first() is None:
-        raise NotDistributed(
+        raise UnfitPlacement(
             "TENANT_DISTRIBUTED is on, but the database has no extension citus: "
             "create it there (CREATE EXTENSION citus), or set TENANT_DISTRIBUTED to off."
         )
     if connection.execute(text("SELECT FROM pg_dist_node WHERE groupid = 0")).first() is None:
-        raise NotDistributed(
+        raise UnfitPlacement(
             "The nodes of Citus do not know their coordinator: "
             "run there SELECT citus_set_coordinator_host('its name for the others')."
         )
 
 
-def provide_nodes(tenancy: Tenancy) -> None:
-    """See that each node has the registry's tables: one that has joined since gets copies; raises NotDistributed.
+def provide_nodes(admin: Engine) -> None:
+    """See that each node has the registry's tables: one that has joined since gets copies; raises UnfitPlacement.
 
-    In a transaction of its own, before another that writes to them, in which Citus copies none. Nothing to do on
-    PostgreSQL alone.
+    In a transaction of its own, before another that writes to them, in which Citus copies none.
     """
-    if not tenancy.distributed:
-        return
-    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         check_distributed(connection)
         connection.execute(_REPLICATE)
 
@@ -183,10 +183,8 @@ def nodes_of_schools(connection: Connection) -> dict[str, Node]:
     return {row.schema: _node(row) for row in connection.execute(_SCHOOLS)}
 
 
-def list_nodes(tenancy: Tenancy, connection: Connection) -> list[NodeState]:
-    """List the nodes, the coordinator first; raises NotDistributed."""
-    if not tenancy.distributed:
-        raise NotDistributed("TENANT_DISTRIBUTED is off: all schools are on one server.")
+def list_nodes(connection: Connection) -> list[NodeState]:
+    """List the nodes, the coordinator first; raises UnfitPlacement."""
     check_distributed(connection)
     return [
         NodeState(_node(row), row.coordinator, row.active, row.takes_schools, row.schools)
@@ -194,9 +192,9 @@ def list_nodes(tenancy: Tenancy, connection: Connection) -> list[NodeState]:
     ]
 
 
-def find_node(tenancy: Tenancy, connection: Connection, address: str) -> NodeState:
-    """Find a node by its address as `list_nodes` gives it, `host:port`; raises UnknownNode, NotDistributed."""
-    nodes = list_nodes(tenancy, connection)
+def find_node(connection: Connection, address: str) -> NodeState:
+    """Find a node by its address as `list_nodes` gives it, `host:port`; raises UnknownNode, UnfitPlacement."""
+    nodes = list_nodes(connection)
     found = next((state for state in nodes if str(state.node) == address), None)
     if found is None:
         known = ", ".join(str(state.node) for state in nodes)
@@ -218,27 +216,15 @@ def lock_out_moves(connection: Connection, school_id: UUID) -> None:
     connection.execute(_SHARE_LOCK, {"school": str(school_id)})
 
 
-def limit_waiting(tenancy: Tenancy, seconds: float) -> str:
-    """Write the statements that let a transaction wait so long for a lock; on the nodes too, where there are any."""
-    limit = f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'"
-    if not tenancy.distributed:
-        return limit
-    # What is set between the two is set on the nodes as well.
-    handed_on = "SET LOCAL citus.propagate_set_commands TO"
-    return f"{handed_on} 'local';\n{limit};\n{handed_on} 'none'"
-
-
 @contextmanager
-def engine_of_school(tenancy: Tenancy, school_id: UUID) -> Iterator[Engine]:
-    """Lend an engine of the operator's on the server that has a school: its node, or the only one there is."""
-    location = None
-    if tenancy.distributed:
-        with tenancy.admin.connect() as connection:
-            location = locate_school(connection, school_id)
+def engine_of_school(admin: Engine, school_id: UUID) -> Iterator[Engine]:
+    """Lend an engine like `admin`, of the coordinator, on the node that has a school; `admin` where none has it."""
+    with admin.connect() as connection:
+        location = locate_school(connection, school_id)
     if location is None:
-        yield tenancy.admin
+        yield admin
         return
-    url = registry_url(location.node.at(tenancy.admin_url))
+    url = registry_url(location.node.at(admin.url))
     engine = create_engine(url, poolclass=NullPool, use_native_hstore=False, connect_args=admin_arguments())
     try:
         yield engine

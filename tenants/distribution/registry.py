@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, MetaData, Table, text
 
 from tenants.connections.engines import execute_script
-from tenants.exceptions import NotDistributed, NotInstalled
+from tenants.exceptions import NotInstalled
 
 # Roles, functions and tables in one transaction: Citus does that one by one, not on many connections at once.
 SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential'"
@@ -19,6 +19,8 @@ _LOCAL_TABLES = text(
     ORDER BY (SELECT count(*) FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'), c.relname
     """
 )
+
+_SHARD = text("SELECT shardid FROM pg_dist_shard WHERE logicalrelid = CAST(:table AS regclass)")
 
 # At its end, moving a school takes the locks of its shards on every node, in exclusive mode and in the order of their
 # numbers, and commits where they are now together with releasing them. So a school stays where it is for a transaction
@@ -82,18 +84,12 @@ $$
 """
 
 
-def check_registry_distributed(connection: Connection, *, distributed: bool) -> None:
-    """See that the registry is on every node as this program needs it, or where schools are not `distributed`, is not.
-
-    Raises NotInstalled; NotDistributed where the nodes of Citus have the schools and the program is not to know.
-    """
-    found = connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one()
-    if distributed and found is None:
+def check_distributed_registry(connection: Connection) -> None:
+    """See that the registry is on every node as this program needs it; raises NotInstalled."""
+    if connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one() is None:
         raise NotInstalled(
             "TENANT_DISTRIBUTED is on, and the registry is not on the nodes. Run: school-service tenants init"
         )
-    if found is not None and not distributed:
-        raise NotDistributed("Citus places the schools of this database: set TENANT_DISTRIBUTED to on.")
 
 
 def distribute_registry(connection: Connection) -> None:
@@ -118,3 +114,9 @@ def distribute_statements(schema: str) -> list[str]:
 def read_shards_statement(schema: str) -> str:
     """Write the statement that lets the functions of a schema read the shards of its tables; again after a change."""
     return f"SELECT registry.read_shards('{schema}')"
+
+
+def own_copy(connection: Connection, table: Table) -> Table:
+    """Give the coordinator's own copy of a table of the registry: the shard of it that lies there."""
+    number = connection.execute(_SHARD, {"table": table.fullname}).scalar_one()
+    return table.to_metadata(MetaData(), name=f"{table.name}_{number}")

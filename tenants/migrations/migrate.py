@@ -34,8 +34,6 @@ from sqlalchemy.exc import DBAPIError
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
-from tenants.distribution.nodes import limit_waiting
-from tenants.distribution.registry import read_shards_statement
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
@@ -334,7 +332,7 @@ class _MigrationRun:
         return Outcome.MIGRATED
 
     def _limit_waiting(self, connection: Connection) -> None:
-        execute_script(connection, limit_waiting(self._tenancy, self._retry.lock_timeout))
+        execute_script(connection, self._tenancy.placement.limit_waiting(self._retry.lock_timeout))
 
     def _apply(
         self, connection: Connection, school: MigrationState, revision: str, owner: str | None
@@ -347,14 +345,9 @@ class _MigrationRun:
             # Tables that are new are open to nobody but their owner.
             batch += table_grants(self._tenancy, schema)
         batch.append("SET LOCAL ROLE NONE")
-        if self._tenancy.distributed:
-            batch.append(read_shards_statement(schema))
-            # The coordinator hands a message on as it is, with all its statements, where one of them is of an index.
-            for statement in batch:
-                execute_script(connection, statement)
-        else:
-            execute_script(connection, ";\n".join(batch))
-        # Last: on Citus one transaction at a time writes to a table that is on every node.
+        for part in self._tenancy.placement.migration_batches(schema, batch):
+            execute_script(connection, part)
+        # Last: on several servers one transaction at a time writes to a table of the registry.
         connection.execute(update(schools).where(schools.c.id == school.id).values(revision=self._newest))
         connection.execute(delete(failed_migrations).where(failed_migrations.c.school_id == school.id))
 
@@ -373,7 +366,7 @@ class _MigrationRun:
                 # Deleted meanwhile, or migrated by another run: that is no failure.
                 return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
             except DBAPIError as why:
-                # On Citus one that writes into two tables of every node, as others do, may be the victim of a deadlock.
+                # On several servers, who writes to two tables of the registry may be the victim of a deadlock.
                 pause = next(pauses, None) if sqlstate(why) == DEADLOCK_DETECTED else None
                 if pause is None:
                     if sqlstate(why) is None:

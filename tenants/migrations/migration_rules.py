@@ -1,4 +1,4 @@
-"""Checking the migrations of schools' schemas: what PostgreSQL takes, but sharding by schema or this project does not.
+"""Checking the migrations of schools' schemas: what PostgreSQL takes, but this project does not.
 
 Their SQL is read as text, revision by revision, without a database. What a statement may be is listed, and
 all else refused; then the rules on what may stand in it. The facts behind them: docs/scaling.md,
@@ -47,18 +47,18 @@ _WHY = {
     "view": "a school's schema has no views",
     "extension": "extensions belong to the database, not to a school",
     "transaction": "a migration runs within the one transaction of its school, whose settings stand",
-    "merge": "sharding can't take MERGE",
+    "merge": "rows are changed by INSERT, UPDATE and DELETE, not by MERGE",
     "statement": "a migration is made of CREATE, ALTER and DROP of tables and indexes, INSERT, UPDATE, DELETE",
     "primary-key": "every table has a primary key",
     "schema": "no name says its schema: the search path does",
     "plain-table": "no table inherits, is partitioned, temporary, unlogged, foreign or made from a query",
     "unnamed": "every constraint and index has a name",
-    "rename-constraint": "sharding can't rename a constraint",
+    "rename-constraint": "a constraint keeps its name",
     "set-schema": "a table stays in its school's schema",
     "column-check": "add the column, then its constraint: two statements",
     "not-null": "a column that is added NOT NULL needs a default, for the rows that are there",
     "volatile": "UPDATE, DELETE, upserts and RETURNING call no function whose value changes or depends on settings",
-    "stable": "INSERT … SELECT calls no function that depends on settings or on the moment: sharding can't take it",
+    "stable": "INSERT … SELECT calls no function that depends on settings or on the moment",
     "default": "PostgreSQL computes no defaults: ids and times are bound by the program",
     "concurrently": "an index can't be made CONCURRENTLY within a transaction",
     "insert-values": "rows are inserted from rows that are there: a school being created has none, and is seeded",
@@ -305,7 +305,7 @@ def _broken_by_change(tokens: Tokens, tables: set[str]) -> Iterator[str]:
         if _is_mutable(tokens, _VOLATILE | _STABLE):
             yield "volatile"
     elif "INSERT" in flat and _is_mutable(tokens, _STABLE) and not _calls(tokens, _VOLATILE):
-        # With one that is volatile, sharding inserts what it has selected, by two statements.
+        # With one that is volatile, rows may be selected first and then inserted, by two statements.
         yield "stable"
 
 

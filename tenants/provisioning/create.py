@@ -14,8 +14,6 @@ from sqlalchemy.exc import DBAPIError
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.connections.pool import mark_school
-from tenants.distribution.nodes import provide_nodes
-from tenants.distribution.registry import distribute_statements
 from tenants.driver_errors import constraint_names, sqlstate
 from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
@@ -41,7 +39,7 @@ def create_school(
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
-    provide_nodes(tenancy)
+    tenancy.placement.prepare(tenancy.admin)
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         mark_school(connection, school_id)
         statements = creation_statements(
@@ -79,9 +77,8 @@ def creation_statements(
     }
     statements = schema_statements(tenancy, connection, school)
     statements += tables
-    if tenancy.distributed:
-        # Empty, so that there is nothing to copy; what was made of it so far is on the coordinator alone.
-        statements += distribute_statements(schema_name(school_id))
+    # Empty, so that there is nothing to copy.
+    statements += tenancy.placement.placing_statements(schema_name(school_id))
     statements += [insert_sql(driver, table, records) for table, records in rows if records]
     return statements + grant_statements(tenancy, school_id)
 

@@ -22,7 +22,6 @@ from sqlalchemy.exc import OperationalError
 from tenants.backups.backup import back_up
 from tenants.clock import now
 from tenants.connections.engines import execute_script, quote_identifier
-from tenants.distribution.nodes import engine_of_school, limit_waiting
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import SchoolBusy, SchoolDeleting, UnknownSchool
 from tenants.operator_log import record_operation
@@ -152,11 +151,11 @@ def _opened_again_on_failure(tenancy: Tenancy, school_id: UUID) -> Iterator[None
 
 
 def _wait_for_requests(tenancy: Tenancy, school_id: UUID, timeout: float) -> None:
-    """Wait for the transactions that may have been bound to the school before it was closed, on its node."""
+    """Wait for the transactions that may have been bound to the school before it was closed, on its server."""
     logins = list(tenancy.placement.all_logins)
     deadline = time.monotonic() + timeout
     with (
-        engine_of_school(tenancy, school_id) as engine,
+        tenancy.placement.admin_of(tenancy.admin, school_id) as engine,
         engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
     ):
 
@@ -237,7 +236,7 @@ def _dropping(tenancy: Tenancy, school: School, timeout: float) -> Iterator[Conn
     """Begin a transaction as the owner of a school's schema, its row locked; raises SchoolBusy, UnknownSchool."""
     try:
         with tenancy.admin.begin() as connection:
-            execute_script(connection, limit_waiting(tenancy, timeout))
+            execute_script(connection, tenancy.placement.limit_waiting(timeout))
             lock_school(connection, school.id)
             if tenancy.becomes_roles:
                 become_owner(connection, school.schema)

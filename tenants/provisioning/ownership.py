@@ -72,8 +72,7 @@ def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
 
 def _granting(schema: str, role: str) -> str:
     """Write the block that lets a role, quoted, at all tables of a schema that are there when it runs."""
-    # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools. Citus hands on the GRANT
-    # that the block runs, to the tables on all nodes and to their shards.
+    # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
     found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(quote_identifier(schema)))
     return f"""
 DECLARE

@@ -15,8 +15,6 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
 from tenants.connections.engines import execute_script, quote_identifier
-from tenants.distribution.nodes import provide_nodes
-from tenants.distribution.registry import distribute_registry
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
 from tenants.provisioning.create import login_grants
@@ -76,20 +74,20 @@ def install(tenancy: Tenancy) -> None:
     would outlive a transaction.
 
     Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
-    powers that reach around the schools' roles, NotDistributed where Citus is to place the schools and is missing.
+    powers that reach around the schools' roles, UnfitPlacement where the database does not place the schools as the
+    settings say.
     """
     if tenancy.one_login and tenancy.placement.divided:
         raise UnfitLogin(
             "SERVING_LOGINS divides the schools over logins without powers: "
             "give DATABASE_URL a login of its own, and this one as ADMIN_DATABASE_URL."
         )
-    provide_nodes(tenancy)
+    tenancy.placement.prepare(tenancy.admin)
     with _exclusive(tenancy) as connection:
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
         tenancy.reference(connection)
-        if tenancy.distributed:
-            distribute_registry(connection)
+        tenancy.placement.install(connection)
         _revoke_public(connection)
         if not tenancy.one_login:
             for login in tenancy.placement.all_logins:

@@ -30,13 +30,13 @@ from sqlalchemy import (
     Uuid,
     func,
     select,
-    text,
     update,
 )
 from sqlalchemy.exc import DBAPIError
 
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import NotInstalled, SchoolDeleting, UnknownSchool
+from tenants.placement import Placement
 
 # No such table, schema, function or column; permission denied.
 _LACKING = {"42P01", "3F000", "42883", "42703", "42501"}
@@ -161,11 +161,6 @@ def find_school(connection: Connection, school_id: UUID) -> School:
     return _find(connection, school_id, select(schools).where(schools.c.id == school_id))
 
 
-_SHARD_OF_SCHOOLS = text(
-    "SELECT shardid FROM pg_dist_shard WHERE logicalrelid = CAST('registry.schools' AS regclass)"
-)
-
-
 def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School:
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -204,15 +199,12 @@ def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False
 
 
 def schools_to_lock(connection: Connection) -> Table:
-    """Give the table in which the operator's work locks the row of a school: `schools`, but for Citus.
+    """Give the table in which the operator's work locks the row of a school: `schools`, or its copy on this server.
 
-    There it is the coordinator's own copy of that table. A row of the table itself can't be locked alone: Citus keeps
-    all others from writing any row of a table that every node has.
+    The connection has the placement of the schools as an execution option (`Tenancy.admin`).
     """
-    if not connection.get_execution_options().get("distributed"):
-        return schools
-    number = connection.execute(_SHARD_OF_SCHOOLS).scalar_one()
-    return schools.to_metadata(MetaData(), name=f"{schools.name}_{number}")
+    placement: Placement | None = connection.get_execution_options().get("placement")
+    return schools if placement is None else placement.schools_to_lock(connection, schools)
 
 
 def installation_id(connection: Connection) -> UUID:

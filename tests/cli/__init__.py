@@ -1,1 +1,1 @@
-"""Tests of the command line and of serving."""
+"""Tests of the command line."""

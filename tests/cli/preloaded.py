@@ -17,7 +17,12 @@ import sys
 from contextlib import suppress
 
 STATUS_SIZE = 4  # bytes: what waitpid says, as a number
-MODULES = ("school_service.cli", "school_service.app", "school_service.server", "school_service.demo.command")
+MODULES = (
+    "school_service.cli",
+    "school_service.app",
+    "school_service.serving.server",
+    "school_service.demo.command",
+)
 
 
 def serve(requests: socket.socket) -> list[str] | None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from school_service.core.errors import Busy
-from school_service.core.shares import Shares
+from school_service.core.shares import GroupLimit, Shares, Turns
 from tests.cli.program import wait_for
 
 
@@ -25,14 +25,14 @@ def test_beyond_the_limit_and_those_who_may_wait_it_is_busy_at_once():
         first = threads.submit(hold)
         assert inside.wait(10)
         second = threads.submit(hold)
-        wait_for(lambda: shares._waiting.get("a"), "the one who waits")
+        wait_for(lambda: shares._turns._waiting.get("a"), "the one who waits")
         with pytest.raises(Busy), shares.of("a"):
             pass
         with shares.of("b"):
             pass
         go.set()
         assert (first.result(), second.result()) == (True, True)
-    assert (shares._running, shares._waiting) == ({}, {})
+    assert (shares._turns._under_way, shares._turns._waiting) == ({}, {})
 
 
 def test_who_has_waited_for_too_long_is_told_so_and_nothing_is_left_of_them():
@@ -42,10 +42,10 @@ def test_who_has_waited_for_too_long_is_told_so_and_nothing_is_left_of_them():
         for _ in range(7):
             with pytest.raises(Busy), shares.of("a"):
                 pass
-        assert shares._waiting == {}
+        assert shares._turns._waiting == {}
     with shares.of("a"):
         pass
-    assert shares._running == {}
+    assert shares._turns._under_way == {}
 
 
 def test_who_waits_comes_before_who_has_just_left():
@@ -61,7 +61,7 @@ def test_who_waits_comes_before_who_has_just_left():
             waiting = []
             for number, name in enumerate(("first", "second")):
                 waiting.append(threads.submit(enter, name))
-                wait_for(lambda number=number: len(shares._waiting.get("a", ())) > number, name)
+                wait_for(lambda number=number: len(shares._turns._waiting.get("a", ())) > number, name)
         enter("who has just left")
         for future in waiting:
             future.result()
@@ -84,7 +84,7 @@ def test_never_more_than_the_limit_run():
 
     with ThreadPoolExecutor(20) as threads:
         list(threads.map(work, range(2000)))
-    assert (1 <= most <= 3, running, shares._running) == (True, 0, {})
+    assert (1 <= most <= 3, running, shares._turns._under_way) == (True, 0, {})
 
 
 def test_an_error_gives_the_share_back():
@@ -109,3 +109,68 @@ def test_who_waits_is_counted_and_told_for_how_long():
             wait_for(lambda: shares.count_waiting() == 2, "two that wait")
         assert all(0 < found.result() < 10 for found in entering)
     assert shares.count_waiting() == 0
+
+
+# The rules alone
+
+
+def begun(turns, key, name):
+    """Begin, or wait; the place, where there is one."""
+    place = turns.begin(key)
+    if place is None:
+        turns.wait(key, name)
+    return place
+
+
+def test_the_keys_take_turns_for_what_all_have_together():
+    turns = Turns(2, total=1)
+    place = begun(turns, "a", "a1")
+    for key, name in (("a", "a2"), ("a", "a3"), ("b", "b1"), ("c", "c1")):
+        assert begun(turns, key, name) is None
+    assert turns.count_waiting() == 4
+
+    order = []
+    while place is not None:
+        following = turns.end(place)
+        order += [name for name, _ in following]
+        place = following[0][1] if following else None
+
+    assert order == ["a2", "b1", "c1", "a3"]
+    assert turns.count_waiting() == 0
+
+
+def test_a_key_that_has_its_limit_is_passed_over():
+    turns = Turns(1, total=2)
+    begun(turns, "a", "a1")
+    second = begun(turns, "b", "b1")
+    for key, name in (("a", "a2"), ("c", "c1")):
+        begun(turns, key, name)
+
+    assert [name for name, _ in turns.end(second)] == ["c1"]
+
+
+def test_all_begin_who_may_once_their_group_is_another():
+    groups = {"a": "x", "b": "x", "c": "x"}
+    turns = Turns(1, groups=GroupLimit(1, groups.get))
+    first = begun(turns, "a", "a1")
+    for key in ("b", "c"):
+        assert begun(turns, key, f"{key}1") is None
+    groups["c"] = "y"
+
+    assert first.group == "x"
+    assert [(name, place.group) for name, place in turns.end(first)] == [("b1", "x"), ("c1", "y")]
+
+
+def test_who_gives_up_and_who_is_sent_away_wait_no_longer():
+    turns = Turns(1, waiting=3)
+    place = begun(turns, "a", "a1")
+    for name in ("a2", "a3", "a4"):
+        begun(turns, "a", name)
+    with pytest.raises(Busy):
+        turns.wait("a", "a5")
+
+    turns.give_up("a", "a2")
+    assert turns.count_waiting() == 2
+    assert [name for name, _ in turns.end(place)] == ["a3"]
+    assert turns.clear() == ["a4"]
+    assert turns.count_waiting() == 0

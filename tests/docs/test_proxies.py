@@ -28,7 +28,8 @@ from cryptography.x509.oid import NameOID
 from school_service.app import FORM_OVERHEAD
 from school_service.auth.tokens import MAX_TOKEN_LENGTH
 from school_service.config import Settings
-from school_service.server import HEADER_LIMIT, IDLE_TIMEOUT
+from school_service.serving.channel import IDLE_TIMEOUT
+from school_service.serving.parser import HEADER_LIMIT
 
 pytestmark = pytest.mark.program
 

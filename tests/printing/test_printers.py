@@ -33,7 +33,7 @@ ROOT = Path(school_service.__file__).parents[1]
 SPEAKING = f"""
 import os, sys
 sys.path.append({str(ROOT)!r})
-from school_service.printing.messages import ANSWER, TASK
+from school_service.printing import ANSWER, TASK
 
 def take():
     number, length = TASK.unpack(os.read(0, TASK.size))

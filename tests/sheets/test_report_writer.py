@@ -7,8 +7,10 @@ from io import BytesIO
 
 from openpyxl import load_workbook
 
-from school_service.sheets.report_writer import Marked, Report, ReportColumn, write_report
-from school_service.sheets.workbook_frame import LINE_HEIGHT
+from school_service.sheets import workbook_writer
+from school_service.sheets.report_writer import Report, ReportColumn, write_report
+from school_service.sheets.workbook_layout import Marked
+from school_service.sheets.workbook_writer import LINE_HEIGHT
 from tests.sheets.test_sheet_writer import TEXTS
 
 NAME = ReportColumn("Name", least=10, most=20, text=True)
@@ -33,6 +35,12 @@ def test_texts_stay_texts_and_figures_figures():
     assert (sheet["B3"].value, sheet["B3"].number_format) == (12.5, "0.0")
 
 
+def test_only_a_text_that_looks_like_a_formula_has_the_sign_that_keeps_it_a_text_when_it_is_edited():
+    sheet = opened(report(["=1+1", Decimal("12.50")], ["Ada", 7]))["Report"]
+
+    assert {cell.coordinate for row in sheet.iter_rows() for cell in row if cell.quotePrefix} == {"B2", "A3"}
+
+
 def test_what_is_marked_is_bold_italic_and_red():
     sheet = opened(report(["Ada", Marked(Decimal("39.5"))], ["Bisi", 7], ["Chi", None]))["Report"]
 
@@ -48,6 +56,18 @@ def test_a_row_is_as_high_as_its_longest_text_needs():
     heights = [sheet.row_dimensions[number].height for number in (3, 4, 5)]
     assert heights == [None, 3 * LINE_HEIGHT, 3 * LINE_HEIGHT]
     assert sheet.column_dimensions["A"].width == 20
+
+
+def test_openpyxl_makes_the_frame_of_reports_with_the_same_columns_once(monkeypatch):
+    made = []
+    make = workbook_writer.Workbook
+    monkeypatch.setattr(workbook_writer, "Workbook", lambda: made.append(1) or make())
+    columns = (ReportColumn("once", places=7), ReportColumn("more than once", text=True))
+
+    for rows in ([[Decimal(1), "Ada"]], [[Decimal(2), "Bisi"], [None, "Chi"]]):
+        opened(Report("Made once", ("A title",), columns, rows))
+
+    assert len(made) == 1
 
 
 def test_the_header_of_pages_holds_any_text():

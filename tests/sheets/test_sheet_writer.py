@@ -8,13 +8,15 @@ from decimal import Decimal
 from io import BytesIO
 
 import pytest
+from cachetools.keys import hashkey
 from openpyxl import load_workbook
 
-from school_service.sheets import workbook_frame
+from school_service.sheets import workbook_writer
 from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.sheet_reader import read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.workbook_frame import MAX_CACHED_BYTES, SheetLayout, WorkbookLayout, frame_of
+from school_service.sheets.workbook_layout import CellStyle, Page, Rule, SheetLayout, styled_alike
+from school_service.sheets.workbook_writer import MAX_CACHED_BYTES, frame_of
 from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 from tests.sheets.workbooks import parts_of
@@ -226,6 +228,9 @@ def test_the_same_records_give_the_same_bytes(monkeypatch):
     monkeypatch.setattr("time.localtime", lambda *_: (2031, 7, 1, 12, 30, 15, 0, 182, 0))
 
     assert write() == first
+    # Neither does the frame, which another process may have made at another time.
+    properties = load_workbook(BytesIO(first)).properties
+    assert (properties.created, properties.modified) == (datetime(2000, 1, 1), datetime(2000, 1, 1))
 
 
 def test_rows_are_read_back_by_openpyxl_with_the_styles_of_their_columns():
@@ -331,8 +336,8 @@ def test_the_width_of_the_texts_decides_how_the_page_lies_each_time():
 
 def test_openpyxl_makes_a_frame_once(monkeypatch):
     made = []
-    make = workbook_frame.Workbook
-    monkeypatch.setattr(workbook_frame, "Workbook", lambda: made.append(1) or make())
+    make = workbook_writer.Workbook
+    monkeypatch.setattr(workbook_writer, "Workbook", lambda: made.append(1) or make())
     column = Column("made once", rule=SCORE.rule)
 
     first, again = (
@@ -356,18 +361,20 @@ def test_rules_are_written_with_their_own_numbers_whatever_was_written_before():
 
 
 def test_the_cache_of_frames_is_bounded_by_bytes():
-    def layout(number):
-        columns = (Column(f"{number} {n}" + "x" * 10_000) for n in range(50))
-        return WorkbookLayout((SheetLayout("Scores", tuple(columns), landscape=False),))
+    def layouts(number):
+        styles = tuple(styled_alike(CellStyle(f"0.{'0' * number}", size=size)) for size in range(1, 500))
+        rules = tuple(Rule(column, "whole", "between", "1", "5") for column in range(1, 500))
+        return (SheetLayout("Scores", (styles,), Page(landscape=False), header=1, rules=rules),)
 
-    first = layout(0)
+    first = layouts(0)
     assert frame_of(first) is frame_of(first)
     for number in range(1, 20):
-        frame_of(layout(number))
+        frame_of(layouts(number))
 
-    assert MAX_CACHED_BYTES / 2 < workbook_frame._frames.currsize <= MAX_CACHED_BYTES
-    assert repr(first) not in workbook_frame._frames
-    assert repr(layout(19)) in workbook_frame._frames
+    frames = workbook_writer._frames
+    assert MAX_CACHED_BYTES / 2 < frames.currsize <= MAX_CACHED_BYTES
+    assert hashkey(first) not in frames
+    assert hashkey(layouts(19)) in frames
 
 
 def test_many_at_once_get_each_their_own_workbook():

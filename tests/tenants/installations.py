@@ -113,10 +113,11 @@ def execute(url: URL, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]
 
 def binding_options(tenancy: Tenancy) -> BindingOptions:
     """Give the options that an application on this installation would have."""
+    entry = tenancy.placement.entry
     return BindingOptions(
         roles=tenancy.roles,
         serves=(head(),),
-        first_shard=partial(first_shard, tenancy) if on_citus() else None,
+        entry=entry and entry._replace(location=partial(first_shard, tenancy)),
     )
 
 

@@ -123,12 +123,12 @@ def cluster(placed, tenancy, place, monkeypatch):
     """The cluster, with the school on its first node."""
     cluster = Cluster(tenancy.admin_url, {1: Node("one", 5432), 2: Node("two", 5432)})
     cluster.move(place, 1)
-    nodes = placed.extensions["nodes"]
-    on_its_own = nodes._make
+    nodes = placed.extensions["placement"]
+    on_its_own = nodes.make_engine
     # Both names are of the tests' server; any other is of nobody's.
     monkeypatch.setattr(
         nodes,
-        "_make",
+        "make_engine",
         lambda node, login: on_its_own(None if node in cluster.nodes.values() else node, login),
     )
     monkeypatch.setattr(nodes, "locate", cluster.locate)
@@ -197,7 +197,7 @@ def test_a_node_that_is_away_costs_its_schools_alone_and_is_asked_for_again(
     cluster, placed, there, document, place, second
 ):
     cluster.said[second.id] = Location(cluster.nodes[1], shards_of(1))
-    nodes = placed.extensions["nodes"]
+    nodes = placed.extensions["placement"]
     other = ApiClient(placed, document, second.admin_token, second.id)
     other.ok(other.get("/classrooms"))
     cluster.said[place.id] = Location(Node("127.0.0.1", 1), shards_of(1))
@@ -213,23 +213,23 @@ def test_a_node_that_is_away_costs_its_schools_alone_and_is_asked_for_again(
 
 
 def test_a_school_that_is_on_no_node_is_asked_for_each_time_at_the_coordinator(cluster, placed):
-    nodes, nobody = placed.extensions["nodes"], uuid4()
+    nodes, nobody = placed.extensions["placement"], uuid4()
 
     engines = {nodes.engine_of(nobody) for _ in range(3)}
 
-    assert engines == {nodes.engines()["coordinator"]}
-    assert (cluster.asked, nodes.known_node(nobody), nodes.first_shard(nobody)) == (3, None, None)
+    assert engines == {nodes.engines_by_server()["coordinator"]}
+    assert (cluster.asked, nodes.server_of(nobody), nodes.first_shard(nobody)) == (3, None, None)
 
 
 def test_both_reads_and_writes_say_in_their_one_message_which_shard_is_meant(cluster, placed, there, place):
     options = placed.extensions["school-service"].binding_options
 
-    assert options.first_shard(place.id) == 1
+    assert options.entry.location(place.id) == 1
     cluster.move(place, 2)
-    assert options.first_shard(place.id) == 1
-    placed.extensions["nodes"].forget(place.id)
-    assert options.first_shard(place.id) == 2
-    assert options.first_shard(uuid4()) is None
+    assert options.entry.location(place.id) == 1
+    placed.extensions["placement"].forget(place.id)
+    assert options.entry.location(place.id) == 2
+    assert options.entry.location(uuid4()) is None
 
 
 def test_a_node_is_reached_by_its_address_whatever_the_coordinators_says():
@@ -242,7 +242,7 @@ def test_a_node_is_reached_by_its_address_whatever_the_coordinators_says():
 def test_the_pools_of_nodes_are_named_by_node_and_login(cluster, placed, there):
     there.ok(there.get("/classrooms"))
 
-    assert "one:5432" in placed.extensions["nodes"].engines()
+    assert "one:5432" in placed.extensions["placement"].engines_by_server()
 
 
 def test_a_clients_grant_is_read_beside_the_switch_of_the_role(
@@ -273,7 +273,7 @@ def know(cluster, placed, place, *, number=1, but=()):
     tables = [table for table in TABLES if table not in but]
     execute(cluster.url, "INSERT INTO registry.shards VALUES (%s)", (number,))
     cluster.said[place.id] = Location(cluster.nodes[1], Shards(tables, [number] * len(tables)))
-    placed.extensions["nodes"].forget(place.id)
+    placed.extensions["placement"].forget(place.id)
 
 
 @pytest.mark.parametrize("own", [False, True])

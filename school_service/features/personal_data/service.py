@@ -168,7 +168,7 @@ def _erase_signatory(user: User) -> None:
 def _erase_submitter(name: str, actor: str) -> None:
     """Write the pseudonym for the name of who submitted subjects where publications say it.
 
-    The new rules are read and then written: on Citus no UPDATE has such functions. They pass as the text that
+    The new rules are read and then written, since an UPDATE takes its values from Python. They pass as the text that
     PostgreSQL makes of them, so that all else in them stays to the letter.
     """
     each = (

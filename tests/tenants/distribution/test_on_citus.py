@@ -14,16 +14,9 @@ from tenants.backups.restore import restore
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script, registry_url, serving_engine
 from tenants.connections.sessions import begin_in_school
-from tenants.distribution.moving import move_school
-from tenants.distribution.nodes import limit_waiting, list_nodes, locate_school, lock_out_moves
-from tenants.exceptions import (
-    AlreadyExists,
-    MoveRefused,
-    SchoolBusy,
-    SchoolElsewhere,
-    UnknownNode,
-    UnknownSchool,
-)
+from tenants.distribution.moving import MoveRefused, move_school
+from tenants.distribution.nodes import UnknownNode, list_nodes, locate_school
+from tenants.exceptions import AlreadyExists, SchoolBusy, SchoolElsewhere, UnknownSchool
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry.installation import install
@@ -79,7 +72,7 @@ def node_of(tenancy, school_id):
 
 def other_node(tenancy, school_id):
     with tenancy.admin.connect() as connection:
-        nodes = [state.node for state in list_nodes(tenancy, connection) if state.takes_schools]
+        nodes = [state.node for state in list_nodes(connection) if state.takes_schools]
     return next(node for node in nodes if node != node_of(tenancy, school_id))
 
 
@@ -193,7 +186,7 @@ def test_a_school_that_is_locked_holds_up_its_own_changes_alone(here, school, sh
 
     def change(school_id):
         with here.admin.begin() as connection:
-            execute_script(connection, limit_waiting(here, 1))
+            execute_script(connection, here.placement.limit_waiting(1))
             return change_school(connection, school_id, address="Yaba").address
 
     with here.admin.begin() as locking:
@@ -257,7 +250,7 @@ def test_a_request_under_way_is_waited_for_and_where_it_does_not_end_the_school_
 def test_a_school_that_is_backed_up_is_not_moved(here, school):
     engine = create_engine(registry_url(here.admin_url))
     with engine.begin() as connection:
-        lock_out_moves(connection, school.id)
+        here.placement.keep_in_place(connection, school.id)
         with pytest.raises(SchoolBusy):
             move_school(here, school.id, str(other_node(here, school.id)))
     engine.dispose()
@@ -301,7 +294,7 @@ def test_a_node_that_joins_gets_the_registry_with_the_first_that_is_done(server,
 
 def test_the_nodes_are_listed_with_their_schools(here, school):
     with here.admin.connect() as connection:
-        nodes = list_nodes(here, connection)
+        nodes = list_nodes(connection)
         [(count,)] = connection.exec_driver_sql("SELECT count(*) FROM registry.schools").all()
 
     assert (nodes[0].coordinator, nodes[0].takes_schools) == (True, False)

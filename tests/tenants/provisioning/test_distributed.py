@@ -7,9 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenants.distribution.moving import move_school
-from tenants.distribution.nodes import limit_waiting, list_nodes
-from tenants.exceptions import NotDistributed
+from tenants.exceptions import UnfitPlacement
 from tenants.provisioning.create import create_school, creation_statements
 from tenants.registry.installation import install
 from tests.postgres import on_postgresql_alone
@@ -74,7 +72,7 @@ def test_creating_is_refused_where_citus_is_missing(plain):
     school_id = uuid4()
 
     with pytest.raises(
-        NotDistributed, match="TENANT_DISTRIBUTED is on, but the database has no extension citus"
+        UnfitPlacement, match="TENANT_DISTRIBUTED is on, but the database has no extension citus"
     ):
         create_school(
             replace(plain, distributed=True), name="x", administrator=ADMINISTRATOR, school_id=school_id
@@ -85,22 +83,22 @@ def test_creating_is_refused_where_citus_is_missing(plain):
 
 def test_installing_is_refused_where_citus_is_missing(server):
     with installation(server, roles=False, installed=False) as tenancy:
-        with pytest.raises(NotDistributed):
+        with pytest.raises(UnfitPlacement):
             install(replace(tenancy, distributed=True))
 
         assert execute(tenancy.admin_url, "SELECT FROM pg_namespace WHERE nspname = 'registry'") == []
 
 
 def test_nodes_and_moves_are_refused_where_all_schools_are_on_one_server(plain):
-    with pytest.raises(NotDistributed, match="all schools are on one server"):
-        move_school(plain, uuid4(), "elsewhere:5432")
-    with plain.admin.connect() as connection, pytest.raises(NotDistributed):
-        list_nodes(plain, connection)
+    with pytest.raises(UnfitPlacement, match="all schools are on one server"):
+        plain.placement.move_school(plain, uuid4(), "elsewhere:5432")
+    with plain.admin.connect() as connection, pytest.raises(UnfitPlacement):
+        plain.placement.list_servers(connection)
 
 
 def test_how_long_a_lock_is_waited_for_is_told_the_nodes_too(plain):
-    assert limit_waiting(plain, 2) == "SET LOCAL lock_timeout = '2000ms'"
-    first, limit, last = limit_waiting(replace(plain, distributed=True), 2).split(";\n")
+    assert plain.placement.limit_waiting(2) == "SET LOCAL lock_timeout = '2000ms'"
+    first, limit, last = replace(plain, distributed=True).placement.limit_waiting(2).split(";\n")
     assert limit == "SET LOCAL lock_timeout = '2000ms'"
     assert (first, last) == tuple(
         f"SET LOCAL citus.propagate_set_commands TO '{which}'" for which in ("local", "none")

@@ -11,18 +11,15 @@ from uuid import UUID
 
 from school_service.auth.principal import Principal
 from school_service.core.database import current_school
-from school_service.core.errors import Invalid
 from school_service.core.statements import execute
 from school_service.features.audit.service import EXPORT, audit_change
-from school_service.features.people.students.changed_since import Replaced, refuse_changed
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    match_students,
-    not_in_sheet,
     shown,
 )
+from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.results.comments.service import (
     ENTITY,
     MEMBERS,
@@ -48,12 +45,12 @@ from school_service.features.school.cohorts.class_sheets import (
     named_details,
 )
 from school_service.sheets.columns import CellType, Column, NumberRange
-from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
+from school_service.sheets.downloads import download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.uploads import RowCounts
 
 SHEET = "Comments"
 NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
@@ -107,27 +104,25 @@ def upload(
     `term` is that of a sheet that does not name it itself. A student who is not in the sheet, and a cell that is blank
     there, stay as they are. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
     Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, Forbidden
-    as `enter_comments`, and RowsChanged where something was changed since the sheet was downloaded, unless `force`
-    replaces it.
+    where the caller changes a principal's comment and may not write results, and RowsChanged where something was
+    changed since the sheet was downloaded, unless `force` replaces it.
     """
     found = find_batch(batch, field="batch")
-    return _CommentUpload(found, file_name, principal, term, dry_run, force).run(file)
+    sheet_upload = _CommentUpload(
+        batch=found, principal=principal, named_term=term, file_name=file_name, dry_run=dry_run, force=force
+    )
+    return sheet_upload.run(file)
 
 
-@dataclass
-class _CommentUpload(SheetUpload[_MatchedRows]):
+@dataclass(kw_only=True)
+class _CommentUpload(ClassSheetUpload[Commented]):
     """The upload of the comments of a batch; the details say of which term."""
 
     batch: Any
-    file_name: str
     principal: Principal
     named_term: str | None
-    dry_run: bool
-    force: bool
     place: Place = field(init=False)
     listed: ClassList = field(init=False)
-    download: Download | None = field(init=False)
-    letters: Mapping[str, str] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         found = read_details(workbook)
@@ -143,25 +138,26 @@ class _CommentUpload(SheetUpload[_MatchedRows]):
         self.listed = lock_class(self.place)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        students = self.listed.students
-        matched = match_students(
+        return self.match_class(
             content,
-            {student.admission_number: student for student in students},
+            self.listed.students,
             not_in_class="is a student who is not in the batch",
             validate=partial(_row_errors, times_opened=self.listed.times_opened),
-            own_names=self.download is not None,
         )
-        self.letters = content.letters
-        if self.dry_run:
-            self.answer["not_in_sheet"] = not_in_sheet(students, matched)
-        return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         given = [(student, row, _given(row)) for student, row in matched]
         rows = [(student, row, values, student.differing(values)) for student, row, values in given]
         changes = [(student, differing) for student, _, _, differing in rows if differing]
         require_for(changes, self.principal)
-        forced = self._refuse_changed([(student, row, differing) for student, row, _, differing in rows])
+        refused = self.refuse_changed(
+            self._replaced([(student, row, differing) for student, row, _, differing in rows]),
+            entity=ENTITY,
+            score_of=partial(_is_change, term=str(self.place.term_id)),
+            newest=NEWEST_CHANGES,
+            member=None,
+        )
+        forced = frozenset(student.student_id for student, row in matched if row.number in refused)
         if self.dry_run:
             self.answer["changes"] = [
                 change_of(row, student, name, getattr(student, name), value)
@@ -175,33 +171,17 @@ class _CommentUpload(SheetUpload[_MatchedRows]):
             execute(storing(self.place, changes, sheet=self.file_name, forced=forced, **source))
         return count([(student, values, differing) for student, _, values, differing in rows])
 
-    def _refuse_changed(self, rows: Sequence[tuple[Commented, Row, Mapping[str, Any]]]) -> frozenset[str]:
-        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+    def _replaced(self, rows: Sequence[tuple[Commented, Row, Mapping[str, Any]]]) -> Iterator[Replaced]:
+        """Find the values that were changed since the download, and that the sheet would replace."""
         if self.download is None:
-            return frozenset()
-        replaced = []
+            return
         for student, row, differing in rows:
-            then = self.download.stored.get(student.admission_number) or {}
-            if not isinstance(then, dict):
-                raise Invalid(CHANGED_DETAILS)
-            replaced += [
-                Replaced(
-                    row.number, name, shown(student), UUID(student.student_id), stored, value, kind="value"
-                )
-                for name, value in differing.items()
-                if (stored := getattr(student, name)) != then.get(name)
-            ]
-        forced = refuse_changed(
-            replaced,
-            entity=ENTITY,
-            score_of=partial(_is_change, term=str(self.place.term_id)),
-            download=self.download,
-            letters=self.letters,
-            force=self.force,
-            newest=NEWEST_CHANGES,
-            member=None,
-        )
-        return frozenset(student.student_id for student, row, _ in rows if row.number in forced)
+            then = self.download.values_of(student.admission_number)
+            for name, value in differing.items():
+                stored = getattr(student, name)
+                if stored != then.get(name):
+                    whose = shown(student), UUID(student.student_id)
+                    yield Replaced(row.number, name, *whose, stored, value, kind="value")
 
 
 _IDENTITY = (ADMISSION_NUMBER, "first_name", "last_name")

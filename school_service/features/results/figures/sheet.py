@@ -18,7 +18,8 @@ from school_service.features.results.figures import reads
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
-from school_service.sheets.report_writer import Marked, Report, ReportColumn, Value, write_report
+from school_service.sheets.report_writer import Report, ReportColumn, write_report
+from school_service.sheets.workbook_layout import Marked, Value
 
 BROADSHEET, SUBJECTS = "Broadsheet", "Subjects"
 ON_A4 = 10  # subjects; more are printed on A3

@@ -121,8 +121,7 @@ def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: dateti
 def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: datetime) -> Any:
     """Insert graduates with the numbers that were taken last, in this order; answers them as JSON, `graduates`.
 
-    The numbers are taken by a statement of its own: one that changes rows and inserts others, too, Citus does on
-    connections of the node to itself, which a school's role can't have.
+    The numbers are taken by a statement of its own, as a statement writes to one table.
     """
     rows = unnest_rows("graduating", "place", id=(Uuid, ids), student_id=(Uuid, student_ids))
     values = {

@@ -12,15 +12,13 @@ from uuid import UUID
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
 from school_service.features.audit.service import EXPORT, audit_change
-from school_service.features.people.students.changed_since import Replaced, refuse_changed
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    match_students,
-    not_in_sheet,
     shown,
 )
+from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.results.metrics.reads import class_list
 from school_service.features.results.metrics.service import (
     ENTITY,
@@ -46,7 +44,7 @@ from school_service.features.school.cohorts.class_sheets import (
 )
 from school_service.features.school.models import Term
 from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
-from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
+from school_service.sheets.downloads import download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import (
@@ -57,7 +55,7 @@ from school_service.sheets.sheet_reader import (
     read_sheet,
 )
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.uploads import RowCounts
 
 SHEET = "Metrics"
 NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
@@ -118,23 +116,25 @@ def upload(
     while the batch's results of the term are published.
     """
     named = {TERM: term, METRIC_TYPE: metric_type}
-    return _MetricUpload(find_batch(batch, field=BATCH_FIELD), file_name, named, dry_run, force).run(file)
+    sheet_upload = _MetricUpload(
+        batch=find_batch(batch, field=BATCH_FIELD),
+        named=named,
+        file_name=file_name,
+        dry_run=dry_run,
+        force=force,
+    )
+    return sheet_upload.run(file)
 
 
-@dataclass
-class _MetricUpload(SheetUpload[_MatchedRows]):
+@dataclass(kw_only=True)
+class _MetricUpload(ClassSheetUpload[Any]):
     """The upload of the scores of a batch; the details say of which term and metric type."""
 
     batch: Any
-    file_name: str
     named: Mapping[str, str | None]
-    dry_run: bool
-    force: bool
     term: Term = field(init=False)
     metric_type: str = field(init=False)
     trait_ids: dict[str, UUID] = field(init=False)
-    download: Download | None = field(init=False)
-    letters: Mapping[str, str] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook)
@@ -153,17 +153,12 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
 
     def match(self, content: SheetContent) -> _MatchedRows:
         listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type)).all()
-        matched = match_students(
+        return self.match_class(
             content,
-            {student.admission_number: student for student in listed},
+            listed,
             not_in_class="is a student who is not in the batch",
             validate=partial(_score_errors, names=self.trait_ids),
-            own_names=self.download is not None,
         )
-        self.letters = content.letters
-        if self.dry_run:
-            self.answer["not_in_sheet"] = not_in_sheet(listed, matched)
-        return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         common = CommonColumns(
@@ -179,7 +174,13 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
             for student, row in matched
         ]
         compared = compare_scores(students)
-        forced = self._refuse_changed(matched, compared.changed)
+        rows = self.refuse_changed(
+            self._replaced(matched, compared.changed),
+            entity=ENTITY,
+            score_of=lambda scores, trait: scores and scores.get(trait),
+            newest=NEWEST_CHANGES,
+        )
+        forced = frozenset(student.student_id for student, row in matched if row.number in rows)
         if self.dry_run:
             self.answer["changes"] = [
                 change_of(row, student, name, (student.scores or {}).get(name), score)
@@ -195,31 +196,17 @@ class _MetricUpload(SheetUpload[_MatchedRows]):
             forced=forced,
         )
 
-    def _refuse_changed(self, matched: _MatchedRows, changed: Mapping[str, Scores]) -> frozenset[str]:
-        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+    def _replaced(self, matched: _MatchedRows, changed: Mapping[str, Scores]) -> Iterator[Replaced]:
+        """Find the scores that were changed since the download, and that the sheet would replace."""
         if self.download is None:
-            return frozenset()
-        replaced = []
+            return
         for student, row in matched:
-            then = self.download.stored.get(student.admission_number) or {}
-            if not isinstance(then, dict):
-                raise Invalid(CHANGED_DETAILS)
+            then = self.download.values_of(student.admission_number)
             stored = student.scores or {}
-            replaced += [
-                Replaced(row.number, name, shown(student), UUID(student.metric_id), stored[name], score)
-                for name, score in changed.get(student.student_id, {}).items()
-                if name in stored and stored[name] != then.get(name)
-            ]
-        rows = refuse_changed(
-            replaced,
-            entity=ENTITY,
-            score_of=lambda scores, trait: scores and scores.get(trait),
-            download=self.download,
-            letters=self.letters,
-            force=self.force,
-            newest=NEWEST_CHANGES,
-        )
-        return frozenset(student.student_id for student, row in matched if row.number in rows)
+            for name, score in changed.get(student.student_id, {}).items():
+                if name in stored and stored[name] != then.get(name):
+                    record_id = UUID(student.metric_id)
+                    yield Replaced(row.number, name, shown(student), record_id, stored[name], score)
 
 
 def _columns(names: Iterable[str]) -> list[Column]:

@@ -277,7 +277,7 @@ def _check_score(score: Decimal, total_points: Decimal) -> None:
         raise Invalid.field("score", f"is more than the assessment's {total_points} points")
 
 
-# One statement for each table: on Citus one that writes to two needs connections that a school's role can't have.
+# A statement writes to one table: so there is one for each.
 
 
 @statement

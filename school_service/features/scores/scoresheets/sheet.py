@@ -22,16 +22,14 @@ from school_service.core.statements import execute, row_lock
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
-from school_service.features.people.students.changed_since import Replaced, refuse_changed
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    match_students,
-    not_in_sheet,
     shown,
 )
+from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -67,7 +65,7 @@ from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.uploads import RowCounts
 
 SHEET = "Scores"
 SCORE = "score"
@@ -158,7 +156,15 @@ def upload(
         raise not_found(Assessment)
     if batch is not None:
         _find_arm(batch, found["cohort_id"])
-    return _ScoreUpload(assessment_id, found["total_points"], file_name, batch, dry_run, force).run(file)
+    sheet_upload = _ScoreUpload(
+        assessment_id=assessment_id,
+        total_points=found["total_points"],
+        file_name=file_name,
+        batch=batch,
+        dry_run=dry_run,
+        force=force,
+    )
+    return sheet_upload.run(file)
 
 
 def _find_arm(batch_id: UUID, cohort_id: str) -> Batch:
@@ -169,21 +175,16 @@ def _find_arm(batch_id: UUID, cohort_id: str) -> Batch:
     return batch
 
 
-@dataclass
-class _ScoreUpload(SheetUpload[_MatchedRows]):
+@dataclass(kw_only=True)
+class _ScoreUpload(ClassSheetUpload[_Taker]):
     """The upload of an assessment's scores."""
 
     assessment_id: UUID
     total_points: Decimal
-    file_name: str
     batch: UUID | None
-    dry_run: bool
-    force: bool
     cohort_subject_id: UUID = field(init=False)
     term_id: UUID = field(init=False)
-    download: Download | None = field(init=False)
-    letters: Mapping[str, str] = field(init=False)
-    takers: dict[str, _Taker] = field(init=False)
+    takers: list[_Taker] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook) or {}
@@ -194,7 +195,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
 
     def lock(self) -> None:
-        # The class is read after the lock, in one message with it: what was committed meanwhile is seen.
+        # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
         found = execute(_lock(self.assessment_id), _class_list(self.assessment_id))
         if found is None:
             raise not_found(Assessment)
@@ -205,27 +206,23 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
             takers = [taker for taker in takers if taker.batch_id == str(self.batch)]
         if all(taker.held for taker in takers):
             self._refuse_submitted(takers, otherwise=found["submitted"])
-        self.takers = {taker.admission_number: taker for taker in takers}
+        self.takers = takers
 
     def _refuse_submitted(self, takers: Iterable[_Taker], otherwise: Iterable[str] = ()) -> None:
         held = {batch for taker in takers for batch in taker.held}
         refuse_submitted(held or set(otherwise), self.cohort_subject_id, self.term_id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        matched = match_students(
+        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved.
+        arms = {taker.admission_number: taker.arm for taker in self.takers} if self.download else {}
+        matched = self.match_class(
             content,
             self.takers,
             not_in_class="is a student who does not take the subject"
             + " in this arm" * (self.batch is not None),
-            validate=partial(
-                _row_errors, total_points=self.total_points, takers=self.takers if self.download else {}
-            ),
-            own_names=self.download is not None,
+            validate=partial(_row_errors, total_points=self.total_points, arms=arms),
         )
-        self.letters = content.letters
         _refuse_scored(matched, self.letters)
-        if self.dry_run:
-            self.answer["not_in_sheet"] = not_in_sheet(self.takers.values(), matched)
         return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
@@ -234,7 +231,13 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
         changing = {score.student_id for score in (*compared.new, *compared.changed)}
         changing |= {str(change.student_id) for change in absences if change.status != change.before}
         self._refuse_submitted(taker for taker, _ in matched if taker.id in changing)
-        forced = self._refuse_changed(matched, compared)
+        rows = self.refuse_changed(
+            self._replaced(matched, compared),
+            entity=ENTITY,
+            score_of=lambda score, _column: score,
+            newest=1,  # each is of the score: a record has no other value
+        )
+        forced = frozenset(taker.id for taker, row in matched if row.number in rows)
         if self.dry_run:
             self.answer["changes"] = _changes(matched, compared)
             counts = RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
@@ -254,14 +257,13 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
             source = {"source": "sheet", "file_name": self.file_name}
             execute(storing(self.assessment_id, changed, **source))
 
-    def _refuse_changed(self, matched: _MatchedRows, compared: ComparedScores) -> frozenset[str]:
-        """Refuse to replace what was changed since the download; with force, give the students it is replaced for."""
+    def _replaced(self, matched: _MatchedRows, compared: ComparedScores) -> Iterator[Replaced]:
+        """Find the scores that were changed since the download, and that the sheet would replace."""
         if self.download is None:
-            return frozenset()
+            return
         changed = {score.student_id: score for score in compared.changed}
         if self.download.stored:
             changed |= {score.student_id: score for score in compared.new}
-        replaced = []
         for taker, row in matched:
             score = changed.get(taker.id)
             if score is None:
@@ -271,17 +273,7 @@ class _ScoreUpload(SheetUpload[_MatchedRows]):
                 continue
             record_id = entry_id if score.entry_id is None else UUID(score.entry_id)
             stored = None if score.stored is None else _plain(score.stored)
-            replaced.append(Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score)))
-        rows = refuse_changed(
-            replaced,
-            entity=ENTITY,
-            score_of=lambda score, _column: score,
-            download=self.download,
-            letters=self.letters,
-            force=self.force,
-            newest=1,  # each is of the score: a record has no other value
-        )
-        return frozenset(taker.id for taker, row in matched if row.number in rows)
+            yield Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score))
 
 
 def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, UUID | None]:
@@ -514,18 +506,19 @@ def _class_list(assessment_id: UUID) -> Query:
     ).where(Assessment.id == assessment_id, NOT_DELETED)
 
 
-def _row_errors(row: Row, total_points: Decimal, takers: Mapping[str, _Taker]) -> Iterable[RowError]:
+def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterable[RowError]:
     errors = _score_errors(row, total_points)
     if ABSENCE in row.values:
         errors = (*errors, *_absence_errors(row))
-    return (*errors, *_arm_errors(row, takers)) if ARM in row.values else errors
+    return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
 
 
-def _arm_errors(row: Row, takers: Mapping[str, _Taker]) -> Iterator[RowError]:
-    """Compare the arm of a row with that of its student, if it is among `takers`."""
-    taker, written = takers.get(str(row.values.get(ADMISSION_NUMBER, "")).strip()), row.values[ARM]
-    if taker is not None and normalized_name(str(written)) != normalized_name(taker.arm):
-        problem = f"is not the arm of {taker.admission_number}, who is in {taker.arm}"
+def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
+    """Compare the arm of a row with that of its student, by admission number, where it is among `arms`."""
+    number, written = str(row.values.get(ADMISSION_NUMBER, "")).strip(), row.values[ARM]
+    arm = arms.get(number)
+    if arm is not None and normalized_name(str(written)) != normalized_name(arm):
+        problem = f"is not the arm of {number}, who is in {arm}"
         yield RowError(row.number, ARM, INVALID, problem, written, "download the sheet again")
 
 

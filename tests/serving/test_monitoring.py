@@ -16,20 +16,21 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from school_service import monitoring, server
 from school_service.app import create_app
 from school_service.core.database import db
 from school_service.core.errors import Busy
 from school_service.core.shares import Shares
-from school_service.monitoring import (
+from school_service.serving import ServingError, monitoring, scraping
+from school_service.serving.monitoring import (
     BUSIEST,
     SCHOOLS_COUNTED,
     STALE_AFTER,
     WINDOW,
     BusiestSchools,
     DatabaseState,
-    serving_metrics,
+    count_requests,
 )
+from school_service.serving.scraping import serve_metrics
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_log import WAITED
 from tenants.migrations.migration_sql import head, revisions
@@ -38,7 +39,7 @@ from tests.client import ApiClient, Document
 from tests.conftest import PASSWORD, dispose, make_place
 from tests.threads import run_concurrently
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Clock:
@@ -59,6 +60,7 @@ def clock():
 def measured_app(settings, tenancy):
     """An application with metrics, on the tests' database."""
     app = create_app(replace(settings, metrics_port=0, pool_size=1))
+    app.extensions["metrics"] = count_requests(app)
     yield app
     dispose(app)
 
@@ -249,7 +251,7 @@ def test_the_age_of_the_providers_keys(settings, tenancy, metrics):
     assert "provider_keys_age_seconds" not in read(metrics)
 
     app = create_app(replace(settings, metrics_port=0, auth_url="https://login.example.org"))
-    outside = app.extensions["metrics"]
+    outside = count_requests(app)
     keys = app.extensions["school-service"].verifier.outside_keys
     try:
         assert read(outside)["provider_keys_age_seconds"] == {(): float("inf")}
@@ -391,7 +393,7 @@ def get(url):
 
 def test_they_are_served_on_an_address_of_their_own(metrics, caller):
     caller.get("/classrooms")
-    with serving_metrics(metrics, "127.0.0.1", 0) as url:
+    with serve_metrics(metrics, "127.0.0.1", 0) as url:
         status, kind, text = get(url)
 
     assert (status, kind.startswith("text/plain; version=")) == (200, True)
@@ -401,8 +403,8 @@ def test_they_are_served_on_an_address_of_their_own(metrics, caller):
 
 
 def test_connections_that_say_nothing_keep_nobody_out_for_long(metrics, monkeypatch):
-    monkeypatch.setattr(monitoring._Handler, "timeout", 0.05)
-    with serving_metrics(metrics, "127.0.0.1", 0) as url:
+    monkeypatch.setattr(scraping._Handler, "timeout", 0.05)
+    with serve_metrics(metrics, "127.0.0.1", 0) as url:
         host, port = url.removeprefix("http://").removesuffix("/metrics").split(":")
         silent = [socket.create_connection((host, int(port)), timeout=30) for _ in range(10)]
         try:
@@ -414,22 +416,17 @@ def test_connections_that_say_nothing_keep_nobody_out_for_long(metrics, monkeypa
                 connection.close()
 
 
-def test_a_port_that_is_taken_is_an_error_of_the_start_and_elsewhere_a_warning(
-    metrics, measured_app, settings, logs
-):
+def test_a_port_that_is_taken_is_an_error_of_the_start_and_elsewhere_a_warning(metrics, logs):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        chosen = replace(settings, metrics_port=port)
         with (
-            pytest.raises(
-                server.ServingError, match=f"METRICS_PORT {port} of 127.0.0.1 can't be taken: address"
-            ),
-            server.serve_metrics(metrics, chosen),
+            pytest.raises(ServingError, match=f"METRICS_PORT {port} of 127.0.0.1 can't be taken: address"),
+            serve_metrics(metrics, "127.0.0.1", port),
         ):
             pass
-        monitoring.serve_in_background(metrics, "127.0.0.1", port)
+        scraping.serve_in_background(metrics, "127.0.0.1", port)
 
     (warning,) = [line for line in logs() if line["message"] == "the metrics of this process are not served"]
     assert warning["port"] == port
@@ -453,7 +450,7 @@ def test_each_metric_and_each_cause_is_in_the_page_of_operators(metrics):
 
 def test_every_cause_and_outcome_is_there_from_the_start(settings):
     app = create_app(replace(settings, metrics_port=0))
-    metrics = app.extensions["metrics"]
+    metrics = count_requests(app)
     found = {}
     for family in text_string_to_metric_families(generate_latest(metrics.registry).decode()):
         found[family.name] = [(tuple(sample.labels.values()), sample.value) for sample in family.samples]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from school_service.dispatcher import Dispatcher, NodeShares
+from school_service.core.shares import GroupLimit
+from school_service.serving.dispatcher import Dispatcher
 from tests.cli.program import wait_for
 
 
@@ -34,7 +35,7 @@ class Request:
     def cancel(self):
         self.cancelled = True
 
-    def group(self):
+    def share_key(self):
         return self.name
 
     def is_quick(self):
@@ -149,7 +150,7 @@ def of_nodes(begun):
     def node_of(group):
         return None if str(group).startswith("-") else str(group)[:1]
 
-    dispatcher = Dispatcher(4, share=2, waiting=3, nodes=NodeShares(3, node_of))
+    dispatcher = Dispatcher(4, share=2, waiting=3, groups=GroupLimit(3, node_of))
     yield dispatcher
     for task in begun:
         task.go.set()
@@ -183,7 +184,7 @@ def test_whose_node_is_not_known_is_bound_by_its_own_share_alone(of_nodes, begun
 
 def test_a_school_that_is_moved_meanwhile_is_counted_where_it_began(begun):
     nodes = {"a": "x"}
-    dispatcher = Dispatcher(2, share=2, waiting=3, nodes=NodeShares(1, nodes.get))
+    dispatcher = Dispatcher(2, share=2, waiting=3, groups=GroupLimit(1, nodes.get))
     first = Request("a", begun)
     dispatcher.add_task(first)
     wait_for(lambda: begun == [first], "the first")
@@ -196,7 +197,7 @@ def test_a_school_that_is_moved_meanwhile_is_counted_where_it_began(begun):
 
     wait_for(lambda: len(begun) == 3, "the others")
     assert dispatcher.shutdown()
-    assert not dispatcher._requests._running_on
+    assert not dispatcher._requests._turns._groups_under_way
 
 
 def test_who_waits_is_counted_and_since_when(dispatcher, begun):

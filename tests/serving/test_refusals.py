@@ -6,12 +6,15 @@ import socket
 import time
 
 import pytest
-import waitress
 from waitress import wasyncore
 
-from school_service import server
 from school_service.config import Settings
-from school_service.event_loop import EventLoop
+from school_service.serving.admission import Admission
+from school_service.serving.channel import ChannelOptions
+from school_service.serving.listening import listen
+from school_service.serving.loop import EventLoop
+from school_service.serving.parser import HEADER_LIMIT
+from school_service.serving.server import make_server
 
 SETTINGS = {"DATABASE_URL": "postgresql://school@localhost/school"}
 OURS, THEIRS = "https://app.example.com", "https://evil.example.com"
@@ -48,13 +51,11 @@ def answer():
 
     def send(request, *origins, proxies=""):
         loop, queue = EventLoop(), FullQueue()
-        listener = server.listen("127.0.0.1", 0)
-        serving = waitress.create_server(
-            application, map=loop, sockets=[listener], _dispatcher=queue,
-            max_request_header_size=server.HEADER_LIMIT, ident=None,
-        )  # fmt: skip
+        listener = listen("127.0.0.1", 0)
         settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins), "TRUSTED_PROXIES": proxies})
-        serving.channel_class = server.Admission(lambda *_: None, settings)
+        options = ChannelOptions(lambda *_: None, settings.cors_origins, settings.trusted_proxies)
+        admission = Admission(100, settings.trusted_proxies)
+        make_server(application, listener, loop, queue, admission, options, largest_body=2**30)
         with socket.create_connection(listener.getsockname(), timeout=30) as client:
             client.sendall(request)
             deadline = time.monotonic() + 30
@@ -81,7 +82,7 @@ def refused(origin):
         503: request(Origin=origin),
         413: request("POST /users HTTP/1.1", Content_Length=2**21, Origin=origin),
         401: request("POST /users HTTP/1.1", **large, Origin=origin),
-        431: request(Origin=origin, Cookie="x" * server.HEADER_LIMIT),
+        431: request(Origin=origin, Cookie="x" * HEADER_LIMIT),
         501: request("POST /users HTTP/1.1", Origin=origin, Transfer_Encoding="gzip"),
         400: request("POST /users HTTP/1.1", Origin=origin, Content_Length="many"),
     }
@@ -122,7 +123,7 @@ def test_where_all_pages_may_it_is_said_to_all(answer, status):
 
 
 def test_two_origins_are_none(answer):
-    double = request(Origin=OURS, origin=OURS, Cookie="x" * server.HEADER_LIMIT)
+    double = request(Origin=OURS, origin=OURS, Cookie="x" * HEADER_LIMIT)
 
     found, fields = answer(double, OURS)
 

@@ -1,25 +1,19 @@
-"""Metrics for Prometheus, on a port of their own (METRICS_PORT): counted in requests, written when they are asked for.
+"""Metrics of one process for Prometheus: counted in requests, written when they are asked for.
 
-They are those of one process. docs/operators.md lists them. Only a process with METRICS_PORT imports this module.
+docs/operators.md lists them. Only a process with METRICS_PORT imports this module.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Protocol
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from flask import Flask
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, make_wsgi_app
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 from sqlalchemy import func, select
@@ -27,7 +21,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service import __version__
-from school_service.core.database import METRICS_BIND, db, node_engines
+from school_service.core.database import METRICS_BIND, db, placement
+from school_service.web.application import Service
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_scope import AppState
 from tenants.connections.pool import SchoolPool
@@ -44,8 +39,6 @@ SCHOOLS_COUNTED = 10_000  # in a window: the others of a larger installation are
 ASK_AFTER = 15.0  # seconds that an answer of the database's is used for
 PATIENCE = 1.0  # seconds that a scrape waits for the database
 STALE_AFTER = 120.0  # seconds after which an answer is none
-SCRAPES = 5  # connections at once
-SCRAPE_TIMEOUT = 5.0  # seconds that whoever asks has to send, and to read
 
 _SIGN_INS = {200: "succeeded", 401: "wrong", 429: "too_many", 503: "unavailable"}
 _REFUSED = "refused"
@@ -152,7 +145,7 @@ class DatabaseState:
 class Metrics:
     """The metrics of an application in this process; `queue` is where its requests wait, if the server has one."""
 
-    def __init__(self, app: Flask) -> None:
+    def __init__(self, app: Service) -> None:
         self._app = app
         self.queue: Queue | None = None
         self.registry = CollectorRegistry()
@@ -253,11 +246,8 @@ class Metrics:
 
     def _pools(self) -> Iterator[Metric]:
         with self._app.app_context():
-            nodes = node_engines()
-            on_nodes = {} if nodes is None else nodes.engines()
-            pools: list[tuple[str, Any]] = [
-                (key or "schools", engine.pool) for key, engine in [*db.engines.items(), *on_nodes.items()]
-            ]
+            engines = [*db.engines.items(), *placement().engines_by_server().items()]
+            pools: list[tuple[str, Any]] = [(key or "schools", engine.pool) for key, engine in engines]
         used = [((name, "in_use"), pool.checkedout()) for name, pool in pools]
         idle = [((name, "idle"), pool.checkedin()) for name, pool in pools]
         yield _gauge("pool_connections", "Connections of a pool.", ("pool", "state"), [*used, *idle])
@@ -310,6 +300,13 @@ class Metrics:
             return {row.revision: row.schools for row in connection.execute(query)}
 
 
+def count_requests(app: Service) -> Metrics:
+    """Count the requests of an application from now on."""
+    metrics = Metrics(app)
+    app.observe = metrics.observe
+    return metrics
+
+
 def _gauge(
     name: str, words: str, labels: tuple[str, ...], values: list[tuple[tuple[str, ...], float]]
 ) -> GaugeMetricFamily:
@@ -317,88 +314,3 @@ def _gauge(
     for of, value in values:
         family.add_metric(of, value)
     return family
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = SCRAPE_TIMEOUT
-
-    def log_message(self, *_: Any) -> None:
-        """Write nothing: who asks for metrics asks every few seconds."""
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._free = threading.BoundedSemaphore(SCRAPES)
-        super().__init__(address, _Handler)
-
-    def server_bind(self) -> None:
-        """Take the address, without asking the name service what it is called."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
-        self.setup_environ()
-
-    @property
-    def url(self) -> str:
-        """Where the metrics are."""
-        host = str(self.server_address[0])
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/metrics"
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread, unless SCRAPES are under way: then close the connection."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and make room for the next."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Write down what failed, as all else is; a client that went away, or sent nothing, is nothing."""
-        if not isinstance(sys.exception(), OSError):
-            _log.exception("the metrics could not be written")
-
-
-def start_serving(metrics: Metrics, address: str, port: int) -> _Server:
-    """Serve the metrics in a thread of their own; raises OSError where the address can't be taken.
-
-    Port 0 takes a free one; the server's `url` says which.
-    """
-    server = _Server((address, port))
-    server.set_app(make_wsgi_app(metrics.registry))
-    threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="metrics", daemon=True
-    ).start()
-    return server
-
-
-@contextmanager
-def serving_metrics(metrics: Metrics, address: str, port: int) -> Iterator[str]:
-    """Serve the metrics while the block runs; yields where. Raises OSError."""
-    with start_serving(metrics, address, port) as server:
-        try:
-            yield server.url
-        finally:
-            server.shutdown()
-
-
-def serve_in_background(metrics: Metrics, address: str, port: int) -> None:
-    """Serve the metrics until the process ends, for servers that know nothing of them.
-
-    Where another process of the same server has taken the port, this one has no metrics, and the log says so.
-    """
-    try:
-        url = start_serving(metrics, address, port).url
-    except OSError as error:
-        reason = error.strerror or str(error)
-        _log.warning("the metrics of this process are not served", extra={"port": port, "reason": reason})
-    else:
-        _log.info("serving metrics", extra={"address": url})

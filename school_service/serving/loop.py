@@ -1,9 +1,9 @@
-"""The loop that waits for waitress' connections, and looks only at those where something has changed.
+"""The loop that waits until something happens on a connection, and looks at no other.
 
 waitress' own loop asks every connection, before each wait, whether it would read or write, and a thread that has
 answered a request wakes it to ask them all again. Here a connection stays registered for reading while its request is
 answered, since nothing comes then but from a client that sends its next request early, or leaves. Where something does
-come, the connection is not looked at until its thread has ended and says so.
+come, the connection is set aside until the thread that answers its request says that it is done (`look_again`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from waitress import wasyncore
@@ -25,8 +26,11 @@ _TRANSFER = _READ | select.POLLOUT
 class EventLoop(dict[int, Any]):
     """Connections by the number of their socket, as waitress' `map`, and the loop that waits for them.
 
-    All of it belongs to one thread, but for `look_again` and `is_set_aside`.
+    All of it belongs to one thread, but for `look_again` and `is_set_aside`. `wake` ends the wait of that thread at
+    once; whoever makes the server sets it.
     """
+
+    wake: Callable[[], None]
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,8 +52,9 @@ class EventLoop(dict[int, Any]):
         self._set_aside.discard(number)
 
     def look_again(self, number: int) -> None:
-        """Let the loop look at a connection before it waits again; it may have to be woken. From any thread."""
+        """Let the loop look at a connection, at once. From any thread."""
         self._changed.append(number)
+        self.wake()
 
     def is_set_aside(self, number: int) -> bool:
         """Tell whether nothing of a connection is noticed until somebody calls `look_again`. From any thread."""

@@ -8,7 +8,8 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from school_service import server
+from school_service.serving.channel import Channel
+from school_service.serving.parser import RequestParser
 from tests.cli.program import running, wait_for
 
 pytestmark = pytest.mark.program
@@ -107,8 +108,9 @@ def test_what_is_no_larger_is_read(service, fields, length):
 def impatient(installed, folder, monkeypatch):
     """A service whose deadlines are short, and that takes few connections."""
     script = (
-        "from school_service import cli, server;"
-        "server.HEADER_TIMEOUT = server.BODY_TIMEOUT = 1; server.IDLE_TIMEOUT = 4; server.CONNECTION_LIMIT = 12;"
+        "from school_service import cli;"
+        "from school_service.serving import admission, channel, parser;"
+        "parser.HEADER_TIMEOUT = parser.BODY_TIMEOUT = 1; channel.IDLE_TIMEOUT = 4; admission.CONNECTION_LIMIT = 12;"
         "cli.main(['serve', '--port', '0'])"
     )
     settings = {**installed, "CONNECTIONS_PER_ADDRESS": "8"}
@@ -167,9 +169,9 @@ def test_half_open_connections_from_everywhere_keep_nobody_out(impatient):
 
 
 def test_a_queue_that_is_full_is_503_at_once():
-    request = server.BoundedParser.__new__(server.BoundedParser)
+    request = RequestParser.__new__(RequestParser)
     request.error = None
-    channel = server.Channel.__new__(server.Channel)
+    channel = Channel.__new__(Channel)
     channel.requests = [request]
     channel.refuse()
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
 from contextlib import closing, suppress
 
 import pytest
-import waitress
 from waitress import wasyncore
 
-from school_service import event_loop, server
-from school_service.config import Settings
-from school_service.event_loop import EventLoop
+from school_service.serving import admission, loop
+from school_service.serving.admission import Admission
+from school_service.serving.channel import IDLE_TIMEOUT, ChannelOptions
+from school_service.serving.listening import listen
+from school_service.serving.loop import EventLoop
+from school_service.serving.server import accepting, end_late, make_server
 
-SETTINGS = {"DATABASE_URL": "postgresql://school@localhost/school"}
 REQUEST = b"GET /%d HTTP/1.1\r\nHost: school\r\n\r\n"
 LARGE = 20_000_000  # bytes: more than the kernel takes for a client that reads nothing
 
@@ -47,21 +49,25 @@ class Service:
 
     def __init__(self):
         self.loop, self.queue = CountingLoop(), Queue()
-        listener = server.listen("127.0.0.1", 0)
-        self.address = listener.getsockname()
+        self.listener = listen("127.0.0.1", 0)
+        self.address = self.listener.getsockname()
         self.body = b"answer"
-        self.serving = waitress.create_server(
-            self.application, map=self.loop, sockets=[listener], _dispatcher=self.queue, ident=None,
-            outbuf_high_watermark=server.MOST_UNSENT,
-        )  # fmt: skip
-        wake = self.serving.pull_trigger
+        self.serving = make_server(
+            lambda *arguments: self.application(*arguments),
+            self.listener,
+            self.loop,
+            self.queue,
+            Admission(100, ()),
+            ChannelOptions(lambda *_: None),
+            largest_body=10 * 2**20,
+        )
+        wake = self.loop.wake
 
         def counted():
             self.loop.woken += 1
             wake()
 
-        self.serving.pull_trigger = counted
-        self.serving.channel_class = server.Admission(lambda *_: None, Settings.load(SETTINGS))
+        self.loop.wake = counted
 
     def application(self, environ, start_response):
         start_response("200 OK", [("Content-Length", str(len(self.body)))])
@@ -142,7 +148,7 @@ def test_a_connection_goes_on_where_all_are_looked_at_while_its_request_is_answe
             service.settle()
         service.loop._next_look = 0.0
         service.loop.run_once(0)
-        monkeypatch.setattr(event_loop, "LOOK_INTERVAL", 1000)
+        monkeypatch.setattr(loop, "LOOK_INTERVAL", 1000)
         service.loop._next_look += 1000
         service.answer()
         assert read(client) == b"answer"
@@ -297,19 +303,19 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
     with service.connect() as client:
         channel = service.unread(client)
         assert bool(channel.total_outbufs_len) == (size == LARGE)
-        server._end_late(service.serving)
+        end_late(service.serving, time.monotonic())
         assert service.serving.active_channels
 
-        channel.last_activity -= server.IDLE_TIMEOUT + 1
-        channel.idle_since -= server.IDLE_TIMEOUT + 1
-        server._end_late(service.serving)
+        channel.last_activity -= IDLE_TIMEOUT + 1
+        channel.idle_since -= IDLE_TIMEOUT + 1
+        end_late(service.serving, time.monotonic())
         service.settle()
 
         assert not service.serving.active_channels
 
 
 def test_who_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
-    monkeypatch.setattr(server, "CONNECTION_LIMIT", 1)
+    monkeypatch.setattr(admission, "CONNECTION_LIMIT", 1)
     with service.connect() as client:
         channel = service.unread(client)
         # The kernel has taken the answer, and has no room for more.
@@ -350,7 +356,7 @@ def test_a_request_without_a_body_is_answered_though_it_waits_to_be_asked_for_on
 
 
 def test_where_no_more_files_can_be_open_the_loop_waits_a_little_and_goes_on(service, logs, monkeypatch):
-    monkeypatch.setattr(event_loop, "LOOK_INTERVAL", 1000)
+    monkeypatch.setattr(loop, "LOOK_INTERVAL", 1000)
     take, refusing = service.serving.accept, True
 
     def accept():
@@ -358,8 +364,7 @@ def test_where_no_more_files_can_be_open_the_loop_waits_a_little_and_goes_on(ser
             raise OSError(errno.EMFILE, "Too many open files")
         return take()
 
-    service.serving.accept = accept
-    service.serving.accept = server.accepting(service.serving, service.loop)
+    service.serving.accept = accepting(accept, service.loop, service.listener)
     with service.connect() as client:
         for _ in range(20):
             service.loop.run_once(0.01)
@@ -375,10 +380,10 @@ def test_where_no_more_files_can_be_open_the_loop_waits_a_little_and_goes_on(ser
 
 def test_the_process_may_have_as_many_files_as_its_connections_need(monkeypatch):
     limits = []
-    monkeypatch.setattr(server.resource, "setrlimit", lambda _, given: limits.append(given))
+    monkeypatch.setattr(admission.resource, "setrlimit", lambda _, given: limits.append(given))
     for found in [(1024, 500_000), (1024, 2000), (1024, -1), (20_000, 20_000), (-1, -1)]:
-        monkeypatch.setattr(server.resource, "getrlimit", lambda _, found=found: found)
-        server._raise_file_limit()
+        monkeypatch.setattr(admission.resource, "getrlimit", lambda _, found=found: found)
+        admission.raise_file_limit()
 
     assert limits == [(4096, 500_000), (2000, 2000), (4096, -1)]
 
@@ -389,7 +394,7 @@ def test_a_connection_ends_where_its_request_fails_in_a_way_that_nobody_catches(
     def application(environ, start_response):
         raise SystemExit(3)
 
-    service.serving.application = application
+    service.application = application
     with service.connect() as client:
         client.sendall(REQUEST % 1 + REQUEST % 2)
         service.settle()

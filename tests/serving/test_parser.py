@@ -9,7 +9,8 @@ import pytest
 from waitress import parser as waitress_parser
 from waitress.adjustments import Adjustments
 
-from school_service import request_parser, server
+from school_service.serving import parser
+from school_service.serving.refusals import refusal_of
 
 LONG = 60_000  # characters, within HEADER_LIMIT
 HEAD = b"POST /users HTTP/1.1\r\nHost: school\r\n"
@@ -18,8 +19,8 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 def read(*parts):
     """Read a request that comes in these parts."""
-    request = server.BoundedParser(
-        Adjustments(max_request_header_size=server.HEADER_LIMIT, max_request_body_size=11 * 2**20)
+    request = parser.RequestParser(
+        Adjustments(max_request_header_size=parser.HEADER_LIMIT, max_request_body_size=11 * 2**20)
     )
     for part in parts:
         while part and not request.completed:
@@ -29,7 +30,7 @@ def read(*parts):
 
 def said(request):
     """Tell why a request is refused."""
-    status, _, body = server._refusal_of(request.error).to_response()
+    status, _, body = refusal_of(request.error).to_response()
     return f"{status}: {orjson.loads(body)['message']}"
 
 
@@ -52,7 +53,7 @@ def test_what_would_take_minutes_to_read_is_refused_before_it_is_read(monkeypatc
 def test_a_header_that_is_too_large_is_searched_for_its_origin_in_no_time():
     begun = time.thread_time()
 
-    request = read(HEAD + b"X: %b\r\nOrigin:%b\ra" % (b"x" * server.HEADER_LIMIT, b" " * LONG))
+    request = read(HEAD + b"X: %b\r\nOrigin:%b\ra" % (b"x" * parser.HEADER_LIMIT, b" " * LONG))
 
     # What it does is done in a millisecond; it was hours.
     assert time.thread_time() - begun < 5
@@ -115,12 +116,12 @@ def test_a_line_of_a_chunk_has_its_limit(part):
     request = read(CHUNKED, part)
     assert not request.completed
 
-    request = read(CHUNKED, part, b"x" * request_parser.LONGEST_CHUNK_LINE)
+    request = read(CHUNKED, part, b"x" * parser.LONGEST_CHUNK_LINE)
     assert said(request) == "400 Bad Request: The request is not valid HTTP: Chunk size or trailer too long."
 
 
 def test_a_chunk_may_be_longer():
-    size = 3 * request_parser.LONGEST_CHUNK_LINE
+    size = 3 * parser.LONGEST_CHUNK_LINE
     request = read(
         CHUNKED, b"%x;a=b\r\n" % size, *[b"x" * 999] * (size // 999), b"x" * (size % 999), b"\r\n0\r\n\r\n"
     )

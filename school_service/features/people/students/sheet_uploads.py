@@ -1,0 +1,142 @@
+"""Uploads of sheets with a row for each student of a class: score sheets, metric sheets, comment sheets.
+
+What was changed since such a sheet was downloaded is not replaced without telling who uploads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+from uuid import UUID
+
+from school_service.core.database import request_context
+from school_service.features.audit.service import newest_changes
+from school_service.features.people.students.sheet_rows import ClassMember, match_students, not_in_sheet
+from school_service.sheets.downloads import Download
+from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_rows
+from school_service.sheets.sheet_reader import Row, SheetContent
+from school_service.sheets.uploads import SheetUpload
+
+ScoreOf = Callable[[Any, str], Any]
+"""The value of a column in what a record's values were before or after a change; None where it had none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A value that a sheet would replace, and that is not what was stored when the sheet was downloaded.
+
+    `record_id`: of the record that has the value, or had it. `stored` is None where there is none any more. `kind` is
+    what such a value is called.
+    """
+
+    row: int
+    column: str
+    person: str
+    record_id: UUID | None
+    stored: object | None
+    new: object
+    kind: str = "score"
+
+
+@dataclass(kw_only=True)
+class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[ClassMember]):
+    """The upload of a sheet with a row for each student of a class.
+
+    With `dry_run` nothing is stored, and the answer names who is not in the sheet. `force` replaces values that were
+    changed since the download. `download` is None for a sheet that was not downloaded.
+    """
+
+    file_name: str
+    dry_run: bool
+    force: bool
+    download: Download | None = field(init=False)
+    letters: Mapping[str, str] = field(init=False)
+
+    def match_class(
+        self,
+        content: SheetContent,
+        students: Iterable[ClassMember],
+        *,
+        not_in_class: str,
+        validate: Callable[[Row], Iterable[RowError]],
+    ) -> list[tuple[ClassMember, Row]]:
+        """Find the student of each row among those of the class, by admission number.
+
+        `not_in_class` says of a student of the school that they are not in the class; `validate` yields the errors of
+        the other values of a row. Raises InvalidRows naming every bad row.
+        """
+        by_number = {student.admission_number: student for student in students}
+        matched = match_students(
+            content,
+            by_number,
+            not_in_class=not_in_class,
+            validate=validate,
+            own_names=self.download is not None,
+        )
+        self.letters = content.letters
+        if self.dry_run:
+            self.answer["not_in_sheet"] = not_in_sheet(by_number.values(), matched)
+        return matched
+
+    def refuse_changed(
+        self,
+        replaced: Iterable[Replaced],
+        *,
+        entity: str,
+        score_of: ScoreOf,
+        newest: int,
+        member: str | None = "score",
+    ) -> Collection[int]:
+        """Refuse to replace values that were changed since the download, in words that name who changed them.
+
+        What the bearer of the same token changed by this very download is their own earlier upload and is let through.
+        `newest`: how many changes of a record are looked through for the last of a value; `member` is that of the log's
+        values which `score_of` gets, or None for all of them. With `force` nothing is refused: returns the rows whose
+        values replace others all the same. Raises RowsChanged.
+        """
+        values = [*replaced]
+        if self.download is None or not values:
+            return frozenset()
+        history: dict[UUID, list[Any]] = {}
+        record_ids = {each.record_id for each in values if each.record_id}
+        for change in newest_changes(entity, record_ids, newest=newest, member=member):
+            history.setdefault(change.entity_id, []).append(change)
+        errors = []
+        forced = set()
+        for each in values:
+            changes = history.get(each.record_id, ()) if each.record_id else ()
+            last = _last_change(changes, each.column, score_of)
+            if last is not None and _is_own(last, self.download):
+                continue
+            if self.force:
+                forced.add(each.row)
+            else:
+                problem = _problem(each, last)
+                errors.append(RowError(each.row, each.column, CHANGED, problem, str(each.new), _REMEDY))
+        people = {each.row: each.person for each in values}
+        raise_changed_rows(errors, letters=self.letters, people=people)
+        return forced
+
+
+_REMEDY = "download the sheet again, or send this one with force=true"
+
+
+def _last_change(changes: Sequence[Any], column: str, score_of: ScoreOf) -> Any:
+    """Find the newest change of a value among those of its record, which are the newest first."""
+    return next(
+        (change for change in changes if score_of(change.old, column) != score_of(change.new, column)), None
+    )
+
+
+def _is_own(change: Any, download: Download) -> bool:
+    principal = request_context().principal
+    return principal is not None and change.actor == principal.actor and change.downloaded == download.moment
+
+
+def _problem(each: Replaced, last: Any) -> str:
+    who = "somebody" if last is None else last.actor_name
+    when = "" if last is None else f" on {last.at:%Y-%m-%d at %H:%M} UTC"
+    if each.stored is None:
+        return f"would bring back a {each.kind} that {who} removed{when}, after the download,"
+    return f"would replace {each.stored}, which {who} entered{when}, after the download,"

@@ -1,0 +1,139 @@
+"""What is checked before requests are let in: the database, and settings that go with it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from uuid import UUID
+
+from flask import Flask
+from sqlalchemy import Connection, Row, text
+from sqlalchemy.exc import DBAPIError
+
+from school_service.auth.tokens import own_issuer
+from school_service.config import STRICT_PASSWORDS, Settings
+from school_service.core.database import db
+from school_service.serving import ServingError
+from tenants.driver_errors import first_line
+from tenants.exceptions import NotInstalled, UnfitPlacement
+from tenants.migrations.migration_sql import head
+from tenants.placement import Placement
+from tenants.registry.installation import check_installed
+from tenants.registry.schools import schema_name
+
+_log = logging.getLogger(__name__)
+
+
+def check_database(app: Flask, settings: Settings, threads: int) -> None:
+    """See that the database is there and of this version, and warn of what is unwise.
+
+    Raises ServingError where it can't be served.
+    """
+    placement: Placement = app.extensions["placement"]
+    try:
+        with app.app_context(), db.engines["registry"].connect() as connection:
+            check_installed(connection)
+            placement.check(connection)
+            own_issuer()  # here, so that no request has to read it
+            login = _read_login(connection, placement)
+            schools = _read_schools(connection)
+            if settings.tenant_roles and schools.any_school is not None:
+                _check_role(connection, schema_name(UUID(schools.any_school)))
+            app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
+    except (NotInstalled, UnfitPlacement) as error:
+        raise ServingError(str(error)) from None
+    except DBAPIError as error:
+        reason = first_line(error.orig)
+        raise ServingError(f"The database of DATABASE_URL can't be used: {reason}") from None
+    if login.logins < len(placement.all_logins):
+        raise ServingError(
+            f"SERVING_LOGINS is {placement.logins}, and the database has not all of these logins. "
+            "Run: school-service tenants init"
+        )
+    _warn_of_login(login)
+    _warn_of_connections(login, placement, settings, threads)
+    advice = placement.advice(schools.all_schools) if settings.tenant_roles else None
+    if advice:
+        _log.warning("%s", advice)
+    if settings.signing_key_warning:
+        _log.warning(settings.signing_key_warning)
+    if settings.password_policy != STRICT_PASSWORDS:
+        _log.warning(
+            "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
+        )
+    if schools.behind:
+        _log.warning(
+            "schools are at a revision that this version does not serve: they answer 503",
+            extra={"schools": schools.behind},
+        )
+
+
+def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
+    """Read what the login of DATABASE_URL may do, and what PostgreSQL has for it."""
+    return connection.execute(
+        text(
+            "SELECT rolname, rolsuper OR rolbypassrls AS reads_everything,"
+            # What creates schools; nothing here names the login that provisions, nor need it.
+            " has_database_privilege(current_database(), 'CREATE') AS provisions,"
+            " current_setting('max_connections')::int AS connections,"
+            " (SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)) AS logins"
+            " FROM pg_roles WHERE rolname = current_user"
+        ),
+        {"logins": list(placement.all_logins)},
+    ).one()
+
+
+def _read_schools(connection: Connection) -> Row[Any]:
+    """Count the schools, and those that are not at the newest revision, and name one of them.
+
+    This is a statement of its own: tables of the registry are not joined with the catalogue.
+    """
+    return connection.execute(
+        text(
+            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> :head) AS behind,"
+            " min(id::text) AS any_school FROM registry.schools"
+        ),
+        {"head": head()},
+    ).one()
+
+
+def _check_role(connection: Connection, schema: str) -> None:
+    """See that a school of the installation has a role; raises ServingError."""
+    if connection.execute(text("SELECT to_regrole(:name)"), {"name": schema}).scalar_one() is None:
+        raise ServingError(
+            "TENANT_ROLES is on, and the schools of this database were created without roles: set it to off."
+        )
+
+
+def _warn_of_login(login: Row[Any]) -> None:
+    """Warn of a login that may do more than serve."""
+    if login.reads_everything:
+        _log.warning(
+            "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; name "
+            "another there, and the superuser in ADMIN_DATABASE_URL, then run: school-service tenants init",
+            extra={"login": login.rolname},
+        )
+    elif login.provisions:
+        _log.warning(
+            "the same login serves and provisions: give DATABASE_URL one of its own",
+            extra={"login": login.rolname},
+        )
+
+
+def _warn_of_connections(login: Row[Any], placement: Placement, settings: Settings, threads: int) -> None:
+    """Warn of a POOL_SIZE that is too small for the threads, or too large for PostgreSQL."""
+    if settings.pool_size < threads:
+        _log.warning(
+            "POOL_SIZE is less than --threads: requests will wait for a database connection",
+            extra={"pool_size": settings.pool_size, "threads": threads},
+        )
+    idle = placement.logins * placement.idle_connections(settings.pool_size)
+    if idle >= login.connections:
+        _log.warning(
+            "POOL_SIZE asks for more connections than PostgreSQL allows",
+            extra={
+                "pool_size": settings.pool_size,
+                "idle_connections": idle,
+                "max_connections": login.connections,
+            },
+        )

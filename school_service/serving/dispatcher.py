@@ -1,0 +1,159 @@
+"""The threads of `serve`: which request one of them works on next.
+
+waitress' own dispatcher has one queue for all: there, the requests of one school that wait for a lock, or compute for
+long, take every thread, and everybody else waits behind them. Here a school has its share of the threads, by the rules
+of `school_service.core.shares`; a request that waits holds no thread; and what is quick has threads of its own, so that
+health is answered whatever the others do.
+
+Where the schools are on several database servers, each of these has a share of the threads too, larger than a
+school's: one that does not answer holds no more of them, and the schools of the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Hashable
+from typing import Protocol
+
+from school_service.core.errors import Busy
+from school_service.core.shares import GroupLimit, Place, Turns
+
+QUICK_THREADS = 2
+
+_log = logging.getLogger(__name__)
+
+
+class Request(Protocol):
+    """A request that has come whole: waitress hands over the connection, whose first request it is.
+
+    `queued_at`, set by the dispatcher, is the moment (`time.monotonic`) since which it has waited for a thread.
+    """
+
+    queued_at: float
+
+    def service(self) -> None:
+        """Answer it."""
+
+    def cancel(self) -> None:
+        """End its connection."""
+
+    def share_key(self) -> Hashable:
+        """Name whose share of the threads it takes: the school's."""
+
+    def is_quick(self) -> bool:
+        """Tell whether the answer takes no time worth speaking of."""
+
+    def refuse(self) -> None:
+        """Let the answer be that the service is overloaded."""
+
+
+class Workers:
+    """Threads that answer requests, each key its `share` of them, in the order that `Turns` decides."""
+
+    def __init__(
+        self,
+        name: str,
+        threads: int,
+        *,
+        share: int,
+        waiting: int | None = None,
+        groups: GroupLimit | None = None,
+    ) -> None:
+        self._turns: Turns[Request] = Turns(share, waiting=waiting, total=threads, groups=groups)
+        # Requests whose turn it is: there is a thread for each, which takes it in a moment.
+        self._begun: deque[tuple[Request, Place]] = deque()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self.threads = [
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def add(self, key: Hashable, request: Request) -> None:
+        """Let a request be answered when its turn comes; raises Busy where too many of the key wait already."""
+        with self._changed:
+            place = self._turns.begin(key)
+            if place is None:
+                self._turns.wait(key, request)
+            else:
+                self._begun.append((request, place))
+                self._changed.notify()
+
+    def count_waiting(self) -> int:
+        """Count the requests that wait for a thread."""
+        with self._changed:
+            return self._turns.count_waiting()
+
+    def stop(self) -> list[Request]:
+        """Let each thread end after its request; returns the requests that nobody will answer."""
+        with self._changed:
+            self._stopped = True
+            left = [*(request for request, _ in self._begun), *self._turns.clear()]
+            self._begun.clear()
+            self._changed.notify_all()
+        return left
+
+    def _work(self) -> None:
+        while taken := self._take():
+            request, place = taken
+            try:
+                request.service()
+            except BaseException:
+                _log.exception("a request failed outside of the application")
+            with self._changed:
+                begun = self._turns.end(place)
+                self._begun.extend(begun)
+                # One of them is for this thread, which looks for a request next.
+                self._changed.notify(max(0, len(begun) - 1))
+
+    def _take(self) -> tuple[Request, Place] | None:
+        """Wait for a request whose turn it is; None once the threads are to end."""
+        with self._changed:
+            while not self._begun:
+                if self._stopped:
+                    return None
+                self._changed.wait()
+            return self._begun.popleft()
+
+
+class Dispatcher:
+    """Divides `threads` over the requests: at most `share` for those of one key, of which at most `waiting` wait.
+
+    What is beyond is refused at once. Quick requests have QUICK_THREADS besides. `groups` bounds the threads that work
+    for the schools of one database server.
+    """
+
+    def __init__(self, threads: int, *, share: int, waiting: int, groups: GroupLimit | None = None) -> None:
+        self._requests = Workers("requests", threads, share=share, waiting=waiting, groups=groups)
+        self._quick = Workers("quick requests", QUICK_THREADS, share=QUICK_THREADS)
+
+    def add_task(self, request: Request) -> None:
+        """Let a request be answered, or refused."""
+        request.queued_at = time.monotonic()
+        if not request.is_quick():
+            try:
+                self._requests.add(request.share_key(), request)
+                return
+            except Busy:
+                request.refuse()
+        self._quick.add(None, request)
+
+    def count_waiting(self) -> int:
+        """Count the requests that wait for a thread, of all keys."""
+        return self._requests.count_waiting() + self._quick.count_waiting()
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
+        """Let the threads end, each after its request; tell whether all did within so many seconds."""
+        for workers in (self._requests, self._quick):
+            left = workers.stop()
+            for request in left if cancel_pending else ():
+                request.cancel()
+        threads = [*self._requests.threads, *self._quick.threads]
+        for thread in threads:
+            thread.join(timeout)
+        return not any(thread.is_alive() for thread in threads)

@@ -1,0 +1,69 @@
+"""Answers that are given without the application, in the one shape of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from werkzeug.http import HTTP_STATUS_CODES
+
+from school_service.web import response_headers
+
+SHED_RETRY_AFTER = 2  # seconds
+
+
+class Refusal:
+    """An answer that is given without the application; a request has it in place of waitress' own errors."""
+
+    def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
+        self._status = status
+        self.message = message
+        self._headers = dict(headers or {})
+
+    def to_response(self, _ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        """Give status, header fields and body, with an id of its own for the request."""
+        request_id = uuid4().hex
+        body = {
+            "code": self._status.value,
+            "status": HTTP_STATUS_CODES[self._status.value],
+            "message": self.message,
+            "request_id": request_id,
+        }
+        headers = {"Content-Type": "application/json", "X-Request-ID": request_id}
+        headers |= {**dict(response_headers.FIELDS), **self._headers}
+        return f"{self._status.value} {body['status']}", list(headers.items()), orjson.dumps(body)
+
+
+TOO_LARGE = Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
+NO_TOKEN = Refusal(HTTPStatus.UNAUTHORIZED, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"})
+OVERLOADED = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "The service is overloaded. Try again shortly.",
+    {"Retry-After": str(SHED_RETRY_AFTER)},
+)
+
+_OF_WAITRESS = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: TOO_LARGE,
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: Refusal(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The header fields of the request are too large."
+    ),
+    HTTPStatus.NOT_IMPLEMENTED: Refusal(
+        HTTPStatus.NOT_IMPLEMENTED, "The transfer coding of the body is not supported."
+    ),
+    HTTPStatus.INTERNAL_SERVER_ERROR: Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "The service failed."),
+}
+
+
+def refusal_of(error: Any) -> Refusal:
+    """Give the refusal of a request's `error`: that itself, or for an error of waitress' one that says the same."""
+    if isinstance(error, Refusal):
+        return error
+    refusal = _OF_WAITRESS.get(error.code)
+    if refusal is None:
+        # What follows the first quotation mark is the client's own.
+        reason = error.body.partition('"')[0].strip()
+        refusal = Refusal(HTTPStatus(error.code), f"The request is not valid HTTP: {reason}.")
+    return refusal

@@ -1,0 +1,259 @@
+"""Serving the application with waitress, and stopping without losing a request."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import waitress
+
+from school_service.config import Settings
+from school_service.core.shares import GroupLimit, Shares
+from school_service.serving.admission import CONNECTION_LIMIT, Admission, raise_file_limit
+from school_service.serving.channel import Channel, ChannelOptions
+from school_service.serving.dispatcher import Dispatcher
+from school_service.serving.listening import base_address
+from school_service.serving.loop import EventLoop
+from school_service.serving.parser import HEADER_LIMIT
+from school_service.web.application import Service
+from tenants.placement import Placement
+
+if TYPE_CHECKING:
+    from school_service.serving.monitoring import Metrics
+    from school_service.web.request_scope import AppState
+
+DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
+
+CHECK_INTERVAL = 1.0  # seconds between two looks at the deadlines of connections
+NEVER = 2**31  # seconds
+SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is to stop
+IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
+SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
+# Allocations, and collections of the younger, between the garbage collector's looks: with Python's own it looked again
+# and again at the rows of a large sheet, which all live, while other requests waited.
+GC_THRESHOLDS = (10_000, 100, 50)
+MOST_UNSENT = 2**31  # bytes of answers that a connection has still to send before its thread waits
+NEW_CONNECTIONS = 1024  # that are taken at the end, as many as may wait to be
+NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+_log = logging.getLogger(__name__)
+
+
+def serve(
+    app: Service,
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    threads: int = DEFAULT_THREADS,
+    announce: Callable[[], None] | None = None,
+) -> None:
+    """Serve until SIGTERM, SIGINT or SIGHUP; what is under way then ends, within SHUTDOWN_TIMEOUT seconds.
+
+    `announce` is called when requests are let in and those signals are heeded. A second signal ends it at
+    once, as SystemExit(1). Raises ServingError where the port of the metrics is taken.
+    """
+    _tune_interpreter()
+    raise_file_limit()
+    state: AppState = app.extensions["school-service"]
+    share = settings.school_requests or max(1, threads // 2)
+    # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
+    state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD)
+    dispatcher = Dispatcher(
+        threads, share=share, waiting=settings.school_waiting, groups=_limit_of_servers(app, threads)
+    )
+    with _measuring(app, settings, dispatcher) as metrics:
+        loop = EventLoop()
+        options = ChannelOptions(state.known_school, settings.cors_origins, settings.trusted_proxies, metrics)
+        server = make_server(
+            app,
+            listener,
+            loop,
+            dispatcher,
+            Admission(settings.connections_per_address, settings.trusted_proxies),
+            options,
+            largest_body=app.config["MAX_CONTENT_LENGTH"],
+        )
+        stopping = threading.Event()
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            if stopping.is_set():
+                raise SystemExit(1)
+            stopping.set()
+            loop.wake()
+
+        with _handling(stop):
+            if announce is not None:
+                announce()
+            _log.info("serving", extra={"address": base_address(listener), "threads": threads})
+            checked = time.monotonic()
+            while not stopping.is_set():
+                loop.run_once(CHECK_INTERVAL)
+                now = time.monotonic()
+                if now - checked >= CHECK_INTERVAL:
+                    checked = now
+                    end_late(server, now)
+            _log.info("stopping")
+            _drain(server, loop, listener)
+
+
+def _tune_interpreter() -> None:
+    """Let Python look for garbage less often, and give short requests their turn sooner."""
+    # What has been made by now lives as long as the process: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    # So a short request waits less for its turn beside one that computes; the default is 5 ms.
+    sys.setswitchinterval(SWITCH_INTERVAL)
+
+
+@contextmanager
+def _measuring(app: Service, settings: Settings, dispatcher: Dispatcher) -> Iterator[Metrics | None]:
+    """Count requests and serve the metrics while the block runs, where METRICS_PORT is set."""
+    if settings.metrics_port is None:
+        yield None
+        return
+    # Imported here: most installations do without.
+    from school_service.serving.monitoring import count_requests
+    from school_service.serving.scraping import serve_metrics
+
+    metrics = count_requests(app)
+    metrics.queue = dispatcher
+    with serve_metrics(metrics, settings.metrics_address, settings.metrics_port):
+        yield metrics
+
+
+def make_server(
+    application: Any,
+    listener: socket.socket,
+    loop: EventLoop,
+    dispatcher: Any,
+    admission: Admission,
+    options: ChannelOptions,
+    *,
+    largest_body: int,
+) -> Any:
+    """Make waitress' server of an application, in whose `active_channels` the connections are by their number.
+
+    A body may have `largest_body` bytes. The `loop` takes connections and reads their requests, the `dispatcher` has
+    them answered.
+    """
+    server: Any = waitress.create_server(
+        application,
+        map=loop,
+        sockets=[listener],
+        _dispatcher=dispatcher,
+        max_request_body_size=largest_body + 1,
+        max_request_header_size=HEADER_LIMIT,
+        # Ours come first: `Admission` makes room, waitress would stop accepting.
+        connection_limit=2 * CONNECTION_LIMIT,
+        # Deadlines are ours: `end_late`.
+        channel_timeout=NEVER,
+        # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
+        outbuf_high_watermark=MOST_UNSENT,
+        # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
+        clear_untrusted_proxy_headers=not options.trusted_proxies,
+        expose_tracebacks=False,
+        ident=None,
+    )
+
+    def take(server: Any, connection: socket.socket, address: Any, adjustments: Any, map: EventLoop) -> None:
+        if admission.makes_room(server.active_channels.values(), address[0]):
+            Channel(options, server, connection, address, adjustments, map=map)
+        else:
+            connection.close()
+
+    server.channel_class = take
+    server.accept = accepting(server.accept, loop, listener)
+    # waitress wakes the loop after each answer; a channel does so itself, where the loop has something to do.
+    loop.wake, server.pull_trigger = server.pull_trigger, lambda: None
+    return server
+
+
+def _limit_of_servers(app: Service, threads: int) -> GroupLimit | None:
+    """Give each of several database servers three quarters of the threads: more than a school has, and never all."""
+    placement: Placement = app.extensions["placement"]
+    if not placement.several_servers:
+        return None
+
+    def server_of(key: Hashable) -> Hashable | None:
+        # A request whose school is not known is named by where it comes from.
+        try:
+            school_id = UUID(str(key))
+        except ValueError:
+            return None
+        return placement.server_of(school_id)
+
+    return GroupLimit(max(1, threads * 3 // 4), server_of)
+
+
+@contextmanager
+def _handling(handler: Any) -> Iterator[None]:
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    # A closed terminal stops the service, unless nohup says otherwise.
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
+        numbers.append(hang_up)
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def accepting(accept: Callable[[], Any], loop: EventLoop, listener: socket.socket) -> Callable[[], Any]:
+    """Make what takes connections as `accept` does: where no more files can be open, it says so and waits a little.
+
+    waitress tries again at once, and writes a traceback each time.
+    """
+
+    def take() -> Any:
+        try:
+            return accept()
+        except OSError as error:
+            if error.errno not in NO_FILES:
+                raise
+            loop.pause(listener.fileno())
+            _log.warning("no connection can be taken", extra={"reason": error.strerror})
+            return None
+
+    return take
+
+
+def end_late(server: Any, now: float) -> None:
+    """Close the connections whose clients have had their time at a moment of `time.monotonic`."""
+    for channel in list(server.active_channels.values()):
+        if channel.is_late(now):
+            channel.end()
+
+
+def _drain(server: Any, loop: EventLoop, listener: socket.socket) -> None:
+    """Stop listening, let the requests end that have come (even in part), close what is idle."""
+    # Those who have connected already are not turned away.
+    for _ in range(NEW_CONNECTIONS):
+        if not select.select([listener], [], [], 0)[0]:
+            break
+        loop.run_once(0)
+    del loop[listener.fileno()]
+    listener.close()
+    loop.run_once(0)
+    deadline = time.monotonic() + SHUTDOWN_TIMEOUT
+    while server.active_channels and time.monotonic() < deadline:
+        for channel in list(server.active_channels.values()):
+            channel.finish()
+        if server.active_channels:
+            loop.run_once(0.5)
+    if server.active_channels:
+        _log.warning("requests were cut off", extra={"requests": len(server.active_channels)})

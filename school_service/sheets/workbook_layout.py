@@ -1,0 +1,132 @@
+"""How a sheet of a workbook is described: its layout, which it shares with others, and what is in it.
+
+A layout is made of named tuples: they are compared fast, and the frame of a workbook is found by its layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A number that is to be seen at once: the style that its column has for such numbers is another."""
+
+    value: Decimal
+
+
+Value = str | int | float | Decimal | Marked | date | None
+
+
+class CellStyle(NamedTuple):
+    """How a cell looks, and whether it may be changed where its sheet is protected. Colours are written as RRGGBB."""
+
+    number_format: str = "General"
+    bold: bool = False
+    italic: bool = False
+    size: int = 11  # points
+    colour: str | None = None
+    fill: str | None = None
+    lines: Literal["below", "around"] | None = None
+    horizontal: Literal["center"] | None = None
+    vertical: Literal["top", "center"] | None = None
+    wrapped: bool = False
+    locked: bool = True
+
+
+class ColumnStyles(NamedTuple):
+    """How the cells of a column look, by what is in them: `whole` is for whole numbers, and for nothing."""
+
+    text: CellStyle
+    number: CellStyle
+    whole: CellStyle
+    day: CellStyle
+    marked: CellStyle
+
+
+class Rule(NamedTuple):
+    """What may be typed into a column (the first is 1), as OOXML says it; a list without `error` is a suggestion."""
+
+    column: int
+    kind: Literal["decimal", "whole", "date", "list"]
+    operator: Literal["between", "greaterThan"] | None
+    first: str
+    second: str | None = None
+    error: str | None = None
+    title: str | None = None
+
+
+class Protected(NamedTuple):
+    """Locked cells can't be changed; the widths of columns may be, and the order of rows, where that is said."""
+
+    resized: bool = False
+    sorted: bool = False
+
+
+class Page(NamedTuple):
+    """How a sheet is printed: one page wide, and as long as it has to be.
+
+    `margins` are those above and below, in inches, beside narrow ones; None are the margins of the program. The first
+    `repeated_columns` are printed on each page.
+    """
+
+    landscape: bool
+    a3: bool = False
+    margins: tuple[float, float] | None = None
+    grid: bool = False
+    repeated_columns: int = 0
+
+
+class SheetLayout(NamedTuple):
+    """What the frame of a sheet depends on.
+
+    `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and what
+    is above it stay when the rows below scroll, and are printed on each page; 0: there is none. So do the first
+    `frozen_columns`. `new_cells` are the styles of cells that have not been written, by column; without them such cells
+    have no style.
+    """
+
+    title: str
+    styles: tuple[tuple[ColumnStyles, ...], ...]
+    page: Page
+    header: int = 0
+    frozen_columns: int = 0
+    new_cells: tuple[CellStyle, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    protected: Protected | None = None
+
+
+class Rows(NamedTuple):
+    """Rows that look alike, and what is in them.
+
+    `lines_of` tells how many lines a text takes in a column that is so many characters wide: not every program finds
+    the height of a row. `height` is that of the row in points where it is not what the texts need.
+    """
+
+    values: Iterable[Sequence[Value]]
+    lines_of: Callable[[str, float], int] | None = None
+    height: int = 0
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A sheet: its layout, how many characters wide its columns are, its rows, and how far its rules reach.
+
+    `page_header` is what each printed page says at the top, left and right.
+    """
+
+    layout: SheetLayout
+    widths: Sequence[float]
+    rows: Sequence[Rows]
+    last_row_of_rules: int = 0
+    page_header: tuple[str, str] = ("", "")
+
+
+def styled_alike(style: CellStyle) -> ColumnStyles:
+    """Give the styles of a column whose cells look alike, whatever is in them."""
+    return ColumnStyles(style, style, style, style, style)

@@ -1,0 +1,370 @@
+"""Every workbook (.xlsx) of the service is written here, from what `workbook_layout` describes.
+
+openpyxl makes the frame of a workbook, once for each layout: styles, rules, protection, page set-up. What differs from
+one workbook of a layout to the next (columns, rows, how far the rules reach, the header of its pages) is left open in
+the XML of its sheets, and is written there. The same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from html import escape as escape_markup
+from io import BytesIO
+from itertools import count
+from threading import Lock
+from typing import NamedTuple
+from xml.etree.ElementTree import canonicalize
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from cachetools import LRUCache, cached
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.packaging.core import DocumentProperties
+from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
+from openpyxl.utils import get_column_letter
+from openpyxl.utils.datetime import to_excel
+from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.header_footer import HeaderFooterItem
+from openpyxl.worksheet.page import PageMargins
+from openpyxl.worksheet.properties import PageSetupProperties
+from openpyxl.worksheet.worksheet import Worksheet
+
+from school_service.sheets.workbook_layout import (
+    CellStyle,
+    ColumnStyles,
+    Marked,
+    Page,
+    Rule,
+    Sheet,
+    SheetLayout,
+)
+
+LINE_HEIGHT = 15  # points
+MAX_TITLE_LENGTH = 32  # characters of the title of Excel's own error message
+MAX_HEADER_PART = 120  # characters of one side of a page's header, of which Excel takes 255 in all
+MAX_CACHED_BYTES = 8 * 2**20  # bytes of all frames that are cached: one has some 10 to 20 KB
+
+_TIMESTAMP = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): files of the same records are the same
+_FORMULA_SIGNS = ("=", "+", "-", "@")
+_STYLES_BYTES = 1_000  # of the styles of a column, in memory, with their part of the layout
+_LINE = Side(style="thin", color="FF829AB1")
+_BORDERS = {"below": Border(bottom=_LINE), "around": Border(left=_LINE, right=_LINE, top=_LINE, bottom=_LINE)}
+_MODIFIED = re.compile(rb"(<dcterms:modified[^>]*>)[^<]*")
+# What XML 1.0 does not allow, a carriage return (which it turns into a line feed), and the start of what would look
+# like an escape.
+_TO_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+
+
+def write_sheets(sheets: Sequence[Sheet]) -> bytes:
+    """Write a workbook of these sheets.
+
+    A text stays a text, whatever it starts with: it never becomes a formula, a number or a date.
+    """
+    frame = frame_of(tuple(sheet.layout for sheet in sheets))
+    content = BytesIO(frame.archive)
+    with ZipFile(content, "a") as archive:
+        for of_sheet, sheet in zip(frame.sheets, sheets, strict=True):
+            # Whatever the time is: the same records give the same bytes.
+            archive.writestr(ZipInfo(of_sheet.path), _filled(of_sheet, sheet), ZIP_DEFLATED, compresslevel=1)
+    return content.getvalue()
+
+
+# The frame, which openpyxl makes
+
+
+class StyleNumbers(NamedTuple):
+    """The numbers that the styles of a column have in a workbook: `quoted` is for texts that look like formulas."""
+
+    text: int
+    quoted: int
+    number: int
+    whole: int
+    day: int
+    marked: int
+
+
+@dataclass(frozen=True, slots=True)
+class SheetFrame:
+    """A sheet without what is written into it: its XML, in pieces, and the numbers of the styles of its layout.
+
+    Every other piece is the name of what is to be written there.
+    """
+
+    path: str
+    xml: tuple[str, ...]
+    styles: tuple[tuple[StyleNumbers, ...], ...]
+    new_cells: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A workbook without its sheets, as the bytes of a zip, and the frames of the sheets."""
+
+    archive: bytes
+    sheets: tuple[SheetFrame, ...]
+
+
+def _size_of(frame: Frame) -> int:
+    """About how many bytes a cached frame takes, with its layout."""
+    size = len(frame.archive)
+    for sheet in frame.sheets:
+        size += sum(map(len, sheet.xml)) + _STYLES_BYTES * sum(map(len, sheet.styles))
+    return size
+
+
+_frames: LRUCache[tuple[Hashable, ...], Frame] = LRUCache(MAX_CACHED_BYTES, _size_of)
+
+
+@cached(_frames, lock=Lock())
+def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
+    """Make the frame of a workbook with openpyxl, or find it among those that were made before."""
+    workbook = Workbook()
+    workbook.remove(workbook.worksheets[0])
+    workbook.properties = DocumentProperties(creator="School Service", created=_TIMESTAMP)
+    sheets = [_make_sheet(workbook, layout) for layout in layouts]
+    styles = [
+        tuple(tuple(_style_numbers(sheet, column) for column in rows) for rows in layout.styles)
+        for sheet, layout in zip(sheets, layouts, strict=True)
+    ]
+    new_cells = [
+        tuple(_style_number(sheet, style) for style in layout.new_cells)
+        for sheet, layout in zip(sheets, layouts, strict=True)
+    ]
+    written = BytesIO()
+    workbook.save(written)
+
+    archive = BytesIO()
+    paths = [sheet.path.removeprefix("/") for sheet in sheets]
+    with ZipFile(written) as parts, ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=9) as fixed:
+        for name in parts.namelist():
+            if name not in paths:
+                # openpyxl writes when it was saved, into the properties of the document.
+                part = _MODIFIED.sub(rf"\g<1>{_TIMESTAMP.isoformat()}Z".encode(), parts.read(name))
+                fixed.writestr(ZipInfo(name), part, ZIP_DEFLATED)
+        xml = [
+            _pieces(parts.read(path).decode(), layout) for path, layout in zip(paths, layouts, strict=True)
+        ]
+    return Frame(archive.getvalue(), tuple(map(SheetFrame, paths, xml, styles, new_cells)))
+
+
+def _style_numbers(sheet: Worksheet, styles: ColumnStyles) -> StyleNumbers:
+    others = {name: _style_number(sheet, style) for name, style in styles._asdict().items()}
+    return StyleNumbers(**others, quoted=_style_number(sheet, styles.text, quoted=True))
+
+
+def _style_number(sheet: Worksheet, style: CellStyle, *, quoted: bool = False) -> int:
+    """Add a style to a workbook and answer its number; `quoted`: its texts stay texts when they are edited, too."""
+    cell = WriteOnlyCell(sheet)
+    cell.number_format = style.number_format
+    if style.bold or style.italic or style.colour or style.size != CellStyle().size:
+        colour = None if style.colour is None else f"FF{style.colour}"
+        cell.font = Font(name="Calibri", size=style.size, bold=style.bold, italic=style.italic, color=colour)
+    if style.fill is not None:
+        cell.fill = PatternFill("solid", fgColor=f"FF{style.fill}")
+    if style.lines is not None:
+        cell.border = _BORDERS[style.lines]
+    if style.horizontal or style.vertical or style.wrapped:
+        cell.alignment = Alignment(style.horizontal, style.vertical, wrap_text=style.wrapped or None)
+    cell.protection = Protection(locked=style.locked)
+    cell.quotePrefix = quoted
+    number: int = cell.style_id
+    return number
+
+
+# Where a rule reaches to the last row of a sheet, openpyxl is told the last that there can be.
+_LAST_ROW = "1048576"
+_REACHING = rf'( (?:sq)?ref="[A-Z]+[0-9]+:[A-Z]+){_LAST_ROW}(?=")'
+# No XML has this character: the name of what is to be written somewhere stands between two of it.
+_MARK = "\0"
+
+
+def _pieces(xml: str, layout: SheetLayout) -> tuple[str, ...]:
+    """Divide the XML of a sheet where something is to be written; raises RuntimeError where a place is not found."""
+    # In its canonical form, a document is written in one way alone, whichever openpyxl has taken.
+    xml = canonicalize(xml)
+    reaching = len(layout.rules)
+    data, end_of_data = "<sheetData>", "</sheetData>"
+    places = [
+        (r'<dimension ref="[^"]*"', f'<dimension ref="{_place("dimension")}"'),
+        (data + end_of_data, f"{_place('columns')}{data}{_place('rows')}{end_of_data}"),
+        ("<oddHeader>[^<]*<", f"<oddHeader>{_place('page_header')}<"),
+    ]
+    if layout.protected is not None and layout.protected.sorted:
+        # Spreadsheet programs sort locked cells only within a range that may be edited all the same. openpyxl writes
+        # no such ranges, and for a filter also a name that would have to reach as far as the rows.
+        last = f"{get_column_letter(len(layout.new_cells))}{_LAST_ROW}"
+        first = layout.header + 1
+        sorting = (
+            f'<protectedRanges><protectedRange sqref="A{first}:{last}" name="rows"/></protectedRanges>'
+            f'<autoFilter ref="A{layout.header}:{last}"/>'
+        )
+        places.append(("</sheetProtection>", f"</sheetProtection>{sorting}"))
+        reaching += 2
+    expected = [
+        *((*place, 1) for place in places),
+        (_REACHING, rf"\1{_place('last_row_of_rules')}", reaching),
+    ]
+    for pattern, with_place, times in expected:
+        xml, found = re.subn(pattern, with_place, xml)
+        if found != times:
+            raise RuntimeError(f"openpyxl writes the sheet {layout.title} in a way that is not known here")
+    return tuple(xml.split(_MARK))
+
+
+def _place(name: str) -> str:
+    return f"{_MARK}{name}{_MARK}"
+
+
+def _make_sheet(workbook: Workbook, layout: SheetLayout) -> Worksheet:
+    sheet: Worksheet = workbook.create_sheet(layout.title)
+    if layout.header:
+        sheet.freeze_panes = f"{get_column_letter(layout.frozen_columns + 1)}{layout.header + 1}"
+        sheet.print_title_rows = f"{layout.header}:{layout.header}"
+    for rule in layout.rules:
+        validation = _validation(rule)
+        letter = get_column_letter(rule.column)
+        validation.add(f"{letter}{layout.header + 1}:{letter}{_LAST_ROW}")
+        sheet.add_data_validation(validation)
+    if layout.protected is not None:
+        sheet.protection.enable()
+        # What is protected is not allowed.
+        sheet.protection.formatColumns = not layout.protected.resized
+        sheet.protection.sort = sheet.protection.autoFilter = not layout.protected.sorted
+    _set_up_page(sheet, layout.page)
+    return sheet
+
+
+def _validation(rule: Rule) -> DataValidation:
+    return DataValidation(
+        type=rule.kind,
+        operator=rule.operator,
+        formula1=rule.first,
+        formula2=rule.second,
+        allow_blank=True,
+        showErrorMessage=rule.error is not None,
+        error=rule.error,
+        errorTitle=None if rule.title is None else escape(rule.title)[:MAX_TITLE_LENGTH],
+    )
+
+
+def _set_up_page(sheet: Worksheet, page: Page) -> None:
+    """Set up the pages of a sheet; their header is written later."""
+    sheet.page_setup.orientation = "landscape" if page.landscape else "portrait"
+    sheet.page_setup.paperSize = Worksheet.PAPERSIZE_A3 if page.a3 else Worksheet.PAPERSIZE_A4
+    sheet.page_setup.fitToHeight = 0
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    if page.margins is not None:
+        top, bottom = page.margins
+        sheet.page_margins = PageMargins(0.3, 0.3, top, bottom, header=0.3, footer=0.3)
+    if page.grid:
+        sheet.print_options.gridLines = True
+    if page.repeated_columns:
+        sheet.print_title_cols = f"A:{get_column_letter(page.repeated_columns)}"
+    header, footer = HeaderFooterItem(), HeaderFooterItem()
+    header.left.text = "to be written"
+    footer.right.text = "Page &P of &N"
+    sheet.HeaderFooter.oddHeader, sheet.HeaderFooter.oddFooter = header, footer
+
+
+# What is written into the frame
+
+
+def _filled(frame: SheetFrame, sheet: Sheet) -> bytes:
+    """Write what is left open in the XML of a sheet."""
+    rows = list(_sheet_rows(sheet, frame.styles))
+    written = {
+        "dimension": f"A1:{get_column_letter(len(sheet.widths))}{len(rows)}",
+        "columns": _columns(sheet.widths, frame.new_cells),
+        "rows": "".join(rows),
+        "last_row_of_rules": str(sheet.last_row_of_rules),
+        "page_header": _page_header(*sheet.page_header),
+    }
+    pieces = list(frame.xml)
+    pieces[1::2] = [written[name] for name in frame.xml[1::2]]
+    return "".join(pieces).encode()
+
+
+def _columns(widths: Sequence[float], new_cells: Sequence[int]) -> str:
+    styles = [f' style="{style}"' for style in new_cells] or [""] * len(widths)
+    columns = "".join(
+        f'<col min="{number}" max="{number}" width="{width:g}"{style} customWidth="1"/>'
+        for number, (width, style) in enumerate(zip(widths, styles, strict=True), 1)
+    )
+    return f"<cols>{columns}</cols>"
+
+
+def _sheet_rows(sheet: Sheet, styles: Sequence[Sequence[StyleNumbers]]) -> Iterator[str]:
+    """Write the rows of a sheet as XML, numbered from 1."""
+    numbers = count(1)
+    columns = [(get_column_letter(position), width) for position, width in enumerate(sheet.widths, 1)]
+    for rows, of_columns in zip(sheet.rows, styles, strict=True):
+        cells_of = [(*column, style) for column, style in zip(columns, of_columns, strict=False)]
+        lines_of, hidden = rows.lines_of, ' hidden="1"' if rows.hidden else ""
+        for values, number in zip(rows.values, numbers, strict=False):
+            cells = []
+            lines = 1
+            for (letter, width, style), value in zip(cells_of, values, strict=True):
+                if isinstance(value, str):
+                    cells.append(_text_cell(f"{letter}{number}", value, style))
+                    if lines_of is not None and (needed := lines_of(value, width)) > lines:
+                        lines = needed
+                else:
+                    cells.append(_cell(f"{letter}{number}", value, style))
+            height = rows.height or (lines * LINE_HEIGHT if lines > 1 else 0)
+            tall = f' ht="{height}" customHeight="1"' if height else ""
+            yield f'<row r="{number}"{tall}{hidden}>{"".join(cells)}</row>'
+
+
+def _text_cell(reference: str, text: str, numbers: StyleNumbers) -> str:
+    style = numbers.quoted if text.startswith(_FORMULA_SIGNS) else numbers.text
+    if not text:
+        return f'<c r="{reference}" s="{style}"/>'
+    # Without this attribute, space around a text is no part of it.
+    space = "" if text == text.strip() else ' xml:space="preserve"'
+    content = escape_markup(escape(text), quote=False)
+    return f'<c r="{reference}" s="{style}" t="inlineStr"><is><t{space}>{content}</t></is></c>'
+
+
+def _cell(reference: str, value: int | float | Decimal | Marked | date | None, numbers: StyleNumbers) -> str:
+    if value is None:
+        return f'<c r="{reference}" s="{numbers.whole}"/>'
+    if isinstance(value, int):
+        style, number = numbers.whole, float(value)
+    elif isinstance(value, Marked):
+        style, number = numbers.marked, float(value.value)
+    elif isinstance(value, date):
+        # A day is a number to Excel, and its style shows it as a day.
+        style, number = numbers.day, to_excel(value)
+    else:
+        style, number = numbers.number, float(value)
+    return f'<c r="{reference}" s="{style}"><v>{number:.16g}</v></c>'
+
+
+def escape(text: str) -> str:
+    """Write characters that XML can't carry as Excel writes them: `_x0001_` (ECMA-376, ST_Xstring)."""
+    if text.isprintable() and "_x" not in text:
+        return text  # as nearly all are: to look closer takes longer
+    return _TO_ESCAPE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+
+
+def _page_header(left: str, right: str) -> str:
+    """Write the header of printed pages as XML: Excel takes 255 characters, of which a name may have many."""
+    text = "".join(f"{code}{_without_codes(part)}" for code, part in (("&L", left), ("&R", right)) if part)
+    return escape_markup(text, quote=False)
+
+
+def _without_codes(text: str) -> str:
+    """Write a text in which & is no code, cut to so many units of UTF-16 as one side of a header may have."""
+    result = ""
+    units = 0
+    for letter in text:
+        written = "&&" if letter == "&" else letter if letter.isprintable() or letter == "\n" else " "
+        units += len(written) + (letter > "\uffff")
+        if units > MAX_HEADER_PART:
+            break
+        result += written
+    return result

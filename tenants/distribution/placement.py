@@ -1,0 +1,203 @@
+"""The placement of schools on the nodes of Citus: `tenants.placement` makes it where TENANT_DISTRIBUTED is on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import ClassVar
+from uuid import UUID
+
+from sqlalchemy import URL, Connection, Table
+from sqlalchemy.engine import Engine
+
+from tenants.connections.engines import execute_script
+from tenants.distribution import moving, nodes, registry
+from tenants.distribution.nodes import Location, Node, NodeState
+from tenants.placement import Entry, Placement
+from tenants.progress import Progress, no_progress
+from tenants.tenancy import Tenancy
+
+
+class NodePlacement(Placement):
+    """The schools of an installation on the nodes of Citus: each has the engine of its login on its node.
+
+    The coordinator is asked once where a school is, and what its tables are there. That may be outdated: a node tells
+    each transaction whether the school is there (`registry.enter_node`), and who hears that it is not forgets it and
+    asks once more.
+    """
+
+    several_servers: ClassVar[bool] = True
+    # Citus signs in at the nodes as whoever a statement is run by, and moves a table as its owner.
+    roles_sign_in: ClassVar[bool] = True
+
+    def __init__(self, login: str, logins: int = 1) -> None:
+        super().__init__(login, logins)
+        self._locations: dict[UUID, Location] = {}
+        self._engines_on_nodes: dict[tuple[Node | None, str], Engine] = {}
+        self._lock = threading.Lock()
+
+    def serve(
+        self, url: URL, engines: Mapping[str | None, Engine], make_engine: Callable[[URL], Engine]
+    ) -> None:
+        """Take what a process serves with; `url` is that of the coordinator."""
+        super().serve(url, engines, make_engine)
+        self._url, self._make_engine = url, make_engine
+
+    @property
+    def entry(self) -> Entry:
+        """What a node asks of a transaction: whether it has the school's first shard."""
+        # Citus gives a query of the registry's tables no session to set a role in: a function reads them.
+        return Entry(
+            "SELECT registry.enter_node(%s::bigint)", self.first_shard, "registry.client_grant(%s) c ON true"
+        )
+
+    def engine_of(self, school_id: UUID) -> Engine:
+        """Find the engine of a school; of one that Citus does not have, or nobody, the coordinator's."""
+        location = self._locate(school_id)
+        place = (None if location is None else location.node, self.login_of(school_id))
+        engine = self._engines_on_nodes.get(place)
+        if engine is None:
+            with self._lock:
+                engine = self._engines_on_nodes.get(place)
+                if engine is None:
+                    engine = self._engines_on_nodes[place] = self.make_engine(*place)
+        return engine
+
+    def make_engine(self, node: Node | None, login: str) -> Engine:
+        """Make the engine of a login on a node; None stands for the coordinator."""
+        url = self._url if node is None else node.at(self._url)
+        return self._make_engine(url.set(username=login))
+
+    def engines_by_server(self) -> dict[str, Engine]:
+        """Give the engines that have been made, by node, and by login where there are several."""
+        with self._lock:
+            made = list(self._engines_on_nodes.items())
+        return {
+            f"{node or 'coordinator'}{f' {login}' * self.divided}": engine for (node, login), engine in made
+        }
+
+    def server_of(self, school_id: UUID) -> Node | None:
+        """Name the node of a school without asking anybody; None where it is not known."""
+        location = self._locations.get(school_id)
+        return None if location is None else location.node
+
+    def first_shard(self, school_id: UUID) -> int | None:
+        """Tell the number by which the school's node knows it; None for one that Citus does not have."""
+        location = self._locate(school_id)
+        return None if location is None else location.first_shard
+
+    def table_names(self, school_id: UUID, tables: Collection[str]) -> dict[str, str] | None:
+        """Name the shards of a school's tables; None for a school or a table that Citus does not have.
+
+        Citus has a statement of its tables planned, writes it anew for their shards, and has that planned, too. One
+        that names the shards is planned once, as on PostgreSQL alone. Citus 14.0 also writes an INSERT … SELECT anew,
+        where a function in it is not immutable (jsonb_build_object), with a condition that is no SQL. It refuses a
+        statement that reads shards and changes a table: all tables of a statement are named so, or none.
+        Which they are changes with a migration alone: where one is not known, the coordinator is asked again.
+        """
+        for _ in range(2):
+            location = self._locate(school_id)
+            if location is None:
+                return None
+            found = location.shards.names(tables)
+            if found is not None:
+                return found
+            self.forget(school_id)
+        return None
+
+    def forget(self, school_id: UUID) -> None:
+        """Forget where a school is; who wants to know it next asks the coordinator."""
+        self._locations.pop(school_id, None)
+
+    def locate(self, school_id: UUID) -> Location | None:
+        """Ask the coordinator where a school is."""
+        with self._engines["registry"].connect() as connection:
+            return nodes.locate_school(connection, school_id)
+
+    def _locate(self, school_id: UUID) -> Location | None:
+        location = self._locations.get(school_id)
+        if location is None:
+            location = self.locate(school_id)
+            # What is not there may come at any moment, and is not remembered.
+            if location is not None:
+                self._locations[school_id] = location
+        return location
+
+    def check(self, connection: Connection) -> None:
+        """See that the registry is on every node as this program needs it; raises NotInstalled."""
+        registry.check_distributed_registry(connection)
+
+    def prepare(self, admin: Engine) -> None:
+        """See that each node has the registry's tables: one that has joined since gets copies.
+
+        In a transaction of its own: in one that has written to them Citus copies none.
+        """
+        nodes.provide_nodes(admin)
+
+    def install(self, connection: Connection) -> None:
+        """Put the registry on every node, within the connection's transaction; again, what is new of it."""
+        registry.distribute_registry(connection)
+
+    def placing_statements(self, schema: str) -> list[str]:
+        """Write the statements that give a school's schema to Citus, which chooses the node; its tables are all there.
+
+        Before them the schema is an ordinary one of the coordinator's. They come before its first rows, so that there
+        is nothing to copy, or where it has been filled as an ordinary one.
+        """
+        return registry.distribute_statements(schema)
+
+    def migration_batches(self, schema: str, statements: Sequence[str]) -> list[str]:
+        """Give the statements one by one, and at last the one that lets the schema's functions read new shards.
+
+        The coordinator hands a batch on as it is, with all its statements, where one of them is of an index.
+        """
+        return [*statements, registry.read_shards_statement(schema)]
+
+    def limit_waiting(self, seconds: float) -> str:
+        """Write the statements that let a transaction wait so long for a lock, on the nodes too."""
+        # What is set between the two is set on the nodes as well.
+        handed_on = "SET LOCAL citus.propagate_set_commands TO"
+        return f"{handed_on} 'local';\n{super().limit_waiting(seconds)};\n{handed_on} 'none'"
+
+    def schools_to_lock(self, connection: Connection, schools: Table) -> Table:
+        """Give the coordinator's own copy of the registry's schools.
+
+        A row of the table itself can't be locked alone: Citus keeps all others from writing any row of a table that
+        every node has.
+        """
+        return registry.own_copy(connection, schools)
+
+    def keep_in_place(self, connection: Connection, school_id: UUID) -> None:
+        """Keep a school on its node until the transaction, on the coordinator, ends; waits for one that is moving it.
+
+        It comes first in the transaction: a move waits for whoever has locked a row.
+        """
+        nodes.lock_out_moves(connection, school_id)
+
+    def stay_here(self, connection: Connection) -> None:
+        """Let what the transaction makes be on the coordinator alone."""
+        execute_script(connection, "SET LOCAL citus.enable_ddl_propagation TO off")
+
+    @contextmanager
+    def admin_of(self, admin: Engine, school_id: UUID) -> Iterator[Engine]:
+        """Lend an engine of the operator's on the node that has a school; the coordinator's of one that none has."""
+        with nodes.engine_of_school(admin, school_id) as engine:
+            yield engine
+
+    def servers_of_schools(self, connection: Connection) -> dict[str, str]:
+        """Name the node of each school, by the name of its schema."""
+        return {schema: str(node) for schema, node in nodes.nodes_of_schools(connection).items()}
+
+    def list_servers(self, connection: Connection) -> list[NodeState]:
+        """List the nodes, the coordinator first; raises UnfitPlacement where the database has no Citus."""
+        return nodes.list_nodes(connection)
+
+    def move_school(
+        self, tenancy: Tenancy, school_id: UUID, target: str, *, progress: Progress = no_progress
+    ) -> moving.MovedSchool:
+        """Move a school to another node, `host:port`, while its users go on working.
+
+        Raises UnknownSchool, SchoolDeleting, SchoolBusy, UnknownNode, UnfitPlacement, MoveRefused.
+        """
+        return moving.move_school(tenancy, school_id, target, progress=progress)
