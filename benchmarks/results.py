@@ -11,6 +11,8 @@ Workbook: GET /broadsheets/download, against openpyxl alone writing the same cel
 Publishing: POST /publications of that arm, its 40 cards, against the same SELECT of its scores. For the first time:
 what is published is deleted in between. And once more: it is reopened in between, and each card is compared with that
 of the version before. Neither is measured.
+Publishing 200: POST /publications of a cohort of 200 in five arms, all at once, against GET /broadsheets?live=true of
+each of them, first and once more, as above.
 Prints the median milliseconds of each and their ratio: of processor time, which is that of this process and of
 PostgreSQL's together, and of time. On a machine with other work the first is what to look at. Linux alone tells it.
 """
@@ -30,9 +32,10 @@ from pathlib import Path
 from openpyxl import Workbook, load_workbook
 from sqlalchemy import Connection
 
-from benchmarks.schools import School, schools
+from benchmarks.schools import School, Schools, schools
 
 STUDENTS, ARMS, SUBJECTS, ASSESSMENTS = 80, 2, 12, 4
+MANY, MANY_ARMS = 200, 5
 
 SCORES = """
 SELECT json_agg(json_build_object('student', entry.student_id, 'subject', assessment.cohort_subject_id,
@@ -104,22 +107,22 @@ def costs(
 
 
 class Publishing:
-    """The publication of an arm: `again` and again as the next version, or each time as the first."""
+    """The publication of arms: `again` and again as the next version, or each time as the first."""
 
-    def __init__(self, school: School, batch: str, term: str, *, again: bool) -> None:
+    def __init__(self, school: School, *batches: str, term: str, again: bool) -> None:
         self._again = again
-        self._school, self._body = school, {"term": term, "batches": [batch]}
-        self._published: str | None = None
+        self._school, self._body = school, {"term": term, "batches": batches}
+        self._published: list[str] = []
 
     def __call__(self) -> None:
-        """Publish the arm."""
-        (made,) = self._school.post("/publications", self._body)
-        self._published = made["id"]
+        """Publish the arms."""
+        self._published = [made["id"] for made in self._school.post("/publications", self._body)]
 
     def prepare(self) -> None:
-        """Let it be published: reopen what was published last, or delete all that was."""
+        """Let them be published: reopen what was published last, or delete all that was."""
         if self._again and self._published:
-            self._school.post(f"/publications/{self._published}/reopening", {"reason": "again"})
+            for publication in self._published:
+                self._school.post(f"/publications/{publication}/reopening", {"reason": "again"})
         else:
             self._school.execute("DELETE FROM report_cards; DELETE FROM publications")
 
@@ -130,9 +133,9 @@ def subjects_of(school: School) -> list[str]:
         return [str(one) for one in connection.exec_driver_sql("SELECT id FROM cohort_subjects").scalars()]
 
 
-def made(school: School) -> tuple[str, str]:
+def made(school: School, arms: int = ARMS) -> tuple[str, str]:
     """Fill the school; return the ids of the first arm and of the term."""
-    taught = school.teach(year=2025, terms=1, subjects=SUBJECTS, assessments=ASSESSMENTS, arms=ARMS)
+    taught = school.teach(year=2025, terms=1, subjects=SUBJECTS, assessments=ASSESSMENTS, arms=arms)
     school.score(taught)
     school.execute(VARIED)
     school.analyze()
@@ -190,11 +193,12 @@ def main() -> None:
                     costs(
                         school,
                         select_scores,
-                        Publishing(school, batch, term, again=again),
+                        Publishing(school, batch, term=term, again=again),
                         rounds=max(10, rounds // 4),
                         before=lambda one: one.prepare() if isinstance(one, Publishing) else None,
                     )
                 )
+        together = publishing_a_cohort(here, rounds=max(5, rounds // 10))
     print("                     processor        time")
     for name, counterpart, cost in (
         ("broadsheet", scores, broadsheet),
@@ -203,8 +207,36 @@ def main() -> None:
     ):
         _print("scores as JSON", counterpart)
         _print(name, cost, counterpart)
+    for name, (counterpart, cost) in zip(("publishing 200", "200 again"), together, strict=True):
+        _print("five broadsheets", counterpart)
+        _print(name, cost, counterpart)
     _print("openpyxl alone", alone)
     _print("workbook", workbook, alone)
+
+
+def publishing_a_cohort(here: Schools, *, rounds: int) -> list[list[Cost]]:
+    """Publish a cohort of MANY students in five arms, against their broadsheets: for the first time, and once more."""
+    school = here.create(students=MANY)
+    _, term = made(school, MANY_ARMS)
+    for subject in subjects_of(school):
+        school.post(f"/cohort-subjects/{subject}/submission", {"term": term})
+    with school.connect() as connection:
+        batches = [str(one) for one in connection.exec_driver_sql("SELECT id FROM batches").scalars()]
+
+    def broadsheets() -> None:
+        for batch in batches:
+            school.get(f"/broadsheets?batch={batch}&term={term}&live=true")
+
+    return [
+        costs(
+            school,
+            broadsheets,
+            Publishing(school, *batches, term=term, again=again),
+            rounds=rounds,
+            before=lambda one: one.prepare() if isinstance(one, Publishing) else None,
+        )
+        for again in (False, True)
+    ]
 
 
 def _select(connection: Connection, statement: str) -> object:

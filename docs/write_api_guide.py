@@ -522,8 +522,21 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
     page.quietly("PATCH", f"/gradebooks/{entry['id']}", {"score": 52})
     page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
     (again,) = page.show("POST", "/publications", body)
-    page.say("`changed` counts the cards that are to be printed again. These are they:")
+    page.say(
+        """
+        `changed` counts the cards that are to be printed again, as they say something else of their student;
+        `class_figures_changed` those that differ in the figures of the class alone, whose papers hold. Whoever has
+        left the class since is still among them, and is named in `left`. Who should never have been there is named
+        in `leave_out`, with a reason. These are to be printed again:
+        """
+    )
     page.show("GET", f"/publications/{again['id']}/changes")
+    page.say(
+        """
+        Every version stays readable to staff: `/publications/{id}/cards` lists its cards, and `version=1` of
+        `/students/{id}/results` and of `/students/{id}/report-card` is what the first one said.
+        """
+    )
     page.say("Everything that was published of a student:")
     page.show("GET", f"/students/{year['students'][0]}/transcript")
 
@@ -545,7 +558,7 @@ def _print(page: Page, year: dict[str, Any]) -> None:
         """
         Where the service has a `PUBLIC_URL`, a card bears a code, and whoever holds the paper asks whether it is what
         the school has published, without token and school. A browser gets a small page. A card of an earlier version
-        is REPLACED, a code that is not on any paper 404:
+        is REPLACED if a newer one says something else of the student, a code that is not on any paper 404:
         """
     )
     page.show("GET", f"/verify/{page.headers['X-SCHOOL-ID']}/{_code_of_card(page, student)}")

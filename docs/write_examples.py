@@ -239,6 +239,7 @@ def _results(page: Recorder) -> None:
     send = page.quietly
     (publication, *_) = send("GET", "/publications")["data"]
     send("GET", f"/publications/{publication['id']}")
+    send("GET", f"/publications/{publication['id']}/cards")
     send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
     (promotion,) = send("GET", "/promotions")["data"]
     send("GET", f"/promotions/{promotion['id']}")

@@ -19,6 +19,10 @@ from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset
 from school_service.printing.wording import class_name
 
+# The template of each version of the layout. What was published with one is printed by it for ever; cards that do not
+# say theirs were published before there was another.
+_LAYOUTS = {1: "report-cards"}
+_FIRST_LAYOUT = 1
 _BORDER = 2  # modules around a QR code
 _MOST_BYTES = 200  # of the name of a file: systems take 255
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)  # that the file of a zip may be of
@@ -41,9 +45,9 @@ def print_cards(
 ) -> bytes:
     """Print report cards in one PDF or, with `archive`, in a zip with a PDF of each.
 
-    `cards`: the frozen document as `card`, its `code` and the `rules` that it was made with. `pictures`: base64 by the
-    hash that cards name. `verify_at`: the address before the code; None: no card can be verified. `drafted_at`: when
-    the documents were made, where they are not published.
+    `cards`: the frozen document as `card`, its `code` and the `rules` that it was made with; all of one layout.
+    `pictures`: base64 by the hash that cards name. `verify_at`: the address before the code; None: no card can be
+    verified. `drafted_at`: when the documents were made, where they are not published.
     """
     images = {name: a2b_base64(picture) for name, picture in pictures.items()}
 
@@ -59,7 +63,7 @@ def print_cards(
         # The structure of a whole class would make its file eight times as large.
         made = partial(
             typeset,
-            "report-cards",
+            _LAYOUTS[of[0]["card"].get("layout", _FIRST_LAYOUT)],
             pictures={name: image for name, image in images.items() if name in shown},
             timestamp=int(moment.timestamp()),
             tagged=len(of) == 1,

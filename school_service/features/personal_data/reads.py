@@ -38,6 +38,7 @@ from school_service.features.people.models import (
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
     Graduate,
+    LeftOut,
     Metric,
     MetricDefinition,
     MetricScore,
@@ -87,6 +88,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_metrics(student_id), "metrics"),
         _many(_term_comments(student_id), "term_comments"),
         _many(_report_cards(student_id), "report_cards"),
+        _many(_left_out(student_id), "left_out_students"),
         _many(_promotion_decisions(student_id), "promotion_decisions"),
         _one(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
     ).where(Student.id == student_id)
@@ -270,6 +272,17 @@ def _report_cards(student_id: UUID) -> Rows:
         .join(Term, Term.id == Publication.term_id)
         .where(ReportCard.student_id == student_id)
         .order_by(Publication.published_at, ReportCard.id)
+    )
+
+
+def _left_out(student_id: UUID) -> Rows:
+    """Write which results leave the student out."""
+    return (
+        select(*told_columns(LeftOut), AcademicSession.name.label("session"), Term.display_name.label("term"))
+        .join(Term, Term.id == LeftOut.term_id)
+        .join(AcademicSession, AcademicSession.id == Term.session_id)
+        .where(LeftOut.student_id == student_id)
+        .order_by(AcademicSession.start_date, Term.term, LeftOut.batch_id)
     )
 
 

@@ -29,6 +29,7 @@ from school_service.features.people.models import (
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
     Graduate,
+    LeftOut,
     Metric,
     MetricScore,
     PromotionDecision,
@@ -96,6 +97,7 @@ StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
 StoredReportCardSchema = _rows_of(
     ReportCard, session=_name(), term=_name(), version=fields.Integer(), state=_name()
 )
+StoredLeftOutSchema = _rows_of(LeftOut, session=_name(), term=_name())
 StoredPromotionDecisionSchema = _rows_of(
     PromotionDecision, reasons=fields.List(fields.Nested(PromotionReasonSchema)), session=_name()
 )
@@ -135,6 +137,7 @@ class StudentDataSchema(AccountDataSchema):
     metrics = fields.List(fields.Nested(StoredMetricSchema))
     term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
     report_cards = fields.List(fields.Nested(StoredReportCardSchema))
+    left_out_students = fields.List(fields.Nested(StoredLeftOutSchema))
     promotion_decisions = fields.List(fields.Nested(StoredPromotionDecisionSchema))
     graduate = fields.Nested(StoredGraduateSchema, allow_none=True)
 

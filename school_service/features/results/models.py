@@ -10,7 +10,6 @@ from uuid import UUID
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
-    ColumnElement,
     Date,
     DateTime,
     ForeignKey,
@@ -202,8 +201,8 @@ COMPLETE, _, TOO_FEW, NONE = TERM_STATUSES = Enumeration(
 """Of a term result."""
 
 PROVISIONAL = "PROVISIONAL"
-RESULT_STATES = Enumeration("ResultState", PROVISIONAL, PUBLISHED, REOPENED, WITHDRAWN)
-"""Of what is read: live, or the last version that was published."""
+RESULT_STATES = Enumeration("ResultState", PROVISIONAL, *PUBLICATION_STATES)
+"""Of what is read: live, the last version that was published, or one before it."""
 
 
 def _picture() -> ForeignKey:
@@ -216,13 +215,15 @@ class Publication(db.Model):
 
     Cohort and session are the batch's own. The pictures of the letterhead that its cards bear are named here, so that
     they stay for as long as it does. `rules` are the result settings and `bands`, and what else was so at the moment:
-    `batch_name`, `session_name`, and `subjects`, those of the cohort by id, each with `base`, `elective`,
-    `submitted_by` and `submitted_by_name`. `published_by` and `reopened_by` are actors as in the audit log.
+    `batch_name`, `session_name`, `subjects`, those of the cohort by id, each with `base`, `elective`, `submitted_by`
+    and `submitted_by_name`, and `left`, the ids of the students with a card who were not enrolled in the batch any
+    more. `published_by` and `reopened_by` are actors as in the audit log.
     """
 
     __tablename__ = "publications"
     __table_args__ = (
         UniqueConstraint("batch_id", "term_id", "version"),
+        UniqueConstraint("id", "term_id"),
         ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
         ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
         ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
@@ -262,12 +263,8 @@ class Publication(db.Model):
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
 
 
-def in_force(publication: type[Publication]) -> ColumnElement[bool]:
-    """Tell whether a publication is the one that counts: PUBLISHED, or REOPENED and not published again yet."""
-    return or_(publication.state == PUBLISHED, publication.state == REOPENED)
-
-
-IN_FORCE = in_force(Publication)
+IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
+"""Tells whether a publication is the one that counts: PUBLISHED, or REOPENED and not published again yet."""
 
 # Whoever publishes what is published already has not seen it: one version of a batch's term is the one in force.
 Index(
@@ -279,24 +276,59 @@ Index(
 )
 
 
+LAYOUT = 1
+"""The version of the layout that report cards are printed in from now on; a card without one has the first."""
+
+
 class ReportCard(db.Model):
     """What a publication says of a student, whole: published answers and paper are made of `card` alone.
 
-    `code` is known to the paper alone. `average` and `position` in the batch are the card's own; `changed` tells
-    whether the version before said otherwise.
+    `code` is known to the paper alone. `average` and `position` in the batch are the card's own. `term_id` is the
+    publication's; `in_force` as long as the publication is PUBLISHED or REOPENED, and the student has at most one such
+    card in a term. `changed` tells whether the version before said something else of the student,
+    `class_figures_changed` whether it differs from that in the figures of the class alone.
     """
 
     __tablename__ = "report_cards"
-    __table_args__ = (UniqueConstraint("publication_id", "student_id"), UniqueConstraint("code"))
+    __table_args__ = (
+        UniqueConstraint("publication_id", "student_id"),
+        UniqueConstraint("code"),
+        ForeignKeyConstraint(["publication_id", "term_id"], ["publications.id", "publications.term_id"]),
+        Index(None, "publication_id", "term_id"),
+    )
 
     id: Mapped[UUID] = primary_key()
     publication_id: Mapped[UUID] = mapped_column(ForeignKey("publications.id"))
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
+    term_id: Mapped[UUID]
     code: Mapped[UUID]
     average: Mapped[Decimal | None] = mapped_column(Numeric(5, 2))
     position: Mapped[int | None] = mapped_column(Integer)
+    in_force: Mapped[bool] = mapped_column(Boolean)
     changed: Mapped[bool] = mapped_column(Boolean)
+    class_figures_changed: Mapped[bool] = mapped_column(Boolean)
     card: Mapped[dict[str, Any]] = mapped_column(JSONB)
+
+
+Index(
+    "uq_report_cards_student_id_term_id",
+    ReportCard.student_id,
+    ReportCard.term_id,
+    unique=True,
+    postgresql_where=text("in_force"),
+    info={"message": "A student has one report card of a term at most."},
+)
+
+
+class LeftOut(db.Model):
+    """That a publication left a student out of a batch's results of a term, until another takes them in."""
+
+    __tablename__ = "left_out_students"
+    __table_args__ = (Index(None, "batch_id", "term_id"), Index(None, "term_id"))
+
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
+    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
+    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
 
 
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = Enumeration("MetricType", "PSYCHOMOTOR", "AFFECTIVE")

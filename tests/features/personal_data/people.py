@@ -11,6 +11,7 @@ from school_service.features.results.models import (
     LEFT_OUT,
     PROMOTED,
     PUBLISHED,
+    LeftOut,
     Promotion,
     PromotionBatch,
     PromotionDecision,
@@ -99,8 +100,14 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
                 code=uuid4(),
                 average=Decimal("62.50"),
                 changed=False,
+                class_figures_changed=False,
+                term_id=publication.term_id,
+                in_force=True,
                 card=card,
             )
+        )
+        db.session.add(
+            LeftOut(student_id=UUID(student["id"]), batch_id=UUID(seen.batch), term_id=UUID(seen.term["id"]))
         )
 
 

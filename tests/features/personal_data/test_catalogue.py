@@ -28,6 +28,7 @@ PLACES = {
     "metrics": lambda told: told.get("metrics", []),
     "term_comments": lambda told: told.get("term_comments", []),
     "report_cards": lambda told: told.get("report_cards", []),
+    "left_out_students": lambda told: told.get("left_out_students", []),
     "promotion_decisions": lambda told: told.get("promotion_decisions", []),
     "metric_scores": lambda told: [score for metric in told.get("metrics", []) for score in metric["scores"]],
     "graduates": lambda told: [told["graduate"]] if told.get("graduate") else [],
@@ -216,7 +217,9 @@ STAYS = {
         "sheet",
     }
     | {"created_at", "updated_at"},
-    "report_cards": {"id", "publication_id", "student_id", "code", "average", "position", "changed"},
+    "report_cards": {"id", "publication_id", "student_id", "term_id", "code", "average", "position"}
+    | {"in_force", "changed", "class_figures_changed"},
+    "left_out_students": {"student_id", "batch_id", "term_id"},
     "promotion_decisions": {
         "promotion_id",
         "student_id",

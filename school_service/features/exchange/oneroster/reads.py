@@ -34,7 +34,7 @@ from sqlalchemy import (
     union,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
@@ -53,7 +53,6 @@ from school_service.features.people.models import (
 )
 from school_service.features.results.models import (
     BY_CATEGORY,
-    IN_FORCE,
     Publication,
     ReportCard,
     ResultSettings,
@@ -264,7 +263,7 @@ def _people(exported: Exported) -> Subquery:
         ),
         _takes_subject(exported),
     ]
-    if exported.may(RESULTS):
+    if exported.may(RESULTS) or exported.may(GRADEBOOKS):
         in_session.append(
             exists()
             .where(ReportCard.student_id == Student.id, ReportCard.publication_id == Publication.id)
@@ -309,10 +308,7 @@ def _takes_subject(exported: Exported) -> Any:
 
 
 def _in_force(exported: Exported) -> list[Any]:
-    return [
-        Publication.session_id == exported.session_id,
-        IN_FORCE,
-    ]
+    return [Publication.session_id == exported.session_id, ReportCard.in_force]
 
 
 def _users(exported: Exported) -> Rows:
@@ -528,11 +524,8 @@ def _published_results(exported: Exported) -> Subquery:
     """The graded subjects of the cards that are published, of cohort subjects that are still there."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, Publication.term_id, Publication.published_at)
-        # A student who came from another batch may have two cards of a term: the later one counts.
-        .ext(distinct_on(ReportCard.student_id, Publication.term_id))
         .join(Publication, Publication.id == ReportCard.publication_id)
         .where(*_in_force(exported))
-        .order_by(ReportCard.student_id, Publication.term_id, Publication.published_at.desc(), Publication.id)
         .subquery("cards")
     )
     subject = (
@@ -587,14 +580,11 @@ def _results(exported: Exported) -> Rows:
             rows.append(
                 selected.join_from(Assessment, judged, judged.assessment_id == Assessment.id)
                 .join(Student, Student.id == judged.student_id)
-                .join(
-                    SubjectEnrollment,
-                    and_(
-                        SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
-                        SubjectEnrollment.student_id == judged.student_id,
-                    ),
+                .where(
+                    Assessment.session_id == exported.session_id,
+                    NOT_DELETED,
+                    or_(_takes(judged.student_id), _has_on_card(judged.student_id)),
                 )
-                .where(Assessment.session_id == exported.session_id, NOT_DELETED)
             )
     if exported.may(RESULTS):
         published = _published_results(exported)
@@ -612,6 +602,35 @@ def _results(exported: Exported) -> Rows:
             ).select_from(published)
         )
     return union_all(*rows)
+
+
+def _takes(student_id: Any) -> Any:
+    """Tell whether a student takes the subject of an assessment now."""
+    return (
+        select(SubjectEnrollment.student_id)
+        .where(
+            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+            SubjectEnrollment.student_id == student_id,
+        )
+        .correlate_except(SubjectEnrollment)
+        .exists()
+    )
+
+
+def _has_on_card(student_id: Any) -> Any:
+    """Tell whether the card in force of a student has the subject of an assessment in its term: they may have left."""
+    subject = func.jsonb_build_object("subject", func.jsonb_build_object("id", Assessment.cohort_subject_id))
+    return (
+        select(ReportCard.id)
+        .where(
+            ReportCard.student_id == student_id,
+            ReportCard.term_id == Assessment.term_id,
+            ReportCard.in_force,
+            ReportCard.card["subjects"].contains(func.jsonb_build_array(subject, type_=JSONB)),
+        )
+        .correlate_except(ReportCard)
+        .exists()
+    )
 
 
 _ANY: frozenset[Permission] = frozenset()

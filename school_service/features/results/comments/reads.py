@@ -9,11 +9,12 @@ from sqlalchemy import Select, Text, and_, cast, func, literal_column, or_, sele
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.results.figures.roster import members
 from school_service.features.results.models import TermCalendar, TermComment
 from school_service.features.results.publications.reads import published_name
-from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Term
+from school_service.features.school.models import Batch, Cohort, Term
 from school_service.features.school.sessions.service import is_term, is_term_id
 
 COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
@@ -22,7 +23,7 @@ COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComm
 
 @read_model
 def comments(batch_id: UUID, term: str) -> Query:
-    """Read model of TermCommentSchema: whoever is in a batch now and not withdrawn, by name.
+    """Read model of TermCommentSchema: whoever belongs to a batch in a term, by name.
 
     `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
     """
@@ -36,12 +37,16 @@ def comments(batch_id: UUID, term: str) -> Query:
         "last_name",
         User.last_name,
     )
-    found = select(student.label("student"), *COMMENT, TermComment.updated_at)
-    return (
-        _class_of(found, batch_id)
-        .join(Term, and_(Term.session_id == Enrollment.session_id, is_term(term)))
-        .outerjoin(TermComment, and_(TermComment.student_id == Student.id, TermComment.term_id == Term.id))
+    of_term = (
+        select(Batch.cohort_id, Term.id.label("term_id"))
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Term, Term.session_id == Cohort.session_id)
+        .where(Batch.id == batch_id, is_term(term))
+        .cte("of_term")
     )
+    cohort_id, term_id = (select(of_term.c[name]).scalar_subquery() for name in ("cohort_id", "term_id"))
+    found = select(student.label("student"), *COMMENT, TermComment.updated_at)
+    return _class_of(found, batch_id, cohort_id, term_id).order_by(*BY_NAME)
 
 
 @read_model
@@ -84,7 +89,7 @@ def locking(batch_id: UUID) -> Query:
 
 @read_model
 def class_list(batch_id: UUID, term_id: UUID) -> Query:
-    """Select whoever is in a batch now and not withdrawn, by name, with what is said of their term, as JSON.
+    """Select whoever belongs to a batch in a term, by name, with what is said of their term, as JSON.
 
     In one row with `times_opened`, how often school opened, null where that is not set, and `published`, the name of
     batch and term while the results are. `commented` tells whether there is a record.
@@ -104,8 +109,8 @@ def class_list(batch_id: UUID, term_id: UUID) -> Query:
         TermComment.student_id.is_not(None),
         *(part for column in COMMENT for part in (column.name, column)),
     )
-    of_term = and_(TermComment.student_id == Student.id, TermComment.term_id == term_id)
-    rows = _class_of(select(_aggregated(row)), batch_id, in_order=False).outerjoin(TermComment, of_term)
+    cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    rows = _class_of(select(_aggregated(row)), batch_id, cohort_id, term_id)
     opened = select(TermCalendar.times_opened).where(TermCalendar.term_id == term_id)
     return select(
         rows.scalar_subquery().label("rows"),
@@ -114,14 +119,16 @@ def class_list(batch_id: UUID, term_id: UUID) -> Query:
     )
 
 
-def _class_of(selected: Select[Any], batch_id: UUID, *, in_order: bool = True) -> Select[Any]:
-    found = (
-        selected.select_from(Enrollment)
-        .join(Student, Student.id == Enrollment.student_id)
+def _class_of(selected: Select[Any], batch_id: Any, cohort_id: Any, term_id: Any) -> Select[Any]:
+    belonging = members(cohort_id, term_id)
+    of_term = and_(TermComment.student_id == Student.id, TermComment.term_id == term_id)
+    return (
+        selected.select_from(belonging)
+        .join(Student, Student.id == belonging.c.student_id)
         .join(User, User.id == Student.user_id)
-        .where(Enrollment.batch_id == batch_id, CURRENT, Student.status != WITHDRAWN)
+        .outerjoin(TermComment, of_term)
+        .where(belonging.c.batch_id == batch_id)
     )
-    return found.order_by(*BY_NAME) if in_order else found
 
 
 def _aggregated(row: Any) -> Any:

@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ClassList:
-    """Whoever is in a batch and not withdrawn, by name, and how often school opened; None where that is not set."""
+    """Whoever belongs to a batch in a term, by name, and how often school opened; None where that is not set."""
 
     students: Sequence[Commented]
     times_opened: int | None

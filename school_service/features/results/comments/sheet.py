@@ -61,7 +61,7 @@ _MatchedRows = list[tuple[Commented, Row]]
 def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     """Write a comment sheet to fill in: the file's name and the workbook.
 
-    It has a row for everyone who is in the batch now and not withdrawn, with what is stored. `term` is FIRST, SECOND or
+    It has a row for everyone who belongs to the batch in the term, with what is stored. `term` is FIRST, SECOND or
     THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term, and for a term of
     another session.
     """

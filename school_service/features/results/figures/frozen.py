@@ -1,7 +1,8 @@
 """What was published of students and of subjects, made of the frozen cards alone.
 
 A card is in force while its publication is PUBLISHED or REOPENED. What is WITHDRAWN is shown to staff, where there is
-nothing in force. What students see of their own is less (`as_own`): docs/decisions.md, "Results".
+nothing in force; older versions are shown to staff who ask for them. What students see of their own is less (`as_own`):
+docs/decisions.md, "Results".
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.features.people.models import Student
@@ -37,13 +39,12 @@ from school_service.features.results.models import (
     BATCH,
     BOTH,
     COHORT,
-    IN_FORCE,
     SUPERSEDED,
     WITHDRAWN,
     Publication,
     ReportCard,
 )
-from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
+from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
 
 Column = ColumnElement[Any]
@@ -113,24 +114,60 @@ def published_cards() -> Query:
 
 
 def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: bool) -> CTE:
-    """The card of a student in a term, the newest in force, as `published_cards`, and its `state`; or no row.
+    """The card of a student in a term that is in force, as `published_cards`, and its `state`; or no row.
 
     `term` and `session` as in `term_of_student`. `withdrawn` tells whether to take what is withdrawn, where nothing is
     in force.
     """
+    is_withdrawn = Publication.state == WITHDRAWN
     return (
-        published_cards()
-        .add_columns(Publication.state)
-        .where(
-            ReportCard.student_id == student_id,
-            is_term_id(term_of_student(student_id, term, session)),
-            or_(IN_FORCE, Publication.state == WITHDRAWN) if withdrawn else IN_FORCE,
-        )
-        .order_by(
-            Publication.state == WITHDRAWN, Publication.published_at.desc(), Publication.id, ReportCard.id
-        )
+        _cards_of(student_id, term, session)
+        .where(or_(ReportCard.in_force, is_withdrawn) if withdrawn else ReportCard.in_force)
+        .order_by(ReportCard.in_force.desc(), Publication.published_at.desc(), Publication.id)
         .limit(1)
         .cte("latest_card" if withdrawn else "card_in_force")
+    )
+
+
+def card_of_version(student_id: Any, term: Any, version: Any, session: Any = None) -> CTE:
+    """The card of a student in a term in a version of their batch's results, as `latest_card`; or no row.
+
+    Of several batches it is that in which a card is in force, else that which published it last.
+    """
+    return (
+        _cards_of(student_id, term, session)
+        .where(Publication.version == version)
+        .order_by(
+            _has_other_in_force(Publication.batch_id).desc(), Publication.published_at.desc(), Publication.id
+        )
+        .limit(1)
+        .cte("card_of_version")
+    )
+
+
+def _has_other_in_force(batch_id: Any) -> Column:
+    """Tell whether the student of a card has one of the term in force in a batch."""
+    card, publication = aliased(ReportCard), aliased(Publication)
+    return (
+        select(card.id)
+        .join(publication, publication.id == card.publication_id)
+        .where(
+            card.student_id == ReportCard.student_id,
+            card.term_id == ReportCard.term_id,
+            card.in_force,
+            publication.batch_id == batch_id,
+        )
+        .correlate_except(card, publication)
+        .exists()
+    )
+
+
+def _cards_of(student_id: Any, term: Any, session: Any) -> Query:
+    """Select the cards of a student in a term, as `published_cards`, with `state`."""
+    return (
+        published_cards()
+        .add_columns(Publication.state, ReportCard.in_force)
+        .where(ReportCard.student_id == student_id, is_term_id(term_of_student(student_id, term, session)))
     )
 
 
@@ -191,21 +228,22 @@ def shows_position(card: Any, name: str) -> Column:
     return or_(positions == BOTH, positions == {"batch": BATCH, "cohort": COHORT}[name])
 
 
-def subject_results(scope: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
+def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
     """Select the results of a cohort subject, by position, then by name: as they were published, else live.
 
-    `scope` is of the cohort and the term, `batch_id` None for all batches of the cohort; `live` selects the live
-    results of the same, which are not computed where all of them are published.
+    `scope` is of the cohort and the term, `roster` who belongs to it, `batch_id` None for all batches of the cohort;
+    `live` selects the live results of the same, which are not computed where all of them are published.
     """
     current = _current_publications(scope, batch_id)
     cards = (
         select(ReportCard.card, current.c.state, current.c.version)
-        # A student who came from another batch may have two cards of the term: the later one counts.
+        # Whose card is withdrawn in a batch may have one of another that is in force.
         .ext(distinct_on(ReportCard.student_id))
         .join(current, current.c.id == ReportCard.publication_id)
+        .where(or_(ReportCard.in_force, current.c.state == WITHDRAWN))
         .order_by(
             ReportCard.student_id,
-            current.c.state == WITHDRAWN,
+            ReportCard.in_force.desc(),
             current.c.published_at.desc(),
             current.c.id,
         )
@@ -237,9 +275,9 @@ def subject_results(scope: CTE, cohort_subject_id: Any, batch_id: Any, live: Que
         .where(ReportCard.student_id == cast(_text(found.c.student, "id"), Uuid))
     )
     is_in_published = (
-        select(Enrollment.id)
-        .join(current, current.c.batch_id == Enrollment.batch_id)
-        .where(Enrollment.student_id == cast(_text(found.c.student, "id"), Uuid), CURRENT)
+        select(roster.c.student_id)
+        .join(current, current.c.batch_id == roster.c.batch_id)
+        .where(roster.c.student_id == cast(_text(found.c.student, "id"), Uuid))
     )
     rest = select(
         *found.c, *_order(found.c.student, found.c.batch if batch_id is not None else found.c.cohort)

@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
@@ -27,7 +28,13 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from school_service.core.read_models import Query
 from school_service.features.results.figures.broadsheets import broadsheet_of
 from school_service.features.results.figures.rules import mean_over, one
-from school_service.features.results.models import GRADED, IN_FORCE, Publication, ReportCard
+from school_service.features.results.models import (
+    GRADED,
+    IN_FORCE,
+    WITHDRAWN,
+    Publication,
+    ReportCard,
+)
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import TERMS, Term
 from school_service.features.school.sessions.service import is_term
@@ -208,6 +215,7 @@ def _broadsheet(
     more: tuple[Label[Any], ...] = ()
     if printed:
         more = (
+            card["letterhead"]["name"].astext.label("school_name"),
             (card["term_name"].astext if of_term else cast(null(), Text)).label("term_name"),
             publication.c.places.label("places"),
             func.statement_timestamp().label("moment"),
@@ -228,9 +236,11 @@ def _broadsheet(
 
 
 def _cards(publication: CTE) -> CTE:
+    """The cards of a publication that are in force; all of one that is withdrawn."""
     return (
         select(ReportCard.student_id, ReportCard.card)
         .join(publication, publication.c.id == ReportCard.publication_id)
+        .where(or_(ReportCard.in_force, publication.c.state == WITHDRAWN))
         .cte("cards")
     )
 
@@ -264,17 +274,14 @@ def _averages(publication: CTE, cards: CTE) -> Any:
     """The averages of the session's terms until this one as they were published: an object by the name of the term."""
     earlier = (
         select(Term.term, ReportCard.average)
-        .ext(distinct_on(Term.term))
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == Publication.term_id)
+        .join(Term, Term.id == ReportCard.term_id)
         .where(
             ReportCard.student_id == cards.c.student_id,
-            Publication.session_id == one(publication, "session_id"),
-            IN_FORCE,
+            Term.session_id == one(publication, "session_id"),
+            ReportCard.in_force,
             # Who went to another batch may have a card of a later term there, which is not in this session result.
             Term.term <= one(publication, "term"),
         )
-        .order_by(Term.term, Publication.published_at.desc(), Publication.id)
         .correlate(cards)
         .subquery("earlier")
     )

@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.read_models import BoundQuery, Query, read_model
-from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.core.read_models import BoundQuery, Query, read_model, school_value
+from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.figures import frozen, published
@@ -73,7 +73,7 @@ _LIVE = (
 def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
     """Read model of StudentSubjectResultSchema: as they were published, else live; `live_subject_results` otherwise."""
     computed, live = _subject_results(cohort_subject_id, term, batch_id)
-    return frozen.subject_results(computed.scope, cohort_subject_id, batch_id, live)
+    return frozen.subject_results(computed.scope, computed.roster, cohort_subject_id, batch_id, live)
 
 
 @read_model
@@ -111,12 +111,15 @@ def term_results(batch_id: UUID, term: str) -> Query:
 
     `term` is the id of a term or its name in the batch's session. No row without batch or term.
     """
-    return term_results_in(compute(scope_of_batch(batch_id, term)))
+    return _term_results(compute(scope_of_batch(batch_id, term)))
 
 
-def term_results_in(computed: Computed) -> Query:
-    """Select what `term_results` does, of what is computed already: from `computed.terms` and Student, by name."""
-    return _term_results(computed)
+def term_results_in(computed: Computed, batches: FromClause) -> Query:
+    """Select what `term_results` does, of what is computed already: from `computed.terms` and Student, by name.
+
+    Of these batches of the scope's cohort: `batch_id` and `batch_name`.
+    """
+    return _term_results(computed, batches=batches)
 
 
 @read_model
@@ -142,10 +145,22 @@ def term_result(
 
 
 @read_model
+def term_result_of_version(
+    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+) -> Query:
+    """Read model of TermResultSchema, for a student: as a version of their batch's results was published.
+
+    `term` as in `live_term_result`. No row for their own account, `user_id`.
+    """
+    found = frozen.term_result(frozen.card_of_version(student_id, term, version, session))
+    return found if user_id is None else found.where(~frozen.is_own(student_id, user_id))
+
+
+@read_model
 def live_term_result(
     student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
 ) -> Query:
-    """Read model of TermResultSchema, for a student in the batch that they are in; no row for their own account.
+    """Read model of TermResultSchema, for a student in the batch that they belong to; no row for their own account.
 
     `term` is the id of a term or its name in the session, by default their latest that has such a term. No row where
     they are in no batch of that session.
@@ -185,7 +200,8 @@ def session_broadsheet(batch_id: UUID, session: str) -> Query:
 def printed_broadsheet(batch_id: UUID, term: str) -> Query:
     """Select what the workbook of `broadsheet` says: `broadsheets.broadsheet_of`, printed, in texts of JSON.
 
-    Beside it, the name of the term, the decimal places of percents, and the moment of the figures.
+    Beside it, the names of the school, of what is published as its cards have it, and of the term, the decimal places
+    of percents, and the moment of the figures.
     """
     return _published_or_live(batch_id, term, printed=True)
 
@@ -298,6 +314,7 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
     columns: list[Any] = [*broadsheet_of(students=students, results=results, taught=taught, printed=printed)]
     if printed:
         columns += (
+            school_value("school_name", lambda school: school.name).label("school_name"),
             scope.c.term_name,
             one(computed.rules, "percent_places").label("places"),
             func.statement_timestamp().label("moment"),
@@ -305,18 +322,19 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
     return select(*_head(scope), *_LIVE, *columns).select_from(scope)
 
 
-def _term_results(computed: Computed, student_id: Any = None) -> Query:
-    """Select term results of the scope's batch, by name; or of a student in it."""
+def _term_results(computed: Computed, student_id: Any = None, *, batches: FromClause | None = None) -> Query:
+    """Select term results of the scope's batch, by name, or of several of its cohort; or of a student in it."""
     scope, terms, sessions = computed.scope, computed.terms, computed.sessions
-    whose = computed.roster.c.batch_id == one(scope, "batch_id")
+    of: FromClause = scope if batches is None else batches
+    whose = _whole_class(computed.roster.c.batch_id.in_(select(of.c.batch_id)))
     if student_id is not None:
         whose = computed.roster.c.student_id == student_id
-    subjects = _subjects_by_student(computed, whose)
+    subjects = _subjects_by_student(computed, whose, of_class=student_id is None)
     cumulative = _session_subjects_by_student(computed, whose)
     found = (
         select(
             STUDENT.label("student"),
-            *_head(scope),
+            *_head(scope, of),
             *_LIVE,
             func.coalesce(subjects.c.listed, NONE_LISTED).label("subjects"),
             terms.c.status,
@@ -341,7 +359,7 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
             ).label("cumulative"),
         )
         .select_from(terms)
-        .join(scope, scope.c.batch_id == terms.c.batch_id)
+        .join(of, _whole_class(of.c.batch_id == terms.c.batch_id))
         .join(sessions, sessions.c.student_id == terms.c.student_id)
         .join(Student, Student.id == terms.c.student_id)
         .join(User, User.id == Student.user_id)
@@ -349,12 +367,23 @@ def _term_results(computed: Computed, student_id: Any = None) -> Query:
         .outerjoin(cumulative, cumulative.c.student_id == terms.c.student_id)
         .order_by(*BY_NAME)
     )  # fmt: skip
+    if batches is not None:
+        found = found.join(scope, literal(True))
     return found if student_id is None else found.where(terms.c.student_id == student_id)
 
 
-def _subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+def _whole_class(condition: Column) -> Column:
+    """A condition that many rows fit: half of them, as far as PostgreSQL expects.
+
+    It has no statistics of what is computed. Of a plain comparison it would expect a row, and compare each student with
+    each, and each score.
+    """
+    return func.coalesce(condition, False)
+
+
+def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -> FromClause:
     """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
-    results, scores = computed.subjects, _scores(computed, whose)
+    results, scores = computed.subjects, _scores(computed, whose, of_class=of_class)
     # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
     found = (
         select(*results.c, scores.c.listed.label("scores"))
@@ -401,33 +430,39 @@ def _subject_result(found: FromClause, scores: Column) -> list[Any]:
     ]
 
 
-def _scores(computed: Computed, *conditions: Column) -> FromClause:
+def _scores(computed: Computed, *conditions: Column, of_class: bool = False) -> FromClause:
     """What those on the roster who fit the conditions have in each assessment of what they take: an array by subject.
 
-    Scores are looked up in their table, and not among those that were summed: no index leads there.
+    Scores are looked up in their table, and not among those that were summed: no index leads there. Of a whole class
+    (`of_class`) all of the cohort's are read at once: with an index of students each would be compared with each.
     """
-    roster, counting = computed.roster, computed.counting
+    roster, taking, counting = computed.roster, computed.taking, computed.counting
+    entered: FromClause = GradebookEntry.__table__
+    if of_class:
+        entered = (
+            select(GradebookEntry.assessment_id, GradebookEntry.student_id, GradebookEntry.score)
+            .join(counting, counting.c.id == GradebookEntry.assessment_id)
+            .cte("entered")
+            .prefix_with("MATERIALIZED")
+        )
     score = func.json_build_object(
         "assessment", counting.c.id,
         "category", counting.c.category,
         "abbreviation", counting.c.abbreviation,
         "total_points", counting.c.total_points,
-        "score", GradebookEntry.score,
+        "score", entered.c.score,
         "absence", Absence.status,
         "publish", counting.c.publish_scores,
     )  # fmt: skip
-    entry = and_(
-        GradebookEntry.assessment_id == counting.c.id,
-        GradebookEntry.student_id == SubjectEnrollment.student_id,
-    )
-    absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == SubjectEnrollment.student_id)
-    whose = (SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
+    entry = and_(entered.c.assessment_id == counting.c.id, entered.c.student_id == taking.c.student_id)
+    absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == taking.c.student_id)
+    whose = (taking.c.student_id, taking.c.cohort_subject_id)
     return (
         select(*whose, listed(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed"))
         .select_from(roster)
-        .join(SubjectEnrollment, SubjectEnrollment.student_id == roster.c.student_id)
-        .join(counting, counting.c.cohort_subject_id == SubjectEnrollment.cohort_subject_id)
-        .outerjoin(GradebookEntry, entry)
+        .join(taking, taking.c.student_id == roster.c.student_id)
+        .join(counting, counting.c.cohort_subject_id == taking.c.cohort_subject_id)
+        .outerjoin(entered, entry)
         .outerjoin(Absence, absence)
         .where(*conditions)
         .group_by(*whose)
@@ -469,11 +504,12 @@ def _session_subjects_by_student(computed: Computed, whose: Column) -> FromClaus
     )
 
 
-def _head(scope: FromClause) -> tuple[Any, ...]:
-    """The columns that say of which batch and term something is."""
+def _head(scope: FromClause, batches: FromClause | None = None) -> tuple[Any, ...]:
+    """The columns that say of which batch and term something is: the batch of the scope, or one of others."""
+    batch = scope if batches is None else batches
     return (
-        scope.c.batch_id.label("batch"),
-        scope.c.batch_name,
+        batch.c.batch_id.label("batch"),
+        batch.c.batch_name,
         scope.c.cohort_id.label("cohort"),
         scope.c.classroom,
         func.json_build_object("id", scope.c.session_id, "name", scope.c.session_name).label("session"),

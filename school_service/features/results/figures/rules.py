@@ -4,7 +4,8 @@ A *scope* is a SELECT of one row, a cohort and a term. `compute` makes of it, as
 uses them,
 
 `rules`     one row: the school's result settings or their defaults, the weights of the class's level, the grade bands
-`roster`    who is in the cohort now and not withdrawn
+`roster`    who belongs to the cohort's batches in the term
+`taking`    which of the cohort's subjects they take
 `counting`  the assessments that count
 `subjects`  subject results: percent, band, position and class figures in the batch and in the cohort
 `terms`     term results of everyone on the roster
@@ -17,6 +18,7 @@ from a figure follows from it as it is shown.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,18 +45,17 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
-from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.results.figures.roster import members, subjects_of_gone
 from school_service.features.results.models import (
     BY_CATEGORY,
     COMPLETE,
     DEFAULTS,
-    IN_FORCE,
     INCOMPLETE,
     NONE,
     TOO_FEW,
@@ -124,15 +125,26 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
 
 
 def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
-    """Select the batch that a student is in and a term of its session, as `term_of_student` finds it."""
-    return (
-        _scope()
-        .join(Enrollment, Enrollment.batch_id == Batch.id)
-        .where(
-            Enrollment.student_id == student_id,
-            CURRENT,
-            is_term_id(term_of_student(student_id, term, session)),
-        )
+    """Select a term, as `term_of_student` finds it, and the batch that a student belongs to in it.
+
+    It is the one of their card in force, else the one that they are in.
+    """
+    carded = (
+        select(Publication.batch_id)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .where(ReportCard.student_id == student_id, ReportCard.term_id == Term.id, ReportCard.in_force)
+        .correlate(Term)
+        .scalar_subquery()
+    )
+    enrolled = (
+        select(Enrollment.batch_id)
+        .where(Enrollment.student_id == student_id, Enrollment.session_id == Term.session_id, CURRENT)
+        .correlate(Term)
+        .scalar_subquery()
+    )
+    return _scope().where(
+        Batch.id == func.coalesce(carded, enrolled),
+        is_term_id(term_of_student(student_id, term, session)),
     )
 
 
@@ -196,6 +208,7 @@ class Computed:
     scope: CTE
     rules: CTE
     roster: CTE
+    taking: CTE
     counting: CTE
     subjects: CTE
     terms: CTE
@@ -203,19 +216,27 @@ class Computed:
     sessions: CTE
 
 
-def compute(scope: Query, *, cohort_subject_id: Any = None) -> Computed:
-    """Compute the results of a scope; of one cohort subject alone where that is given, without terms and sessions."""
+def compute(
+    scope: Query, *, cohort_subject_id: Any = None, roster: Callable[[Any, Any], FromClause] = members
+) -> Computed:
+    """Compute the results of a scope; of one cohort subject alone where that is given, without terms and sessions.
+
+    `roster` tells who belongs to the batches of a cohort in a term, as `roster.members` does.
+    """
     of = scope.cte("scope")
     rules = _rules(of)
-    roster = _roster(of)
+    cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")
+    whose = roster(cohort_id, term_id).select().cte("roster")
+    taking = _taking(of, whose)
     counting = _counting(of, rules, cohort_subject_id)
-    subjects = _subjects(roster, _sums(counting, rules), rules)
-    terms = _terms(roster, subjects, rules)
-    session_subjects = _session_subjects(of, roster, subjects, rules)
+    subjects = _subjects(whose, _sums(counting, taking, rules), rules)
+    terms = _terms(whose, subjects, rules)
+    session_subjects = _session_subjects(of, whose, taking, subjects, rules)
     return Computed(
         of,
         rules,
-        roster,
+        whose,
+        taking,
         counting,
         subjects,
         terms,
@@ -299,13 +320,16 @@ def _weights_of_level(scope: CTE) -> Query:
     )
 
 
-def _roster(scope: CTE) -> CTE:
-    return (
-        select(Enrollment.student_id, Enrollment.batch_id)
-        .join(Student, Student.id == Enrollment.student_id)
-        .where(Enrollment.cohort_id == one(scope, "cohort_id"), CURRENT, Student.status != WITHDRAWN)
-        .cte("roster")
+def _taking(scope: CTE, roster: CTE) -> CTE:
+    """Who on the roster takes which subject of the cohort: now, or on their card where they have left it."""
+    cohort_id = one(scope, "cohort_id")
+    now = (
+        select(SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(roster, roster.c.student_id == SubjectEnrollment.student_id)
+        .where(CohortSubject.cohort_id == cohort_id, roster.c.enrolled_in.is_not(None))
     )
+    return union_all(now, subjects_of_gone(roster, cohort_id, one(scope, "term_id"))).cte("taking")
 
 
 def _counting(scope: CTE, rules: CTE, cohort_subject_id: Any) -> CTE:
@@ -361,13 +385,7 @@ def counted_by(classes: CTE) -> CTE:
 
 def takers(computed: Computed) -> FromClause:
     """Who of the scope's cohort takes which of its subjects: `cohort_subject_id`, `student_id`."""
-    return (
-        select(SubjectEnrollment.cohort_subject_id, SubjectEnrollment.student_id)
-        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
-        .join(computed.roster, computed.roster.c.student_id == SubjectEnrollment.student_id)
-        .where(CohortSubject.cohort_id == one(computed.scope, "cohort_id"))
-        .subquery("takers")
-    )
+    return computed.taking
 
 
 def blanks(computed: Computed) -> FromClause:
@@ -375,7 +393,7 @@ def blanks(computed: Computed) -> FromClause:
 
     Who has one is INCOMPLETE in the subject.
     """
-    counting, taking = computed.counting, takers(computed)
+    counting, taking = computed.counting, computed.taking
     scored = select(GradebookEntry.assessment_id, GradebookEntry.student_id).join(
         counting, counting.c.id == GradebookEntry.assessment_id
     )
@@ -393,7 +411,7 @@ def blanks(computed: Computed) -> FromClause:
     )
 
 
-def _sums(counting: CTE, rules: CTE) -> FromClause:
+def _sums(counting: CTE, taking: CTE, rules: CTE) -> FromClause:
     """What students have in the assessments that count, by student and cohort subject: of whoever takes the subject.
 
     Takers, scores and absences are rows of one UNION ALL, that is grouped: what is not in it is blank. Joined, each
@@ -408,13 +426,13 @@ def _sums(counting: CTE, rules: CTE) -> FromClause:
     counted = case((Absence.status == ABSENT, _NO_POINTS))
     rows = union_all(
         select(
-            SubjectEnrollment.student_id,
+            taking.c.student_id,
             taught.c.cohort_subject_id,
             cast(null(), Text).label("category"),
             _NO_NUMBER.label("total_points"),
             _NO_NUMBER.label("counted"),
             taught.c.assessments,
-        ).join(taught, taught.c.cohort_subject_id == SubjectEnrollment.cohort_subject_id),
+        ).join(taught, taught.c.cohort_subject_id == taking.c.cohort_subject_id),
         select(GradebookEntry.student_id, *of, GradebookEntry.score, null()).join(
             counting, counting.c.id == GradebookEntry.assessment_id
         ),
@@ -555,7 +573,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
     )
 
 
-def _session_subjects(scope: CTE, roster: CTE, subjects: CTE, rules: CTE) -> CTE:
+def _session_subjects(scope: CTE, roster: CTE, taking: CTE, subjects: CTE, rules: CTE) -> CTE:
     """Session percents by student and base subject.
 
     `FIRST`, `SECOND` and `THIRD` are the percents of the terms; `has_FIRST` and so on tell whether the subject was
@@ -571,7 +589,7 @@ def _session_subjects(scope: CTE, roster: CTE, subjects: CTE, rules: CTE) -> CTE
             literal(True).label("latest"),
         ).join(CohortSubject, CohortSubject.id == subjects.c.cohort_subject_id),
         _published(scope, roster),
-        _brought_in(scope, roster, rules),
+        _brought_in(scope, taking, rules),
     ).subquery("of_terms")
     columns: list[Column] = []
     for term in TERMS:
@@ -621,22 +639,21 @@ def _session_subjects(scope: CTE, roster: CTE, subjects: CTE, rules: CTE) -> CTE
 
 
 def _published(scope: CTE, roster: CTE) -> Query:
-    """Select the percents of the session's earlier terms, from the frozen cards of those on the roster."""
+    """Select the percents of the session's earlier terms, from the cards in force of those on the roster.
+
+    They may be of another arm, or of another cohort.
+    """
     cards = (
         select(ReportCard.student_id, Term.term, ReportCard.card)
-        # A student who came from another batch may have two cards of a term: the later one counts.
-        .ext(distinct_on(ReportCard.student_id, Term.term))
-        .select_from(Publication)
-        .join(Term, Term.id == Publication.term_id)
-        .join(ReportCard, ReportCard.publication_id == Publication.id)
-        .join(roster, roster.c.student_id == ReportCard.student_id)
+        .select_from(roster)
+        .join(ReportCard, ReportCard.student_id == roster.c.student_id)
+        .join(Term, Term.id == ReportCard.term_id)
         .where(
-            Publication.session_id == one(scope, "session_id"),
-            IN_FORCE,
+            Term.session_id == one(scope, "session_id"),
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
             Term.term < one(scope, "term"),
+            ReportCard.in_force,
         )
-        .order_by(ReportCard.student_id, Term.term, Publication.published_at.desc(), Publication.id)
         .subquery("cards")
     )
     listed = (
@@ -655,12 +672,12 @@ def _published(scope: CTE, roster: CTE) -> Query:
     ).select_from(cards.join(listed, literal(True)))
 
 
-def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
+def _brought_in(scope: CTE, taking: CTE, rules: CTE) -> Query:
     """Select what students bring in from elsewhere for terms until this one, as percents."""
     term = case(*((Assessment.category == category, name) for category, name in BROUGHT_IN.items()))
     takes = and_(
-        SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
-        SubjectEnrollment.student_id == GradebookEntry.student_id,
+        taking.c.cohort_subject_id == Assessment.cohort_subject_id,
+        taking.c.student_id == GradebookEntry.student_id,
     )
     whose = (GradebookEntry.student_id, CohortSubject.subject_id)
     return (
@@ -678,8 +695,7 @@ def _brought_in(scope: CTE, roster: CTE, rules: CTE) -> Query:
         .select_from(Assessment)
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
-        .join(SubjectEnrollment, takes)
-        .join(roster, roster.c.student_id == GradebookEntry.student_id)
+        .join(taking, takes)
         .where(
             Assessment.cohort_id == one(scope, "cohort_id"),
             NOT_DELETED,

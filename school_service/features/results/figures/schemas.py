@@ -12,8 +12,10 @@ from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUS
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES
-from school_service.web.fields import Id, QueryBoolean, Text, sought_text
+from school_service.web.fields import Id, QueryBoolean, QueryInteger, Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
+
+MOST_VERSIONS = 2**31 - 1
 
 
 def _figure(description: str, **options: Any) -> fields.Decimal:
@@ -306,6 +308,25 @@ class _LiveSchema(Schema):
     )
 
 
+def version_number() -> fields.Field[Any]:
+    """Make a filter that names a version."""
+    return QueryInteger(
+        1,
+        MOST_VERSIONS,
+        required=False,
+        metadata={
+            "description": "An older version of the batch's results, or the one in force by its number, as it was "
+            "published: for staff."
+        },
+    )
+
+
+def refuse_version(name: str, filters: dict[str, Any]) -> None:
+    """Refuse a version of what is asked for live; `name` is the filter that asks for that."""
+    if filters.get(name) and "version" in filters:
+        raise ma.ValidationError("A version is of what is published.", name)
+
+
 class SubjectResultFilterSchema(_LiveSchema):
     """Which results of a cohort subject to show."""
 
@@ -318,6 +339,11 @@ class TermResultFilterSchema(_LiveSchema):
 
     term = term_text("the student's latest")
     session = session_of_student()
+    version = version_number()
+
+    @ma.validates_schema
+    def _check_version(self, filters: dict[str, Any], **_options: Any) -> None:
+        refuse_version("live", filters)
 
 
 class BroadsheetFilterSchema(_LiveSchema):

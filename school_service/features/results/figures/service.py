@@ -36,13 +36,15 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
         raise Invalid.field("batch", "is not of the cohort")
 
 
-def check_term_result(*, id: UUID, term: str, session: str | None = None, live: bool = False) -> None:
+def check_term_result(
+    *, id: UUID, term: str, session: str | None = None, live: bool = False, version: int | None = None
+) -> None:
     """Say why a student has no term result. Raises NotFound, Invalid for an unknown term or session, and for a term
-    that the session does not have, Forbidden for live figures of one's own.
+    that the session does not have, Forbidden for live figures and versions of one's own.
     """
     student = get(Student, id)
     is_own = is_current_user(student.user_id)
-    if is_own and live:
+    if is_own and (live or version is not None):
         raise Forbidden("Students see what is published of them alone.")
     if is_own and session is None:
         # Of a term that the school does not have yet, too.
@@ -51,7 +53,9 @@ def check_term_result(*, id: UUID, term: str, session: str | None = None, live: 
         check_term_of_student(student_id=student.id, term=term, session=session)
     if is_own:
         raise NotFound("Nothing is published.")
-    raise NotFound("The student is in no class of that session.")
+    if version is not None:
+        raise NotFound("The student has no report card of that version.")
+    raise NotFound("The student belongs to no class in that term.")
 
 
 def check_broadsheet(

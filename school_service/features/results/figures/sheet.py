@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from school_service.core.database import current_school
 from school_service.core.errors import NotFound
 from school_service.core.read_models import fetch_row
 from school_service.core.texts import position_text
@@ -82,14 +81,14 @@ def _broadsheet(sheet: Mapping[str, Any]) -> Report:
         frozen=len(_PERSON),
         large=len(subjects) > ON_A4,
         page_header=(
-            f"{current_school().name}, {sheet['about']}, {sheet['session']['name']}",
+            f"{sheet['school_name']}, {sheet['about']}, {sheet['session']['name']}",
             _page_note(sheet),
         ),
     )
 
 
 def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
-    yield current_school().name
+    yield sheet["school_name"]
     yield ", ".join(
         filter(None, (f"Broadsheet of {sheet['about']}", sheet["term_name"], sheet["session"]["name"]))
     )
@@ -171,7 +170,7 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
         ]
         for subject in sheet["subjects"]
     ]
-    return Report(SUBJECTS, (), columns, rows, page_header=(current_school().name, _page_note(sheet)))
+    return Report(SUBJECTS, (), columns, rows, page_header=(sheet["school_name"], _page_note(sheet)))
 
 
 def _number(figure: Decimal | int | None) -> Decimal | None:

@@ -51,8 +51,13 @@ class StudentResults(MethodView):
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show the results of a student in a term, and in the session until it: as published, else live.
 
-        Students need no permission for their own: they see what is published, with positions as the school shows them.
+        With `version` as it was in that version. Students need no permission for their own: they see what is published,
+        with positions as the school shows them.
         """
+        if "version" in filters:
+            return reads.term_result_of_version(
+                id, filters["term"], filters["version"], current_user_id(), filters.get("session")
+            )
         read = reads.live_term_result if filters["live"] else reads.term_result
         return read(id, filters["term"], current_user_id(), filters.get("session"))
 

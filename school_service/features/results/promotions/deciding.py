@@ -105,6 +105,7 @@ def find(
     found = execute(
         lock_cohorts(batch_ids),
         reads.lock_students(from_ids),
+        reads.lock_cards(session, from_ids),
         reads.promoting(session, from_ids, batch_ids, fingerprint),
     )
     if found is None:

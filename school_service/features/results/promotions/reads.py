@@ -27,7 +27,8 @@ from sqlalchemy.orm import aliased
 from school_service.core.counters import GRADUATES, Counter
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
-from school_service.features.people.models import Student, User
+from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.results.figures.roster import belongs_without_card
 from school_service.features.results.figures.rules import counted_by, counts
 from school_service.features.results.models import (
     GRADUATED,
@@ -228,6 +229,23 @@ def lock_students(batch_ids: list[UUID]) -> Query:
 
 
 @read_model
+def lock_cards(session: str, batch_ids: list[UUID]) -> Query:
+    """Lock the cards of a session that are in force of who is in batches FOR SHARE, in order of id.
+
+    Whoever reopens one of them waits, of whichever class it is; the students have to be locked.
+    """
+    students = select(Enrollment.student_id).where(Enrollment.batch_id == _one_of(batch_ids, Uuid), CURRENT)
+    session_id = session_by_id_or_name(session).scalar_subquery()
+    return (
+        select(ReportCard.id)
+        .join(Term, Term.id == ReportCard.term_id)
+        .where(ReportCard.student_id.in_(students), Term.session_id == session_id, ReportCard.in_force)
+        .order_by(ReportCard.id)
+        .with_for_update(read=True, of=ReportCard)
+    )
+
+
+@read_model
 def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerprint: str) -> Query:
     """Select what decides who is promoted, to be read once all is locked: one row, all of it JSON but ids and names.
 
@@ -278,7 +296,7 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
             batches.scalar_subquery().label("batches"),
             _stored_rules().label("rules"),
             live.scalar_subquery().label("live"),
-            _unpublished(classes, is_of_class).label("unpublished"),
+            _unpublished(classes, is_of_class, from_ids, found.c.id).label("unpublished"),
             _roster(found.c.id, from_ids).label("students"),
         )
         .select_from(found)
@@ -286,8 +304,12 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
     )
 
 
-def _unpublished(classes: Any, is_of_class: Any) -> Any:
-    """Name the classes whose latest term in which something counts is not published, with that term."""
+def _unpublished(classes: Any, is_of_class: Any, from_ids: Any, session_id: Any) -> Any:
+    """Name the classes whose latest term in which something counts is not published, with that term.
+
+    It is published of a class in which nobody belongs to it without a card, as of an arm that was made later; and it is
+    not of another class, too, whose card a student has, while that is under review.
+    """
     counted = counted_by(classes)
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
     latest = (
@@ -300,32 +322,58 @@ def _unpublished(classes: Any, is_of_class: Any) -> Any:
         .correlate(classes)
         .lateral("latest")
     )
-    published = select(Publication.id).where(
-        Publication.batch_id == classes.c.id,
-        Publication.term_id == latest.c.id,
-        Publication.state == PUBLISHED,
+    of_class = and_(Publication.batch_id == classes.c.id, Publication.term_id == latest.c.id)
+    state = select(Publication.state).where(of_class, IN_FORCE).correlate(classes, latest).scalar_subquery()
+    without_card = (
+        select(Enrollment.id)
+        .join(Student, Student.id == Enrollment.student_id)
+        .where(
+            Enrollment.batch_id == classes.c.id,
+            CURRENT,
+            Student.status != WITHDRAWN,
+            belongs_without_card(latest.c.id),
+        )
+        .correlate(classes, latest)
     )
-    name = latest.c.display_name + " of " + classes.c.name
-    return (
-        select(_array(aggregate_order_by(name, classes.c.name)))
+    own = (
+        select((latest.c.display_name + " of " + classes.c.name).label("name"))
         .select_from(classes.join(latest, literal(True)))
-        .where(is_of_class, ~published.exists())
-        .scalar_subquery()
+        .where(is_of_class, case((state.is_(None), without_card.exists()), else_=state != PUBLISHED))
+    )
+    card = _latest_card(Enrollment.student_id, session_id)
+    under_review = (
+        select((Term.display_name + " of " + Classroom.name + " " + Batch.name).label("name"))
+        .select_from(Enrollment)
+        .join(card, literal(True))
+        .join(Publication, Publication.id == card.c.publication)
+        .join(Term, Term.id == Publication.term_id)
+        .join(Batch, Batch.id == Publication.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(Enrollment.batch_id == _one_of(from_ids, Uuid), CURRENT, Publication.state != PUBLISHED)
+    )
+    name = own.union(under_review).subquery("unpublished").c.name
+    return select(_array(aggregate_order_by(name, name))).scalar_subquery()
+
+
+def _latest_card(student_id: Any, session_id: Any) -> Any:
+    """The card in force of the latest term of a session that a student has one of, whichever class it is of."""
+    return (
+        select(ReportCard.card, ReportCard.publication_id.label("publication"), Publication.version)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == ReportCard.term_id)
+        .where(ReportCard.student_id == student_id, Term.session_id == session_id, ReportCard.in_force)
+        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        .order_by(Term.term.desc())
+        .limit(1)
+        .correlate_except(ReportCard, Publication, Term)
+        .lateral("latest_card")
     )
 
 
 def _roster(session_id: Any, from_ids: Any) -> Any:
     """Who is in batches, by name, each with their open enrollments and what their latest card of the session says."""
-    latest = (
-        select(ReportCard.card, Publication.id.label("publication"), Publication.version)
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == Publication.term_id)
-        .where(ReportCard.student_id == Student.id, Publication.session_id == session_id, IN_FORCE)
-        .order_by(Term.term.desc(), Publication.published_at.desc(), Publication.id, ReportCard.id)
-        .limit(1)
-        .correlate(Student, session_id.table)
-        .lateral("latest")
-    )
+    latest = _latest_card(Student.id, session_id)
     cumulative = latest.c.card["cumulative"]
     listed = func.jsonb_array_elements(cumulative["subjects"]).table_valued(column("subject", JSONB))
     listed = listed.render_derived(name="listed")

@@ -1,8 +1,8 @@
 """What a report card says: the term result of a student, and all else that stands on paper, as one document.
 
-`cards` makes the document as results are now: a draft prints it, publishing freezes it. Once frozen it is all that is
-read: a later change of a name, a grade band, a setting or an enrollment does not reach it. docs/decisions.md,
-"Results", has its members.
+`cards` and `new_cards` make the document as results are now: a draft prints it, publishing freezes it. Once frozen it
+is all that is read: a later change of a name, a grade band, a setting or an enrollment does not reach it.
+docs/decisions.md, "Results", has its members.
 """
 
 from __future__ import annotations
@@ -11,33 +11,38 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     CTE,
     ColumnElement,
     DateTime,
+    FromClause,
     Integer,
     Numeric,
     Text,
+    Uuid,
     and_,
+    case,
     cast,
     column,
     func,
     literal,
     literal_column,
-    or_,
+    not_,
+    null,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, school_value
+from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
-from school_service.features.results.figures.rules import Computed, compute, one, scope_of_batch
+from school_service.features.results.figures.rules import NOT_MERGED, Computed, compute, scope_of_batch
 from school_service.features.results.models import (
     BEST,
     DEFAULTS,
+    LAYOUT,
     POOREST,
     Letterhead,
     Metric,
@@ -50,7 +55,8 @@ from school_service.features.results.models import (
     TermCalendar,
     TermComment,
 )
-from school_service.features.school.models import Term
+from school_service.features.results.publications.changes import class_figures, own_figures
+from school_service.features.school.models import Batch
 from school_service.features.scores.models import GradeConfiguration, Submission
 
 Column = ColumnElement[Any]
@@ -70,19 +76,100 @@ _OF_PAPER = (
     "percent_places",
     "verification",
 )
-_LONG = ("subjects", "cumulative")
+_COMPARED = (
+    "student", "subjects", "status", "total", "average", "grade", "remark", "passed", "failed", "batch_figures",
+    "cohort_figures", "cumulative", "traits", "comments", "attendance", "positions", "number_in_class",
+)  # fmt: skip
+"""The members of a card that `changes` looks at."""
 _TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
 
 
-def cards(batch_id: Any, term: Any, *, version: Any = None, published_at: Any = None) -> Query:
-    """Select the cards of everyone in a batch, by name: `student_id`, `average`, `position` and the document, `card`.
+def cards(batch_id: Any, term: Any) -> Query:
+    """Select drafts of the cards of everyone in a batch, by name: `student_id`, `average`, `position` and `card`.
 
     `term` is the id of a term or its name in the batch's session. `version` and `published_at` are null in the document
     of a draft, and `state` is in none.
     """
     computed = compute(scope_of_batch(batch_id, term))
-    paper = _paper(computed)
-    results = term_results_in(computed).order_by(None)
+    draft = select(
+        computed.scope.c.batch_id,
+        computed.scope.c.batch_name,
+        cast(null(), Integer).label("version"),
+    ).cte("batches")
+    return _cards(computed, draft, published_at=null())
+
+
+def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, roster: FromClause) -> Query:
+    """Select the cards of versions to be, of batches of one cohort: as `cards`, with the batch and what changed.
+
+    `roster` is who belongs to the cohort's batches in the term, as `figures.roster.members`. `changed` tells whether
+    a card says something else of its student than the one of the version before, or there was none;
+    `class_figures_changed` whether it differs in the figures of the class alone. In the first version neither has.
+    """
+    given = unnest_rows("given", batch_id=(Uuid, batch_ids), version=(Integer, versions))
+    first = select(given.c.batch_id).limit(1).scalar_subquery()
+    computed = compute(scope_of_batch(first, term_id), roster=lambda *_: roster)
+    batches = (
+        select(Batch.id.label("batch_id"), Batch.name.label("batch_name"), given.c.version)
+        .join(given, given.c.batch_id == Batch.id)
+        .cte("batches")
+    )
+    # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
+    found = _cards(computed, batches, published_at=published_at).cte("cards").prefix_with("MATERIALIZED")
+    before = (
+        # With nothing added to it a document is as it was, but read and decompressed once for all that is compared.
+        select(
+            ReportCard.student_id,
+            Publication.batch_id,
+            ReportCard.card.op("||", return_type=JSONB())(_constant({})).label("card"),
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(batches, batches.c.batch_id == Publication.batch_id)
+        .where(cast(Publication.term_id, Text) == term_id, Publication.version == batches.c.version - 1)
+        .cte("before")
+        .prefix_with("MATERIALIZED")
+    )
+    old, new = before.c.card, found.c.card
+    is_same = and_(*(new[member] == old[member] for member in _COMPARED))
+    compared = (
+        select(
+            found.c.student_id,
+            found.c.batch_id,
+            found.c.average,
+            found.c.position,
+            case(
+                (found.c.version == 1, False),
+                (before.c.student_id.is_(None), True),
+                (is_same, False),
+                else_=own_figures(new) != own_figures(old),
+            ).label("changed"),
+            and_(
+                before.c.student_id.is_not(None), not_(is_same), class_figures(new) != class_figures(old)
+            ).label("class_changed"),
+            new,
+        )
+        .select_from(found)
+        .outerjoin(
+            before, and_(before.c.student_id == found.c.student_id, before.c.batch_id == found.c.batch_id)
+        )
+        .offset(NOT_MERGED)
+        .subquery("compared")
+    )
+    return select(
+        compared.c.student_id,
+        compared.c.batch_id,
+        compared.c.average,
+        compared.c.position,
+        compared.c.changed,
+        and_(not_(compared.c.changed), compared.c.class_changed).label("class_figures_changed"),
+        compared.c.card,
+    )
+
+
+def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
+    """Select the cards of batches: `batch_id`, `batch_name` and the `version` to be."""
+    paper = _paper(computed, batches)
+    results = term_results_in(computed, batches).order_by(None)
     members = [column.name for column in results.selected_columns if column.name != "state"]
     result = results.add_columns(
         Student.id.label("student_id"), Student.dob, computed.terms.c.batch_position.label("position")
@@ -90,8 +177,9 @@ def cards(batch_id: Any, term: Any, *, version: Any = None, published_at: Any = 
     opened, present = paper.c.times_opened, TermComment.times_present
     of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", result.c.dob))
     document: dict[str, Any] = {
+        "layout": LAYOUT,
         **{name: result.c[name] for name in members},
-        "version": cast(version, Integer),
+        "version": paper.c.version,
         "published_at": cast(published_at, DateTime(timezone=True)),
         "student": of_student,
         "attendance": func.jsonb_build_object(
@@ -112,66 +200,28 @@ def cards(batch_id: Any, term: Any, *, version: Any = None, published_at: Any = 
     card = func.jsonb_build_object(*(part for member in document.items() for part in member), type_=JSONB)
     of_term = and_(TermComment.student_id == result.c.student_id, TermComment.term_id == paper.c.term_id)
     return (
-        select(result.c.student_id, result.c.average, result.c.position, card.label("card"))
+        select(
+            result.c.student_id,
+            result.c.batch.label("batch_id"),
+            paper.c.version,
+            result.c.average,
+            result.c.position,
+            card.label("card"),
+        )
         .select_from(result)
-        .join(paper, literal_column("true"))
+        .join(paper, paper.c.batch_id == result.c.batch)
         .outerjoin(TermComment, of_term)
     )
 
 
-def compared_cards(batch_id: Any, term: Any, version: Any, published_at: Any) -> Query:
-    """Select the cards of a version to be: as `cards`, and whether each has `changed` since the version before.
-
-    In the first version none has, and none is looked for: PostgreSQL drops what joins the version before.
-    """
-    # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
-    found = (
-        cards(batch_id, term, version=version, published_at=published_at)
-        .cte("cards")
-        .prefix_with("MATERIALIZED")
-    )
-    before = (
-        # With nothing added to it a document is as it was, but read and decompressed once for all that is compared.
-        select(ReportCard.student_id, ReportCard.card.op("||")(_constant({})).label("card"))
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == Publication.term_id)
-        .where(
-            version > 1,
-            Publication.batch_id == batch_id,
-            cast(Term.id, Text) == term,
-            Publication.version == version - 1,
-        )
-        .cte("before")
-        .prefix_with("MATERIALIZED")
-    )
-    return select(
-        found.c.student_id,
-        found.c.average,
-        found.c.position,
-        and_(version > 1, _differ(found.c.card, before.c.card)).label("changed"),
-        found.c.card,
-    ).select_from(found.outerjoin(before, before.c.student_id == found.c.student_id))
-
-
-def _differ(card: Any, before: Any) -> Column:
-    """Tell whether documents differ in anything but version and moment.
-
-    The long members are compared by themselves: to take the others out of a document PostgreSQL makes it anew, of all
-    that is left in it.
-    """
-    others = cast([*_LONG, "version", "published_at"], ARRAY(Text))
-    return or_(
-        *(card[member].is_distinct_from(before[member]) for member in _LONG),
-        card.op("-")(others).is_distinct_from(before.op("-")(others)),
-    )
-
-
-def _paper(computed: Computed) -> CTE:
-    """What every card of the scope's batch says: one row, with a column for each of _OF_PAPER and what they need."""
+def _paper(computed: Computed, batches: CTE) -> CTE:
+    """What every card of a batch says: a row of each, with a column for each of _OF_PAPER and what they need."""
     scope, roster = computed.scope, computed.roster
     logo, signature = aliased(Picture), aliased(Picture)
-    in_batch = select(func.count()).select_from(roster).where(roster.c.batch_id == one(scope, "batch_id"))
+    in_batch = select(func.count()).where(roster.c.batch_id == batches.c.batch_id).correlate(batches)
     columns: dict[str, Any] = {
+        "batch_id": batches.c.batch_id,
+        "version": batches.c.version,
         "term_id": scope.c.term_id,
         "times_opened": TermCalendar.times_opened,
         "principal_comments": setting("principal_comments"),
@@ -186,13 +236,14 @@ def _paper(computed: Computed) -> CTE:
             "next_term_begins", TermCalendar.next_term_begins,
             "notice", TermCalendar.notice,
         ),
-        "form_teacher_name": _form_teacher(scope),
+        "form_teacher_name": _form_teacher(batches),
         "bands": bands(),
         **{name: setting(name) for name in ("positions", "pass_mark", "percent_places", "verification")},
     }  # fmt: skip
     return (
         select(*(value.label(name) for name, value in columns.items()))
         .select_from(scope)
+        .join(batches, literal_column("true"))
         .outerjoin(ResultSettings, literal_column("true"))
         .outerjoin(Letterhead, literal_column("true"))
         .outerjoin(logo, logo.id == Letterhead.logo_id)
@@ -307,15 +358,15 @@ def _principal_comment(comments: Any, average: Any) -> Column:
     )
 
 
-def _form_teacher(scope: CTE) -> Column:
-    """The name of the batch's latest form teacher, with the title."""
+def _form_teacher(batches: CTE) -> Column:
+    """The name of a batch's latest form teacher, with the title."""
     name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
     return (
         select(name)
         .select_from(FormTeacher)
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
-        .where(FormTeacher.batch_id == one(scope, "batch_id"))
+        .where(FormTeacher.batch_id == batches.c.batch_id)
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
         .limit(1)
         .correlate_except(FormTeacher, Employee, User)

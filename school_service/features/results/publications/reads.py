@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, JSON, Text, Uuid, and_, any_, case, cast, func, literal, or_, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
-from school_service.features.people.models import Student
+from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.results.figures.roster import belongs_without_card, members
 from school_service.features.results.figures.rules import (
     Computed,
     blanks,
@@ -28,13 +45,13 @@ from school_service.features.results.models import (
     LIVE,
     OF_COHORT,
     PUBLISHED,
+    LeftOut,
     Promotion,
     PromotionBatch,
     PromotionDecision,
     Publication,
     ReportCard,
     ResultSettings,
-    in_force,
 )
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
@@ -86,6 +103,11 @@ def publications(
             .where(ReportCard.changed)
             .scalar_subquery()
             .label("changed"),
+            of_publication.with_only_columns(func.count())
+            .where(ReportCard.class_figures_changed)
+            .scalar_subquery()
+            .label("class_figures_changed"),
+            func.coalesce(Publication.rules["left"], literal_column("'[]'::jsonb")).label("left"),
         )
         .join(Batch, Batch.id == Publication.batch_id)
         .join(AcademicSession, AcademicSession.id == Publication.session_id)
@@ -152,6 +174,23 @@ def changes(publication_id: UUID) -> Query:
     )
 
 
+@read_model
+def cards_of(publication_id: UUID) -> Query:
+    """Read model of PublishedCardSchema: the cards of a publication, by name."""
+    student = ReportCard.card["student"]
+    return (
+        select(
+            student.op("-")("dob").label("student"),
+            ReportCard.average,
+            ReportCard.position,
+            Publication.version,
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(ReportCard.publication_id == publication_id)
+        .order_by(*(student[name].astext for name in ("last_name", "first_name", "admission_number", "id")))
+    )
+
+
 # Publishing
 
 
@@ -163,31 +202,58 @@ def lock_cohorts(batch_ids: list[UUID]) -> Query:
 
 
 @read_model
-def lock_students(batch_ids: list[UUID]) -> Query:
-    """Lock the students of the batches' cohorts FOR SHARE, in order of id: nobody takes an elective up or withdraws."""
+def lock_students(batch_ids: list[UUID], others: list[UUID]) -> Query:
+    """Lock the students of the batches' cohorts FOR SHARE, in order of id: nobody takes an elective up or withdraws.
+
+    They are those who are enrolled there, those with a card of it in force, and `others`.
+    """
     cohorts = select(Batch.cohort_id).where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
     students = select(Enrollment.student_id).where(Enrollment.cohort_id.in_(cohorts), CURRENT)
-    return select(Student.id).where(Student.id.in_(students)).order_by(Student.id).with_for_update(read=True)
+    with_card = (
+        select(ReportCard.student_id)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(Publication.cohort_id.in_(cohorts), ReportCard.in_force)
+    )
+    return (
+        select(Student.id)
+        .where(or_(Student.id.in_(students.union(with_card)), Student.id == any_(cast(others, ARRAY(Uuid)))))
+        .order_by(Student.id)
+        .with_for_update(read=True)
+    )
 
 
 @read_model
-def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
+def publishing(
+    batch_id: UUID, batch_ids: list[UUID], term: str, leave_out: list[UUID], take_in: list[UUID]
+) -> Query:
     """Select what decides whether batches may be published, to be read once all is locked.
 
-    `batch_id` is the first of them, whose cohort all are to be of; no row without it or the term. As JSON: `batches`,
-    those that there are, each with the `state` of the publication in force, the `latest` version and the ids of its
-    `students`; `open`, the names of subjects in which something counts, that somebody takes in an arm whose results are
-    not submitted, each with these arms where others are; `incomplete`, subjects with the students who have a blank;
-    `earlier`, the terms that have to be published first, each with its batch. Results of the batches alone are asked
-    for, unless positions in the cohort are shown: then those of every arm.
+    `batch_id` is the first of them, whose cohort all are to be of; no row without it or the term. `leave_out` and
+    `take_in` are students who belong to them no more, and again. All else is JSON:
+
+    `batches`   those that there are, each with the `state` of the publication in force and the `latest` version
+    `roster`    whoever belongs to a batch of the cohort: the student's id, the batch's, and that of the batch in which
+                they are enrolled, or null
+    `leaving`   who of `leave_out` belongs to the batches: the student's id and the batch's
+    `coming`    who of `take_in` was left out of them and belongs to them now, likewise
+    `open`      the names of subjects in which something counts, that somebody takes in an arm whose results are not
+                submitted, each with these arms where others are
+    `incomplete`  subjects with the students who have a blank
+    `earlier`   the results of earlier terms that have to be published first, with the students
+    `later`     the published results of later terms that would change, with the students
+
+    Submitted and complete have to be the results of the batches alone, unless positions in the cohort are shown: then
+    those of every arm.
     """
-    computed = compute(scope_of_batch(batch_id, term))
+    computed = compute(
+        scope_of_batch(batch_id, term),
+        roster=partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids),
+    )
     scope, roster = computed.scope, computed.roster
     requested = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
     publication = and_(Publication.batch_id == Batch.id, Publication.term_id == scope.c.term_id)
     in_force = select(Publication.state).where(publication, IN_FORCE)
     latest = select(func.max(Publication.version)).where(publication)
-    students = select(func.json_agg(roster.c.student_id)).where(roster.c.batch_id == Batch.id)
     batch = func.json_build_object(
         "id", Batch.id,
         "name", Classroom.name + " " + Batch.name,
@@ -195,7 +261,6 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         "cohort", Batch.cohort_id,
         "state", in_force.correlate(Batch, scope).scalar_subquery(),
         "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
-        "students", students.correlate(Batch).scalar_subquery(),
     )  # fmt: skip
     batches = (
         select(_array(aggregate_order_by(batch, Batch.name, Batch.id)))
@@ -267,7 +332,8 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         .group_by(Subject.name, CohortSubject.id)
         .subquery("incomplete")
     )
-    blank_of = func.json_build_object("subject", incomplete.c.subject, "students", incomplete.c.students)
+    of_subject = func.json_build_object("subject", incomplete.c.subject, "students", incomplete.c.students)
+    member = func.json_build_array(roster.c.student_id, roster.c.batch_id, roster.c.enrolled_in)
     return select(
         scope.c.cohort_id,
         scope.c.session_id,
@@ -275,11 +341,50 @@ def publishing(batch_id: UUID, batch_ids: list[UUID], term: str) -> Query:
         scope.c.term_id,
         scope.c.term,
         batches.scalar_subquery().label("batches"),
+        select(_array(member)).select_from(roster).scalar_subquery().label("roster"),
+        _leaving(computed, batch_ids, leave_out).label("leaving"),
+        _coming(computed, batch_ids, take_in).label("coming"),
         not_submitted.scalar_subquery().label("open"),
-        select(_array(aggregate_order_by(blank_of, incomplete.c.subject)))
+        select(_array(aggregate_order_by(of_subject, incomplete.c.subject)))
         .scalar_subquery()
         .label("incomplete"),
-        _earlier(computed, requested).label("earlier"),
+        _earlier(computed, batch_ids).label("earlier"),
+        _later(computed, batch_ids, leave_out).label("later"),
+    )
+
+
+def _leaving(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
+    """Who of `leave_out` belongs to the batches: arrays of the student's id and the batch's."""
+    belonging = members(one(computed.scope, "cohort_id"), one(computed.scope, "term_id"))
+    pair = func.json_build_array(belonging.c.student_id, belonging.c.batch_id)
+    return (
+        select(_array(pair))
+        .select_from(belonging)
+        .where(
+            belonging.c.student_id == any_(cast(leave_out, ARRAY(Uuid))),
+            belonging.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+        )
+        .scalar_subquery()
+    )
+
+
+def _coming(computed: Computed, batch_ids: Any, take_in: Any) -> Any:
+    """Who of `take_in` was left out of the batches and belongs to them now: as `_leaving`."""
+    roster = computed.roster
+    was_left_out = and_(
+        LeftOut.student_id == roster.c.student_id,
+        LeftOut.batch_id == roster.c.batch_id,
+        LeftOut.term_id == one(computed.scope, "term_id"),
+    )
+    return (
+        select(_array(func.json_build_array(roster.c.student_id, roster.c.batch_id)))
+        .select_from(roster)
+        .join(LeftOut, was_left_out)
+        .where(
+            roster.c.student_id == any_(cast(take_in, ARRAY(Uuid))),
+            roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+        )
+        .scalar_subquery()
     )
 
 
@@ -334,42 +439,124 @@ def _with_blanks(computed: Computed) -> Any:
     return select(found.c.cohort_subject_id, found.c.student_id).distinct().subquery("with_blanks")
 
 
-def _earlier(computed: Any, requested: Any) -> Any:
-    """Name the earlier terms of the session in which something counts, and that are not published, with the batches."""
-    scope = computed.scope
-    is_published = select(Publication.id).where(
-        Publication.batch_id == Batch.id,
-        Publication.term_id == Term.id,
-        Publication.state == PUBLISHED,
-    )
+def _earlier(computed: Computed, batch_ids: Any) -> Any:
+    """Name the results of earlier terms that have to be published first: of batches to which a member belongs there.
+
+    They have no card of a term in force in which something counts in the cohort. Each with the admission numbers.
+    """
+    scope, roster = computed.scope, computed.roster
     has_counting = (
         select(Assessment.id)
         .join(computed.rules, literal(True))
         .where(
-            Assessment.cohort_id == scope.c.cohort_id,
+            Assessment.cohort_id == one(scope, "cohort_id"),
             Assessment.term_id == Term.id,
             NOT_DELETED,
             *counts(computed.rules),
         )
     )
-    name = Term.display_name + " of " + Classroom.name + " " + Batch.name
-    return (
-        select(_array(aggregate_order_by(name, Term.term, Batch.name)))
-        .select_from(Batch)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .join(Term, Term.session_id == Cohort.session_id)
+    found = (
+        select(Term.display_name, Term.term, Batch.id, Student.admission_number)
+        .select_from(Term)
+        .join(Enrollment, and_(Enrollment.session_id == Term.session_id, CURRENT))
+        .join(roster, roster.c.student_id == Enrollment.student_id)
+        .join(Student, and_(Student.id == Enrollment.student_id, Student.status != WITHDRAWN))
+        .join(Batch, Batch.id == Enrollment.batch_id)
         .where(
-            requested,
-            Batch.cohort_id == scope.c.cohort_id,
+            Term.session_id == one(scope, "session_id"),
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-            Term.term < scope.c.term,
-            has_counting.correlate(scope, Term).exists(),
-            ~is_published.exists(),
+            Term.term < one(scope, "term"),
+            has_counting.correlate(Term).exists(),
+            roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            belongs_without_card(Term.id),
         )
-        .correlate(scope)
+    )
+    return _results_with_students(found)
+
+
+def _later(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
+    """Name published results of later terms whose session figures would change, each with the admission numbers.
+
+    They rest on the percents of the graded subjects of this term, which for some students are others than on the card
+    in force, if there is one.
+    """
+    scope, roster, subjects = computed.scope, computed.roster, computed.subjects
+    new = (
+        select(
+            subjects.c.student_id,
+            func.jsonb_object_agg(CohortSubject.subject_id, subjects.c.percent, type_=JSONB).label(
+                "percents"
+            ),
+        )
+        .join(CohortSubject, CohortSubject.id == subjects.c.cohort_subject_id)
+        .where(subjects.c.percent.is_not(None))
+        .group_by(subjects.c.student_id)
+        .cte("new_percents")
+        .prefix_with("MATERIALIZED")
+    )
+    card, later = aliased(ReportCard), aliased(ReportCard)
+    listed = (
+        func.jsonb_array_elements(card.card["subjects"])
+        .table_valued(column("subject", JSONB))
+        .render_derived(name="listed")
+    )
+    percent = listed.c.subject["percent"]
+    old = (
+        select(func.jsonb_object_agg(listed.c.subject["subject"]["base"].astext, percent, type_=JSONB))
+        .select_from(card)
+        .join(listed, literal(True))
+        .where(
+            card.student_id == later.student_id,
+            card.term_id == one(scope, "term_id"),
+            card.in_force,
+            percent.astext.is_not(None),
+        )
+        .correlate(later)
         .scalar_subquery()
     )
+    is_requested = roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid)))
+    concerned = or_(
+        later.student_id.in_(select(roster.c.student_id).where(is_requested)),
+        later.student_id == any_(cast(leave_out, ARRAY(Uuid))),
+    )
+    found = (
+        select(Term.display_name, Term.term, Publication.batch_id.label("id"), Student.admission_number)
+        .select_from(Term)
+        .join(Publication, and_(Publication.term_id == Term.id, Publication.state == PUBLISHED))
+        .join(later, and_(later.publication_id == Publication.id, later.in_force))
+        .join(Student, Student.id == later.student_id)
+        .where(
+            Term.session_id == one(scope, "session_id"),
+            Term.term > one(scope, "term"),
+            concerned,
+            select(new.c.percents)
+            .where(new.c.student_id == later.student_id)
+            .correlate(later)
+            .scalar_subquery()
+            .is_distinct_from(old),
+        )
+    )
+    return _results_with_students(found)
+
+
+def _results_with_students(found: Any) -> Any:
+    """Gather rows of a term, a batch and a student: the name of each term and batch, with the students."""
+    rows = found.subquery("found")
+    number = rows.c.admission_number
+    named = (
+        select(
+            (rows.c.display_name + " of " + Classroom.name + " " + Batch.name).label("name"),
+            rows.c.term,
+            func.json_agg(aggregate_order_by(number, number)).label("students"),
+        )
+        .join(Batch, Batch.id == rows.c.id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .group_by(rows.c.term, rows.c.display_name, Classroom.name, Batch.name)
+        .subquery("named")
+    )
+    result = func.json_build_object("results", named.c.name, "students", named.c.students)
+    return select(_array(aggregate_order_by(result, named.c.term, named.c.name))).scalar_subquery()
 
 
 # Reopening
@@ -387,6 +574,24 @@ def lock_cohort(publication_id: UUID) -> Query:
 
 
 @read_model
+def lock_students_of(publication_id: UUID) -> Query:
+    """Lock the students whose cards a publication has FOR SHARE, in order of id: none of them is being promoted."""
+    students = select(ReportCard.student_id).where(ReportCard.publication_id == publication_id)
+    return select(Student.id).where(Student.id.in_(students)).order_by(Student.id).with_for_update(read=True)
+
+
+@read_model
+def lock_cards_of(publication_id: UUID) -> Query:
+    """Lock the cards of a publication FOR NO KEY UPDATE, in order of id: whoever promotes by one waits."""
+    return (
+        select(ReportCard.id)
+        .where(ReportCard.publication_id == publication_id)
+        .order_by(ReportCard.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
 def reopening(publication_id: UUID) -> Query:
     """Select what decides whether a publication may be reopened, to be read once its cohort is locked.
 
@@ -399,22 +604,18 @@ def reopening(publication_id: UUID) -> Query:
     shared = (
         select(own.id)
         .join(others, others.student_id == own.student_id)
-        .where(own.publication_id == Publication.id, others.publication_id == later.id)
+        .where(own.publication_id == Publication.id, others.publication_id == later.id, others.in_force)
         .correlate(Publication, later)
     )
-    newer, newer_term = aliased(Publication), aliased(Term)
+    newer, newer_term = aliased(ReportCard), aliased(Term)
     replaced = (
-        select(others.id)
-        .join(newer, newer.id == others.publication_id)
+        select(newer.id)
         .join(newer_term, newer_term.id == newer.term_id)
         .where(
-            others.student_id == own.student_id,
-            newer.session_id == Publication.session_id,
-            in_force(newer),
-            or_(
-                newer_term.term > Term.term,
-                and_(newer_term.term == Term.term, newer.published_at > Publication.published_at),
-            ),
+            newer.student_id == own.student_id,
+            newer_term.session_id == Publication.session_id,
+            newer.in_force,
+            newer_term.term > Term.term,
         )
         .correlate(own, Publication, Term)
     )
@@ -424,6 +625,7 @@ def reopening(publication_id: UUID) -> Query:
         .join(own, own.student_id == PromotionDecision.student_id)
         .where(
             own.publication_id == Publication.id,
+            own.in_force,
             Promotion.session_id == Publication.session_id,
             LIVE,
             ~replaced.exists(),
@@ -493,6 +695,10 @@ def is_open(batch_id: UUID, term_id: UUID) -> Query:
 def lock_cohort_by_id(cohort_id: UUID) -> Query:
     """Lock a cohort FOR NO KEY UPDATE."""
     return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)
+
+
+def _none() -> Any:
+    return literal_column("'[]'::json")
 
 
 def _array(rows: Any) -> Any:

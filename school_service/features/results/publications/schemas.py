@@ -11,10 +11,11 @@ from school_service.features.results.figures.schemas import (
 )
 from school_service.features.results.models import PUBLICATION_STATES
 from school_service.features.school.sessions.schemas import term_text
-from school_service.web.fields import Id, ListOf, QueryBoolean, StrictBoolean, free_text, sought_text
+from school_service.web.fields import Id, ListOf, Nested, QueryBoolean, StrictBoolean, free_text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 
 MAX_BATCHES = 50
+MAX_LEFT_OUT = 100
 
 
 class PublicationSchema(RecordSchema):
@@ -44,7 +45,19 @@ class PublicationSchema(RecordSchema):
     reason = fields.String(allow_none=True, metadata={"description": "Why it was reopened or withdrawn."})
     students = fields.Integer(metadata={"description": "How many report cards it has."})
     changed = fields.Integer(
-        metadata={"description": "How many of them differ from the version before; 0 in the first."}
+        metadata={
+            "description": "How many of them say something else of their student than in the version before, and have "
+            "to be printed again; 0 in the first."
+        }
+    )
+    class_figures_changed = fields.Integer(
+        metadata={
+            "description": "How many others differ in the figures of the class alone: their papers stay as they are."
+        }
+    )
+    left = fields.List(
+        fields.UUID(),
+        metadata={"description": "Whose cards it has who were not enrolled in the batch any more."},
     )
 
 
@@ -76,6 +89,22 @@ class PublicationFilterSchema(Schema):
     session = sought_text(required=False, metadata={"description": "A session, by id or name."})
 
 
+class LeftOutSchema(Schema):
+    """A student who should never have been among these results."""
+
+    student = Id(metadata={"description": "Who belongs to one of the batches in that term."})
+    reason = free_text(metadata={"description": "Stays in the audit log."})
+
+
+class PublishedCardSchema(RecordSchema):
+    """The report card of a student in a version."""
+
+    student = fields.Nested(ResultStudentSchema)
+    average = fields.Decimal(allow_none=True)
+    position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
+    version = fields.Integer(validate=validate.Range(min=1))
+
+
 class NewPublicationSchema(Schema):
     """What to publish: all of it, or nothing."""
 
@@ -84,6 +113,18 @@ class NewPublicationSchema(Schema):
         Id(),
         validate=validate.Length(min=1, max=MAX_BATCHES),
         metadata={"description": "Arms of one cohort."},
+    )
+    leave_out = ListOf(
+        Nested(LeftOutSchema),
+        load_default=(),
+        validate=validate.Length(max=MAX_LEFT_OUT),
+        metadata={"description": "Who gets no card, until a later publication takes them in."},
+    )
+    take_in = ListOf(
+        Id(),
+        load_default=(),
+        validate=validate.Length(max=MAX_LEFT_OUT),
+        metadata={"description": "Who was left out of these batches, and gets a card again."},
     )
 
 

@@ -1,20 +1,38 @@
 """Publications: release the results of batches in a term, reopen and withdraw them; and what they hold meanwhile.
 
-Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, whoever publishes then the students FOR SHARE, and
-the settings and grade bands, which it reads anew for each arm. Whoever submits or reopens a subject, enrolls and
+Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, then the students FOR SHARE; whoever publishes the
+settings and grade bands, which it reads twice, and whoever reopens the cards, which whoever promotes by one locks, too,
+of whichever class it is. Whoever submits or reopens a subject, enrolls and
 removes students, enters metrics and comments locks the cohort too, and who changes what students take locks the
 students. So what is judged is what is frozen, and of two who publish at once one finds that it is done.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, Integer, Text, Uuid, any_, cast, func, insert, literal, select, update
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Integer,
+    Text,
+    Uuid,
+    any_,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
@@ -29,20 +47,21 @@ from school_service.core.records import (
     unnest_rows,
 )
 from school_service.core.statements import execute, in_one_message, statement, table_lock
-from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
     PUBLISHED,
     REOPENED,
     SUPERSEDED,
     WITHDRAWN,
+    LeftOut,
     Letterhead,
     Publication,
     ReportCard,
     ResultSettings,
 )
 from school_service.features.results.publications import reads
-from school_service.features.results.publications.cards import compared_cards, rules, subjects
+from school_service.features.results.publications.cards import new_cards, rules, subjects
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.school.sessions.service import check_term
@@ -51,11 +70,53 @@ from school_service.features.scores.models import GradeConfiguration
 from tenants.clock import now
 
 ENTITY = "publication"
+"""What the audit log calls it; of who is left out or taken in, the id there is the student's."""
 
 _share_bands = table_lock(GradeConfiguration, shared=True)
 
-NewVersion = dict[str, Any]
-"""A batch to publish, as `reads.publishing` has it, with the `version` to be."""
+MOST_NAMED = 20  # students in a refusal, of each result
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A batch to publish: what `reads.publishing` has of it, the `version` to be, and whose cards it has.
+
+    `left` are those of its students who are not enrolled in it any more.
+    """
+
+    batch_id: UUID
+    name: str
+    version: int
+    students: Sequence[str]
+    left: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What may be published: the row of `reads.publishing`, the versions to be, and who belongs to the cohort.
+
+    `members` are a student's id, the batch's, and that of the batch that they are enrolled in, or None; `leaving` and
+    `coming` are the batches of students who are left out, and taken in, by the student's id.
+    """
+
+    found: Mapping[str, Any]
+    versions: Sequence[NewVersion]
+    members: Sequence[tuple[str, str, str | None]]
+    leaving: Mapping[str, str]
+    coming: Mapping[str, str]
+
+    def cards(self, moment: datetime) -> dict[str, Any]:
+        """The arguments of `_counted`: what the cards are made of."""
+        students, batches, enrolled_in = zip(*self.members, strict=True)
+        return {
+            "batch_ids": [version.batch_id for version in self.versions],
+            "versions": [version.version for version in self.versions],
+            "term_id": str(self.found["term_id"]),
+            "moment": moment,
+            "members": array_text(students),
+            "batches_of_members": array_text(batches),
+            "enrolled_in": array_text("NULL" if one is None else one for one in enrolled_in),
+        }
 
 
 def check_publication_filter(
@@ -81,36 +142,67 @@ def check_publication(*, id: UUID) -> None:
     get(Publication, id)
 
 
-def publish(*, batches: Sequence[UUID], term: str) -> BoundQuery:
-    """Publish the results of arms of one cohort in a term, all or none: freeze a report card for each student.
+def publish(
+    *,
+    batches: Sequence[UUID],
+    term: str,
+    leave_out: Sequence[Mapping[str, Any]] = (),
+    take_in: Sequence[UUID] = (),
+) -> BoundQuery:
+    """Publish the results of batches of a cohort in a term, all or none: the cards of whoever belongs to them.
 
-    `term` is the id of a term or its name in the batches' session. Returns the read model of the publications, which
-    are stored in one message with being read. Raises Invalid for unknown ids and for a batch of another cohort, and
-    Conflict where something has to be done first, naming it.
+    `term` is the id of a term or its name in the batches' session. What is reopened becomes the next version.
+    `leave_out` are students who get no card, each with a reason, until `take_in` names them. Returns the read model of
+    the publications, which are stored in one round trip with being read. Raises Invalid for unknown ids, for a batch of
+    another cohort, for whom to leave out who does not belong to the batches, and whom to take in who was not left out;
+    and Conflict where something has to be done first, naming it.
     """
-    found, versions = _judge(batches, term)
+    judged = _judge(batches, term, leave_out, take_in)
+    found, versions = judged.found, judged.versions
     moment, principal = now(), request_context().principal
-    ids = {version["id"]: uuid4() for version in versions}
-    publications = [ids[version["id"]] for version in versions]
+    ids = [uuid4() for _ in versions]
+    batch_ids = [version.batch_id for version in versions]
     term_id = found["term_id"]
-    audits = [
-        {
+    reasons = {str(one["student"]): one["reason"] for one in leave_out}
+    for publication, version in zip(ids, versions, strict=True):
+        of_batch = str(version.batch_id)
+        new = {
             "state": PUBLISHED,
-            "batch": version["id"],
+            "batch": of_batch,
             "term": term_id,
-            "version": version["version"],
-            "students": len(version["students"]),
+            "version": version.version,
+            "students": len(version.students),
         }
-        for version in versions
-    ]
-    for publication, new in zip(publications, audits, strict=True):
         audit_change(ENTITY, publication, new=new)
+        where = {"publication": publication, "batch": of_batch, "term": term_id, "version": version.version}
+        audit_changes(
+            ENTITY,
+            [
+                Change(UUID(student), None, {"left_out": True, "reason": reasons[student], **where})
+                for student, batch in judged.leaving.items()
+                if batch == of_batch
+            ],
+        )
+        audit_changes(
+            ENTITY,
+            [
+                Change(UUID(student), None, {"taken_in": True, **where})
+                for student, batch in judged.coming.items()
+                if batch == of_batch
+            ],
+        )
+    number = sum(len(version.students) for version in versions)
+    leaving = [UUID(one) for one in judged.leaving], [UUID(one) for one in judged.leaving.values()]
     return in_one_message(
-        _supersede([UUID(version["id"]) for version in versions], term_id),
+        _replace_cards(batch_ids, term_id),
+        _supersede(batch_ids, term_id),
+        *([_leave_out(*leaving, term_id)] if leave_out else []),
+        *([_take_in(list(take_in), batch_ids, term_id)] if take_in else []),
         _insert(
-            publications,
-            [UUID(version["id"]) for version in versions],
-            [version["version"] for version in versions],
+            ids,
+            batch_ids,
+            [version.version for version in versions],
+            orjson.dumps([version.left for version in versions]).decode(),
             term_id,
             found["session_id"],
             found["session_name"],
@@ -118,36 +210,38 @@ def publish(*, batches: Sequence[UUID], term: str) -> BoundQuery:
             principal.actor if principal else OPERATOR,
             principal.actor_name if principal else OPERATOR,
         ),
-        *(
-            _freeze(
-                ids[version["id"]],
-                UUID(version["id"]),
-                str(term_id),
-                version["version"],
-                moment,
-                array_text(version["students"]),
-                array_text(new_ids(len(version["students"]))),
-                array_text(new_ids(len(version["students"]))),
-            )
-            for version in versions
+        _freeze(
+            **judged.cards(moment),
+            publication_ids=ids,
+            student_ids=array_text(one for version in versions for one in version.students),
+            ids=array_text(new_ids(number)),
+            codes=array_text(new_ids(number)),
         ),
-        read=reads.published(publications),
+        read=reads.published(ids),
     )
 
 
-def rehearse(*, batches: Sequence[UUID], term: str) -> list[dict[str, Any]]:
+def rehearse(
+    *,
+    batches: Sequence[UUID],
+    term: str,
+    leave_out: Sequence[Mapping[str, Any]] = (),
+    take_in: Sequence[UUID] = (),
+) -> list[dict[str, Any]]:
     """Tell what `publish` would do, and store nothing; raises what it would raise."""
-    found, versions = _judge(batches, term)
-    principal = request_context().principal
+    judged = _judge(batches, term, leave_out, take_in)
+    found, principal = judged.found, request_context().principal
+    counted = fetch_row(_counted(**judged.cards(now())))
+    numbers = orjson.loads(counted["numbers"]) if counted else {}
     return [
         {
             "id": None,
-            "batch": version["id"],
-            "batch_name": version["arm"],
+            "batch": version.batch_id,
+            "batch_name": version.name,
             "cohort": found["cohort_id"],
             "session": {"id": found["session_id"], "name": found["session_name"]},
             "term": {"id": found["term_id"], "term": found["term"]},
-            "version": version["version"],
+            "version": version.version,
             "state": PUBLISHED,
             "published_at": None,
             "published_by": principal.actor if principal else OPERATOR,
@@ -155,12 +249,10 @@ def rehearse(*, batches: Sequence[UUID], term: str) -> list[dict[str, Any]]:
             "reopened_at": None,
             "reopened_by_name": None,
             "reason": None,
-            **(
-                fetch_row(_counted(UUID(version["id"]), str(found["term_id"]), version["version"], now()))
-                or {}
-            ),
+            **numbers[str(version.batch_id)],
+            "left": version.left,
         }
-        for version in versions
+        for version in judged.versions
     ]
 
 
@@ -170,7 +262,12 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     Returns the read model of the publication, which is changed in one message with being read. Raises NotFound, and
     Conflict where it is not PUBLISHED, results of a later term that rest on it are, or a promotion rests on it.
     """
-    found = execute(reads.lock_cohort(publication_id), reads.reopening(publication_id))
+    found = execute(
+        reads.lock_cohort(publication_id),
+        reads.lock_students_of(publication_id),
+        reads.lock_cards_of(publication_id),
+        reads.reopening(publication_id),
+    )
     if found is None:
         raise not_found(Publication)
     state = found["state"]
@@ -197,7 +294,8 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
         principal.actor if principal else OPERATOR,
         principal.actor_name if principal else OPERATOR,
     )
-    return in_one_message(reopening, read=reads.publication(publication_id))
+    ending = [_end_cards(publication_id)] if withdraw else []
+    return in_one_message(reopening, *ending, read=reads.publication(publication_id))
 
 
 def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
@@ -218,23 +316,71 @@ def refuse_published(name: str | None) -> None:
         raise Conflict(f"The results of {name}, are published: reopen that publication first.")
 
 
-def _judge(batch_ids: Sequence[UUID], term: str) -> tuple[dict[str, Any], list[NewVersion]]:
+def _judge(
+    batch_ids: Sequence[UUID],
+    term: str,
+    leave_out: Sequence[Mapping[str, Any]],
+    take_in: Sequence[UUID],
+) -> Judged:
     """Lock all that publishing concerns, and see that it may be done: each batch gets its next version."""
-    ids = list(dict.fromkeys(batch_ids))
+    ids, leaving = list(dict.fromkeys(batch_ids)), [one["student"] for one in leave_out]
     found = execute(
         reads.lock_cohorts(ids),
-        reads.lock_students(ids),
+        reads.lock_students(ids, [*leaving, *take_in]),
         sharing_settings(),
         _share_bands(),
-        reads.publishing(ids[0], ids, term),
+        reads.publishing(ids[0], ids, term, leaving, list(take_in)),
     )
     if found is None:
         _refuse_unknown(ids[0], term)
         raise RuntimeError("The batch and the term are there, and what decides was not found.")
     batches = orjson.loads(found["batches"])
+    members = [tuple(one) for one in orjson.loads(found["roster"])]
     _refuse_batches(ids, batches, str(found["cohort_id"]))
+    named = {name: dict(orjson.loads(found[name])) for name in ("leaving", "coming")}
+    _refuse_strangers(leaving, take_in, **named)
+    versions = [
+        NewVersion(
+            batch_id=UUID(one["id"]),
+            name=one["arm"],
+            version=one["latest"] + 1,
+            students=[student for student, batch, _ in members if batch == one["id"]],
+            left=sorted(student for student, batch, there in members if batch == one["id"] != there),
+        )
+        for one in batches
+    ]
+    empty = ", ".join(
+        one["name"] for one, version in zip(batches, versions, strict=True) if not version.students
+    )
+    if empty:
+        raise Conflict(f"There is nobody in: {empty}.")
     _refuse_results(found)
-    return found, [{**one, "version": one["latest"] + 1} for one in batches]
+    return Judged(found, versions, members, **named)
+
+
+def _refuse_strangers(
+    leave_out: Sequence[UUID],
+    take_in: Sequence[UUID],
+    leaving: Mapping[str, str],
+    coming: Mapping[str, str],
+) -> None:
+    """Raise who is to be left out, or taken in, and can't be."""
+    twice = [str(one) for one, times in Counter(leave_out).items() if times > 1]
+    strangers = [str(one) for one in leave_out if str(one) not in leaving]
+    not_out = [str(one) for one in take_in if str(one) not in coming]
+    reasons = {
+        "leave_out": {
+            "named more than once": twice,
+            "do not belong to these batches in that term": strangers,
+        },
+        "take_in": {"were not left out of these batches, or have a card of another": not_out},
+    }
+    wrong = {
+        field: "; ".join(f"{reason}: {', '.join(names)}" for reason, names in of_field.items() if names)
+        for field, of_field in reasons.items()
+    }
+    if any(wrong.values()):
+        raise Invalid.fields({field: reason for field, reason in wrong.items() if reason})
 
 
 def _refuse_unknown(batch_id: UUID, term: str) -> None:
@@ -258,9 +404,6 @@ def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]],
     done = _names(one for one in batches if one["state"] == PUBLISHED)
     if done:
         raise Conflict(f"Published already: {done}.")
-    empty = _names(one for one in batches if not one["students"])
-    if empty:
-        raise Conflict(f"There is nobody in: {empty}.")
 
 
 def _refuse_results(found: Mapping[str, Any]) -> None:
@@ -285,12 +428,69 @@ def _refuse_results(found: Mapping[str, Any]) -> None:
     earlier = orjson.loads(found["earlier"])
     if earlier:
         raise Conflict(
-            f"The results of the session rest on earlier terms: publish {', '.join(earlier)} first."
+            f"The results of the session rest on earlier terms: publish {_results(earlier)} first.",
+            {"earlier": _shortened(earlier)},
         )
+    later = orjson.loads(found["later"])
+    if later:
+        raise Conflict(
+            f"The session results of later terms would change: reopen {_results(later)} first.",
+            {"later": _shortened(later)},
+        )
+
+
+def _results(found: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(one["results"] for one in found)
+
+
+def _shortened(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Results with their students, of whom at most MOST_NAMED are named."""
+    return [{**one, "students": one["students"][:MOST_NAMED]} for one in found]
 
 
 def _names(batches: Any) -> str:
     return ", ".join(one["name"] for one in batches)
+
+
+@statement
+def _replace_cards(batch_ids: list[UUID], term_id: UUID) -> Any:
+    """Let the cards under review be in force no more: what is published has no others, and the index says so."""
+    return (
+        update(ReportCard)
+        .where(
+            ReportCard.publication_id == Publication.id,
+            ReportCard.in_force,
+            Publication.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            Publication.term_id == term_id,
+            Publication.state == REOPENED,
+        )
+        .values(in_force=False)
+    )
+
+
+@statement
+def _end_cards(publication_id: UUID) -> Any:
+    return (
+        update(ReportCard)
+        .where(ReportCard.publication_id == publication_id, ReportCard.in_force)
+        .values(in_force=False)
+    )
+
+
+@statement
+def _leave_out(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> Any:
+    rows = unnest_rows("leaving", student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
+    values = select(rows.c.student_id, rows.c.batch_id, cast(term_id, Uuid))
+    return insert(LeftOut).from_select(["student_id", "batch_id", "term_id"], values)
+
+
+@statement
+def _take_in(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> Any:
+    return delete(LeftOut).where(
+        LeftOut.student_id == any_(cast(student_ids, ARRAY(Uuid))),
+        LeftOut.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+        LeftOut.term_id == term_id,
+    )
 
 
 @statement
@@ -312,6 +512,7 @@ def _insert(
     ids: list[UUID],
     batch_ids: list[UUID],
     versions: list[int],
+    left: str,
     term_id: UUID,
     session_id: UUID,
     session_name: str,
@@ -319,7 +520,10 @@ def _insert(
     actor: str,
     actor_name: str,
 ) -> Any:
-    rows = unnest_rows("made", id=(Uuid, ids), batch_id=(Uuid, batch_ids), version=(Integer, versions))
+    rows = unnest_rows(
+        "made", "number", id=(Uuid, ids), batch_id=(Uuid, batch_ids), version=(Integer, versions)
+    )
+    left_of_batch = cast(left, JSONB)[cast(rows.c.number - 1, Integer)]
     values: dict[str, Any] = {
         "id": rows.c.id,
         "batch_id": Batch.id,
@@ -332,6 +536,7 @@ def _insert(
             batch_name=Batch.name,
             session_name=session_name,
             subjects=subjects(Batch.id, Batch.cohort_id, term_id),
+            left=left_of_batch,
         ),
         "logo_id": Letterhead.logo_id,
         "signature_id": Letterhead.signature_id,
@@ -351,43 +556,93 @@ def _insert(
 
 @statement
 def _freeze(
-    publication_id: UUID,
-    batch_id: UUID,
+    batch_ids: list[UUID],
+    versions: list[int],
     term_id: str,
-    version: int,
     moment: datetime,
+    members: str,
+    batches_of_members: str,
+    enrolled_in: str,
+    publication_ids: list[UUID],
     student_ids: str,
     ids: str,
     codes: str,
 ) -> Any:
-    """Freeze the cards of a batch: an id and a code are given for each of its students.
+    """Freeze the cards of batches, each in its publication: an id and a code are given for each of the students.
 
-    The three are texts of arrays (`array_text`), which PostgreSQL reads faster than as many expressions as they have
-    elements.
+    Of the cohort there are its `members`. These, and what is given for each student, are texts of arrays
+    (`array_text`), which PostgreSQL reads faster than as many expressions as they have elements.
     """
     rows = unnest_rows("made", student_id=(Uuid, student_ids), id=(Uuid, ids), code=(Uuid, codes))
-    found = compared_cards(batch_id, term_id, version, moment).subquery("found")
+    publications = unnest_rows("publications", batch_id=(Uuid, batch_ids), id=(Uuid, publication_ids))
+    found = _new_cards(batch_ids, versions, term_id, moment, members, batches_of_members, enrolled_in)
     values: dict[str, Any] = {
         "id": rows.c.id,
-        "publication_id": publication_id,
+        "publication_id": publications.c.id,
         "student_id": found.c.student_id,
+        "term_id": cast(term_id, Uuid),
         "code": rows.c.code,
         "average": found.c.average,
         "position": found.c.position,
+        "in_force": literal(True),
         "changed": found.c.changed,
+        "class_figures_changed": found.c.class_figures_changed,
         "card": found.c.card,
     }
-    frozen = select(*values.values()).select_from(found.join(rows, rows.c.student_id == found.c.student_id))
+    frozen = (
+        select(*values.values())
+        .select_from(found)
+        .join(rows, rows.c.student_id == found.c.student_id)
+        .join(publications, publications.c.batch_id == found.c.batch_id)
+    )
     return insert(ReportCard).from_select(list(values), frozen, include_defaults=False)
 
 
 @read_model
-def _counted(batch_id: UUID, term_id: str, version: int, moment: datetime) -> Query:
-    """Count the cards of a version to be, and those that differ from the version before."""
-    found = compared_cards(batch_id, term_id, version, moment).subquery("found")
+def _counted(
+    batch_ids: list[UUID],
+    versions: list[int],
+    term_id: str,
+    moment: datetime,
+    members: str,
+    batches_of_members: str,
+    enrolled_in: str,
+) -> Query:
+    """Count the cards of versions to be, and those that differ from the versions before: JSON, by the batch's id."""
+    found = _new_cards(batch_ids, versions, term_id, moment, members, batches_of_members, enrolled_in)
+    counted = (
+        select(
+            found.c.batch_id,
+            func.json_build_object(
+                "students", func.count(),
+                "changed", func.count().filter(found.c.changed),
+                "class_figures_changed", func.count().filter(found.c.class_figures_changed),
+            ).label("numbers"),
+        )
+        .group_by(found.c.batch_id)
+        .subquery("counted")
+    )  # fmt: skip
     return select(
-        func.count().label("students"), func.count().filter(found.c.changed).label("changed")
-    ).select_from(found)
+        cast(func.json_object_agg(counted.c.batch_id, counted.c.numbers, type_=JSON), Text).label("numbers")
+    )
+
+
+def _new_cards(
+    batch_ids: Any,
+    versions: Any,
+    term_id: Any,
+    moment: Any,
+    members: Any,
+    batches_of_members: Any,
+    enrolled_in: Any,
+) -> Any:
+    roster = unnest_rows(
+        "members",
+        student_id=(Uuid, members),
+        batch_id=(Uuid, batches_of_members),
+        enrolled_in=(Uuid, enrolled_in),
+    )
+    return new_cards(batch_ids, versions, term_id, moment, roster).subquery("found")
 
 
 @statement

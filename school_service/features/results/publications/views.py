@@ -16,6 +16,7 @@ from school_service.features.results.publications.schemas import (
     PublicationFilterSchema,
     PublicationReopeningSchema,
     PublicationSchema,
+    PublishedCardSchema,
 )
 from school_service.web.blueprint import Blueprint
 
@@ -43,7 +44,8 @@ class Publications(MethodView):
         """Publish the results of arms of a cohort in a term, all or none: every card is frozen as it is then.
 
         All that counts has to be submitted, and earlier terms published; 409 names what is lacking. What is reopened
-        becomes the next version.
+        becomes the next version: of all who are in the version before, whoever has left since, and of who has come
+        with a part in the term.
         """
         act = service.rehearse if options["dry_run"] else service.publish
         return act(**body)
@@ -67,8 +69,22 @@ class ChangesOfPublication(MethodView):
     @blp.requires(Permission.RESULTS_READ)
     @blp.returns_list(ChangedCardSchema, if_empty=service.check_publication)
     def get(self, id: UUID) -> Any:
-        """List whose report card differs from that of the version before, by name: those are to be printed again."""
+        """List whose report card says something else of them than that of the version before, by name.
+
+        Those are to be printed again. Who differs in the figures of the class alone is not among them.
+        """
         return reads.changes(id)
+
+
+@blp.route("/publications/<uuid:id>/cards")
+class CardsOfPublication(MethodView):
+    """The report cards of a version."""
+
+    @blp.requires(Permission.RESULTS_READ)
+    @blp.returns_list(PublishedCardSchema, if_empty=service.check_publication)
+    def get(self, id: UUID) -> Any:
+        """List the report cards of a version, by name, whether it is replaced or withdrawn since or not."""
+        return reads.cards_of(id)
 
 
 @blp.route("/publications/<uuid:id>/reopening")

@@ -12,9 +12,11 @@ from sqlalchemy import (
     ColumnElement,
     Text,
     Uuid,
+    and_,
     any_,
     case,
     cast,
+    false,
     func,
     literal_column,
     not_,
@@ -25,17 +27,21 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, array
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.results.figures.frozen import is_own, latest_card, published_cards
+from school_service.features.results.figures.frozen import (
+    card_of_version,
+    is_own,
+    latest_card,
+    published_cards,
+)
 from school_service.features.results.figures.rules import scope_of_student
 from school_service.features.results.models import (
     BATCH,
     BOTH,
     CURRENT_CARD,
-    IN_FORCE,
     REPLACED_CARD,
-    SUPERSEDED,
     WITHDRAWN,
     WITHDRAWN_CARD,
+    LeftOut,
     Letterhead,
     Picture,
     Publication,
@@ -43,6 +49,7 @@ from school_service.features.results.models import (
     ResultSettings,
 )
 from school_service.features.results.publications.cards import cards, rules
+from school_service.features.results.publications.changes import class_figures, own_figures
 from school_service.features.results.transcripts.reads import outcome_of
 from school_service.features.results.transcripts.reads import printed_transcript as transcript
 from school_service.features.school.models import Term
@@ -57,7 +64,11 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
     object of base64 by hash; `about`, what a file is named after: class, session and term, and of one student the
     name. `students` are the ids of whose cards they are. With `student_ids` theirs alone.
     """
-    found = published_cards().where(IN_FORCE, Publication.batch_id == batch_id, is_term(term))
+    found = (
+        published_cards()
+        .add_columns(ReportCard.in_force)
+        .where(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
+    )
     if student_ids is not None:
         found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
@@ -67,6 +78,20 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 def printed_of_student(student_id: UUID, term: str, session: str | None = None) -> Query:
     """Select what is printed for a student, as `printed_of_batch`; `term` and `session` as in `term_of_student`."""
     return _printed(latest_card(student_id, term, session, withdrawn=False))
+
+
+@read_model
+def printed_of_version(
+    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+) -> Query:
+    """Select what is printed for a student in a version of their batch's results, as `printed_of_student`.
+
+    `user_id` is whose token asks: the student's own account gets none.
+    """
+    found = card_of_version(student_id, term, version, session)
+    if user_id is not None:
+        found = select(found).where(~is_own(student_id, user_id)).cte("of_others")
+    return _printed(found)
 
 
 @read_model
@@ -113,6 +138,7 @@ def _drafted(drafts: Query, student_ids: Any) -> Query:
             draft.c.student_id,
             literal_column("NULL::uuid", Uuid()).label("code"),
             draft.c.card,
+            false().label("in_force"),
             rules().label("rules"),
             Letterhead.logo_id,
             Letterhead.signature_id,
@@ -131,7 +157,7 @@ def _printed(found: CTE) -> Query:
         "card", found.c.card,
         "code", found.c.code,
         "rules", found.c.rules,
-        "outcome", case((~_has_later(found), outcome_of(found.c.student_id, _session_id(found), found))),
+        "outcome", case((_has_outcome(found), outcome_of(found.c.student_id, _session_id(found), found))),
     )  # fmt: skip
     about = select(
         func.json_build_object(
@@ -156,22 +182,22 @@ def _session_id(found: CTE) -> ColumnElement[UUID]:
     return cast(found.c.card["session"]["id"].astext, Uuid)
 
 
-def _has_later(found: CTE) -> ColumnElement[bool]:
-    """Tell whether a card of a later term of the session is in force: that one has the session's result."""
+def _has_outcome(found: CTE) -> ColumnElement[bool]:
+    """Tell whether a card has the session's result: it is not replaced, and there is none of a later term in force."""
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-    return (
+    later = (
         select(ReportCard.id)
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == Publication.term_id)
+        .join(Term, Term.id == ReportCard.term_id)
         .where(
             ReportCard.student_id == found.c.student_id,
-            Publication.session_id == _session_id(found),
-            IN_FORCE,
+            Term.session_id == _session_id(found),
+            ReportCard.in_force,
             Term.term > found.c.card["term"]["term"].astext,
         )
         .correlate(found)
-        .exists()
     )
+    is_replaced = and_(found.c.code.is_not(None), not_(found.c.in_force))
+    return and_(not_(is_replaced), ~later.exists())
 
 
 def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
@@ -188,21 +214,15 @@ def verified(first: UUID, last: UUID, digest: str) -> Query:
     """Read model of VerifiedCardSchema: what the paper with a code says, as it was published.
 
     The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
-    or where the school does not let its cards be verified.
+    or where the school does not let its cards be verified. It is compared with the card in force of the same student
+    and term: CURRENT while that says the same of them, with a `note` where the figures of the class are others.
     """
-    card, of, newer = ReportCard.card, Publication, aliased(Publication)
+    card, of = ReportCard.card, Publication
     student, place, subject = card["student"], card["batch_figures"], literal_column("subject", JSONB)
-    replaced_at = (
-        select(func.min(newer.published_at))
-        .where(
-            newer.batch_id == of.batch_id,
-            newer.term_id == of.term_id,
-            newer.version > of.version,
-            of.state == SUPERSEDED,
-        )
-        .correlate(of)
-        .scalar_subquery()
-    )
+    now = _card_in_force().lateral("now")
+    is_withdrawn = or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out()))
+    is_same = or_(ReportCard.in_force, own_figures(now.c.card) == own_figures(card))
+    is_corrected = and_(not_(ReportCard.in_force), class_figures(now.c.card) != class_figures(card))
     subjects = (
         select(
             func.json_agg(
@@ -241,29 +261,81 @@ def verified(first: UUID, last: UUID, digest: str) -> Query:
     }
 
     def unless_withdrawn(columns: dict[str, Any]) -> list[Any]:
-        return [case((of.state != WITHDRAWN, value)).label(name) for name, value in columns.items()]
+        return [case((not_(is_withdrawn), value)).label(name) for name, value in columns.items()]
 
-    state = case(
-        (of.state == WITHDRAWN, WITHDRAWN_CARD), (of.state == SUPERSEDED, REPLACED_CARD), else_=CURRENT_CARD
+    corrected_on = func.to_char(func.timezone("UTC", now.c.published_at), "FMDD FMMonth YYYY")
+    note = func.concat(
+        "Class figures were corrected on ", corrected_on, "; the student's own results are the same."
     )
-    return (
+    found = (
         select(
-            state.label("state"),
+            case((is_withdrawn, WITHDRAWN_CARD), (is_same, CURRENT_CARD), else_=REPLACED_CARD).label("state"),
             card["letterhead"]["name"].label("school"),
             *unless_withdrawn(named),
             of.version,
             of.published_at,
-            replaced_at.label("replaced_at"),
+            func.coalesce(now.c.published_at, _next_version_at()).label("newer_at"),
+            case((is_corrected, note)).label("note"),
             *unless_withdrawn(figures),
         )
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
+        .outerjoin(now, literal_column("true"))
         .where(
             ReportCard.code.between(first, last),
             func.encode(func.sha256(func.uuid_send(ReportCard.code)), "hex") == digest,
             card["verification"].as_boolean(),
             not_(select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()),
         )
+        .subquery("found")
+    )
+    shown = {
+        **{column.name: column for column in found.c},
+        "newer_at": case((found.c.state == REPLACED_CARD, found.c.newer_at)),
+        "note": case((found.c.state == CURRENT_CARD, found.c.note)),
+    }
+    return select(
+        *(column.label({"newer_at": "replaced_at"}.get(name, name)) for name, column in shown.items())
+    )
+
+
+def _card_in_force() -> Query:
+    """Select the card in force of the student and the term of a card, and when it was published."""
+    card, publication = aliased(ReportCard), aliased(Publication)
+    return (
+        select(card.card, publication.published_at)
+        .join(publication, publication.id == card.publication_id)
+        .where(card.student_id == ReportCard.student_id, card.term_id == ReportCard.term_id, card.in_force)
+        .correlate_except(card, publication)
+    )
+
+
+def _was_left_out() -> ColumnElement[bool]:
+    """Tell whether the student of a card was left out of its batch's results, and not taken in since."""
+    return (
+        select(LeftOut.student_id)
+        .where(
+            LeftOut.student_id == ReportCard.student_id,
+            LeftOut.batch_id == Publication.batch_id,
+            LeftOut.term_id == Publication.term_id,
+        )
+        .correlate_except(LeftOut)
+        .exists()
+    )
+
+
+def _next_version_at() -> Any:
+    """When the first version after a publication's was published."""
+    newer = aliased(Publication)
+    return (
+        select(func.min(newer.published_at))
+        .where(
+            newer.batch_id == Publication.batch_id,
+            newer.term_id == Publication.term_id,
+            newer.version > Publication.version,
+        )
+        .correlate_except(newer)
+        .scalar_subquery()
     )
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import marshmallow as ma
 from marshmallow import fields, validate
 
-from school_service.features.results.figures.schemas import session_of_student
+from school_service.features.results.figures.schemas import (
+    refuse_version,
+    session_of_student,
+    version_number,
+)
 from school_service.features.results.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
@@ -34,6 +39,11 @@ class ReportCardFilterSchema(_DraftSchema):
 
     term = term_text("the student's latest")
     session = session_of_student()
+    version = version_number()
+
+    @ma.validates_schema
+    def _check_version(self, filters: dict[str, Any], **_options: Any) -> None:
+        refuse_version("draft", filters)
 
 
 class ReportCardsFilterSchema(_DraftSchema):
@@ -75,8 +85,9 @@ class VerifiedCardSchema(RecordSchema):
     state = fields.String(
         validate=validate.OneOf(CARD_STATES),
         metadata={
-            "description": "REPLACED: there is a newer one, and these are the figures of this paper. WITHDRAWN: the "
-            "school does not stand by it any more."
+            "description": "CURRENT: what this paper says of the student holds. REPLACED: there is a newer one that "
+            "says something else, and these are the figures of this paper. WITHDRAWN: the school does not stand by it "
+            "any more."
         },
     )
     school = _said(fields.String, "The name of the school, as on the paper.")
@@ -89,7 +100,12 @@ class VerifiedCardSchema(RecordSchema):
     version = _said(fields.Integer, "Of this class's results in the term.")
     published_at = _said(fields.DateTime, "When this version was published.")
     replaced_at = fields.DateTime(
-        allow_none=True, metadata={"description": "When the next version was published."}
+        allow_none=True, metadata={"description": "When the newer one was published."}
+    )
+    note = _said(
+        fields.String,
+        "Of a CURRENT paper of an older version, where figures of the class have been corrected since.",
+        allow_none=True,
     )
     average = _said(fields.Decimal, "Of the term.", allow_none=True)
     grade = _said(fields.String, "Of the average.", allow_none=True)

@@ -39,27 +39,34 @@ def print_card(
     draft: bool,
     user_id: UUID | None,
     public_url: str | None,
+    version: int | None = None,
     session: str | None = None,
 ) -> File:
     """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
 
-    `term` is the id of a term or its name in the session, by default the student's latest that has it. `public_url`:
-    where the service is found, for what verifies the card. `user_id` is whose token asks: students get no drafts of
-    their own, Forbidden. Raises NotFound, also where no card is published, and Invalid for an unknown term.
+    `term` is the id of a term or its name in the session, by default the student's latest that has it; `version` is
+    that of the batch's results, without it the one in force. `public_url`: where the service is found, for what
+    verifies the card. `user_id` is whose token asks: students get no drafts and no versions of their own, Forbidden.
+    Raises NotFound, also where no card is published, and Invalid for an unknown term.
     """
-    found = _fetch(
-        reads.drafted_of_student(student_id, term, user_id, session)
-        if draft
-        else reads.printed_of_student(student_id, term, session)
-    )
+    if draft:
+        read = reads.drafted_of_student(student_id, term, user_id, session)
+    elif version is not None:
+        read = reads.printed_of_version(student_id, term, version, user_id, session)
+    else:
+        read = reads.printed_of_student(student_id, term, session)
+    found = _fetch(read)
     if found is None:
-        if draft:
-            check_term_result(id=student_id, term=term, session=session, live=True)
+        if draft or version is not None:
+            check_term_result(id=student_id, term=term, session=session, live=draft, version=version)
         get(Student, student_id)
         check_term_of_student(student_id=student_id, term=term, session=session)
         raise NotFound("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
-    audit_change(EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft})
+    of_version = {} if version is None else {"version": version}
+    audit_change(
+        EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft, **of_version}
+    )
     name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
     return f"{name}{_DRAFT * draft}.pdf", _printing(
         found, title=None, archive=False, draft=draft, public_url=public_url

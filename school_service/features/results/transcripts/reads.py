@@ -14,7 +14,6 @@ from school_service.features.people.models import Student, User
 from school_service.features.results.figures.frozen import is_own, shows_position
 from school_service.features.results.figures.reads import STUDENT
 from school_service.features.results.models import (
-    IN_FORCE,
     LEFT_OUT,
     LIVE,
     Graduate,
@@ -75,8 +74,7 @@ def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
         .join(Publication, Publication.id == ReportCard.publication_id)
         .join(Term, Term.id == Publication.term_id)
         .join(AcademicSession, AcademicSession.id == Publication.session_id)
-        .where(ReportCard.student_id == student_id, IN_FORCE)
-        .order_by(Publication.term_id, Publication.published_at.desc(), Publication.id, ReportCard.id)
+        .where(ReportCard.student_id == student_id, ReportCard.in_force)
         .cte("cards")
     )
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.

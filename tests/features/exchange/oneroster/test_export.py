@@ -97,6 +97,9 @@ def publish(api, taught, percents, state="PUBLISHED"):
             student_id=UUID(student),
             code=uuid4(),
             changed=False,
+            class_figures_changed=False,
+            term_id=UUID(term["id"]),
+            in_force=state in {"PUBLISHED", "REOPENED"},
             card={"subjects": [{"subject": {"id": subject["id"]}, "percent": percent, "grade": grade}]},
         )
         for student, (percent, grade) in percents.items()
@@ -384,7 +387,7 @@ def test_published_results(api, make, taught, state):
     assert result["studentSourcedId"] == account_of(api, first)
 
 
-def test_who_has_cards_of_two_arms_has_the_later_result(api, make):
+def test_who_changed_arm_has_the_result_of_the_card_that_is_in_force(api, make):
     arms = Arms(make)
     arms.mark()
     (of_first,) = arms.published(arms.first)
@@ -409,7 +412,28 @@ def test_who_has_cards_of_two_arms_has_the_later_result(api, make):
 
     assert results() == ["90.00"]
     api.ok(arms.publish(arms.second))
+    assert results() == ["90.00"]
+    api.ok(arms.publish(arms.first))
     assert results() == ["61.00"]
+
+
+@pytest.mark.parametrize(
+    "permissions", [ALL, ("read:users", "read:gradebooks"), ("read:users", "read:results")]
+)
+def test_the_results_of_who_left_and_has_a_card_are_there(api, make, permissions):
+    arms = Arms(make)
+    arms.published(arms.first)
+    leaver = arms.students[arms.first][0]
+    account = account_of(api, leaver)
+    api.ok(api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", {"student_ids": [leaver]}))
+    make.graduate({"id": leaver})
+
+    files = export(make.caller(*permissions), arms.cohort["session"])[1]
+
+    of_leaver = [row["score"] for row in files["results"] if row["studentSourcedId"] == account]
+    each = ("read:gradebooks" in permissions) + ("read:results" in permissions)
+    assert len(of_leaver) == len(arms.subjects) * each
+    assert account in {row["sourcedId"] for row in files["users"]}
 
 
 @pytest.mark.parametrize("state", ["WITHDRAWN", "SUPERSEDED"])

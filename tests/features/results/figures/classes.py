@@ -355,6 +355,8 @@ class Store:
             "report_cards", id=("uuid", [str(uuid4()) for _ in cards]),
             publication_id=("uuid", [publication] * number), student_id=("uuid", [*cards]),
             code=("uuid", [str(uuid4()) for _ in cards]), changed=("bool", [False] * number),
+            class_figures_changed=("bool", [False] * number), term_id=("uuid", [term] * number),
+            in_force=("bool", [state in {"PUBLISHED", "REOPENED"}] * number),
             card=("jsonb", [*cards.values()]),
         )  # fmt: skip
         self.execute("UPDATE report_cards SET average = (card ->> 'average')::numeric")

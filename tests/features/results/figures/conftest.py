@@ -89,10 +89,14 @@ class SmallClass:
         """Publish what is live: the cards of the arms are stored as publishing stores them."""
         with in_transaction(SchoolBinding(self.api.school)):
             store = Store(db.session.connection())
-            for arm in arms:
-                body: Any = render_list(reads.term_results(UUID(self.batches[arm]), term)).body
+            # All are read before any is stored, as they are published together.
+            bodies: dict[str, Any] = {
+                arm: render_list(reads.term_results(UUID(self.batches[arm]), term)).body for arm in arms
+            }
+            for arm, body in bodies.items():
                 listed = json.loads(b"".join(body), parse_float=lambda number: f"#{number}#")
-                more = {"term_name": self.terms[term]["displayName"]}
+                school = {"name": "Queen's College, Yaba"}
+                more = {"term_name": self.terms[term]["displayName"], "letterhead": school}
                 store.publication(
                     batch=self.batches[arm], cohort=self.cohort["id"], session=self.session["id"],
                     term=self.terms[term]["id"], state=state,

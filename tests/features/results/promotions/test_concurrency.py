@@ -8,9 +8,11 @@ import pytest
 import urllib3
 from sqlalchemy import text
 
+from tenants.registry.schools import schema_name
 from tests.cli.program import serving, wait_for
 from tests.features.results.promotions.ends import End
 from tests.features.scores.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
+from tests.postgres import on_citus
 from tests.threads import run_concurrently
 
 WAITING = text(
@@ -194,3 +196,64 @@ def send(service, api, method, path, body):
         ).data
     except urllib3.exceptions.HTTPError:
         return None
+
+
+def test_a11_of_reopening_a_card_of_another_class_and_promoting_by_it_one_is_refused(committing):
+    """The card on which the promotion rests is of another cohort: no lock of a class is common to both."""
+    make, api = committing, committing.api
+    for _ in range(4):
+        end = End(make, students=1, subjects=1)
+        first, _ = end.published()
+        (student,) = end.students[end.first]
+        removed = {"student_ids": [student]}
+        api.ok(api.patch(f"/cohorts/{end.cohort['id']}/remove_students", removed))
+        other = make.cohort(session={"id": end.session})
+        make.enrolled(other, {"id": student})
+        move = end.move(other["id"])
+        body = end.body(move, fingerprint=end.seen(move)["fingerprint"])
+        acts = [
+            lambda client, body=body: client.post("/promotions", body),
+            lambda client, first=first: client.post(
+                f"/publications/{first['id']}/reopening", {"reason": "A paper was found"}
+            ),
+        ]
+
+        answers = run_concurrently(2, lambda number, acts=acts: acts[number](api.using()))
+
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+@pytest.mark.skipif(on_citus(), reason="the operator's connection is to another server than the school's")
+def test_a11_who_promotes_waits_for_who_reopens_the_card_and_is_refused(committing, tenancy):
+    make, api = committing, committing.api
+    end = End(make, students=1, subjects=1)
+    first, _ = end.published()
+    (student,) = end.students[end.first]
+    removed = {"student_ids": [student]}
+    api.ok(api.patch(f"/cohorts/{end.cohort['id']}/remove_students", removed))
+    other = make.cohort(session={"id": end.session})
+    make.enrolled(other, {"id": student})
+    move = end.move(other["id"])
+    body = end.body(move, fingerprint=end.seen(move)["fingerprint"])
+
+    with ThreadPoolExecutor() as threads, tenancy.admin.begin() as reopening:
+        reopening.execute(text(f'SET LOCAL search_path TO "{schema_name(api.school)}"'))
+        # As reopening does: the card, and then what says that it is reopened.
+        reopening.execute(
+            text("SELECT id FROM report_cards WHERE publication_id = :id FOR NO KEY UPDATE"),
+            {"id": first["id"]},
+        )
+        with watching_schools(tenancy) as watching:
+            promoting = threads.submit(lambda: api.using().post("/promotions", body))
+            wait_for(lambda: seen(watching, WAITING, query=LOCKING), "who promotes, at the card")
+        reopening.execute(
+            text(
+                "UPDATE publications SET state = 'REOPENED', reopened_at = now(), reopened_by = 'x',"
+                " reopened_by_name = 'x', reason = 'x' WHERE id = :id"
+            ),
+            {"id": first["id"]},
+        )
+        reopening.commit()
+        answer = promoting.result()
+
+    assert answer.status_code == 409

@@ -41,10 +41,11 @@ INSERT INTO publications (id, batch_id, cohort_id, session_id, term_id, version,
 SELECT (p->>'id')::uuid, (p->>'batch')::uuid, '{cohort}', '{session}', (p->>'term')::uuid, 1, 'PUBLISHED', '{{}}',
        now(), 'x', 'x'
 FROM jsonb_array_elements('{publications}') p;
-INSERT INTO report_cards (id, publication_id, student_id, code, changed, card)
-SELECT gen_random_uuid(), (c->>'publication')::uuid, md5('s' || (c->>'number'))::uuid, gen_random_uuid(), false,
+INSERT INTO report_cards (id, publication_id, student_id, term_id, code, in_force, changed, class_figures_changed,
+                          card)
+SELECT gen_random_uuid(), p.id, md5('s' || (c->>'number'))::uuid, p.term_id, gen_random_uuid(), true, false, false,
        c->'card'
-FROM jsonb_array_elements('{cards}') c;
+FROM jsonb_array_elements('{cards}') c JOIN publications p ON p.id = (c->>'publication')::uuid;
 """
 
 

@@ -684,15 +684,61 @@ def test_what_the_promotion_of_another_arm_rests_on_is_not_reopened(api, publish
     assert end.reopen(of_first).status_code == 200
 
 
-def test_a_card_that_another_arm_has_replaced_may_be_reopened(api, end):
+def test_results_of_an_arm_that_left_a_student_out_may_be_reopened(api, end):
     end.mark()
     (of_first,) = end.published(end.first)
     student = end.students[end.first][0]
     api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
+    api.ok(end.reopen(of_first))
+    leaving = {"leave_out": [{"student": student, "reason": "Was in the other arm"}]}
+    body = {"term": "FIRST", "batches": [end.first, end.second], **leaving}
+    of_first, _ = api.ok(api.post("/publications", body))
+    (of_second,) = end.listed(batch=end.second)
+    api.ok(end.reopen(of_second))
     api.ok(end.publish(end.second))
     end.promoted(end.move(end.second))
 
     assert end.reopen(of_first).status_code == 200
+
+
+def test_a_card_of_another_arm_on_which_a_promotion_rests_is_not_reopened(api, end):
+    end.mark()
+    (of_first, _) = end.published()
+    student = end.students[end.first][0]
+    api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
+    promotion = end.promoted(end.move(end.second))
+    assert of(promotion, student)["average"] == 90
+
+    answer = end.reopen(of_first)
+
+    assert (answer.status_code, "A promotion rests on these results" in message(answer)) == (409, True)
+    api.ok(end.undo(promotion))
+    assert end.reopen(of_first).status_code == 200
+
+
+def test_nobody_is_promoted_by_a_card_of_another_arm_that_is_under_review(api, end):
+    end.mark()
+    (of_first, _) = end.published()
+    student = end.students[end.first][0]
+    api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
+    api.ok(end.reopen(of_first))
+
+    answer = end.rehearse(end.move(end.second))
+
+    name = f"First term of {end.cohort['classroom']} A"
+    assert (answer.status_code, name in message(answer)) == (409, True)
+
+
+def test_an_arm_that_was_made_later_is_promoted_by_the_cards_of_the_others(api, make, end):
+    end.mark()
+    end.published()
+    student = end.students[end.first][0]
+    new = make.batch(end.cohort)["id"]
+    api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": new}))
+
+    promotion = end.promoted(end.move(new))
+
+    assert (of(promotion, student)["average"], of(promotion, student)["outcome"]) == (90, "PROMOTED")
 
 
 def test_a_transcript_tells_the_outcome_while_it_stands(api, published):

@@ -31,7 +31,8 @@ from tests.savepoint_engine import CountingCursor
 
 HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MEMBERS = {
-    "state", "school", "student", "class", "session", "term", "version", "published_at", "replaced_at", "average",
+    "state", "school", "student", "class", "session", "term", "version", "published_at", "replaced_at", "note",
+    "average",
     "grade", "position", "of", "subjects",
 }  # fmt: skip
 

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "t0013"
-down_revision = "t0012"
+revision = "t0014"
+down_revision = "t0013"
 branch_labels = None
 depends_on = None
 

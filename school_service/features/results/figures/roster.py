@@ -1,0 +1,235 @@
+"""Who belongs to a batch in a term: the one rule of everything that names the members of a batch.
+
+A student belongs to the batch whose card of that term is in force, whatever has become of them since; else to the one
+that they are enrolled in and not withdrawn, if they have a part in the term and were not left out of its results. They
+have none if they came after the results of the arm were handed in or published first, and have neither a score nor an
+absence in the term.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    FromClause,
+    Uuid,
+    and_,
+    any_,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query
+from school_service.features.classes.models import CohortSubject
+from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.results.models import LeftOut, Publication, ReportCard
+from school_service.features.school.models import CURRENT, Batch, Enrollment
+from school_service.features.scores.models import (
+    NOT_DELETED,
+    Absence,
+    Assessment,
+    GradebookEntry,
+    Submission,
+)
+
+Column = ColumnElement[Any]
+
+
+def members(
+    cohort_id: Any, term_id: Any, *, left_out: Any = None, taken_in: Any = None, batch_ids: Any = None
+) -> FromClause:
+    """Who belongs to the batches of a cohort in a term: `student_id`, `batch_id` and `enrolled_in`.
+
+    `enrolled_in` is the batch of the cohort that they are enrolled in now, null for who has left it or withdrawn.
+    `left_out` are the ids of students who belong to none from now on, `taken_in` of those who were left out of the
+    batches `batch_ids` and do again.
+    """
+    found: FromClause = _members(cohort_id, term_id, taken_in, batch_ids).subquery("members")
+    if left_out is None:
+        return found
+    stays = not_(found.c.student_id == any_(cast(left_out, ARRAY(Uuid))))
+    return select(found).where(stays).subquery("members_who_stay")
+
+
+def _members(cohort_id: Any, term_id: Any, taken_in: Any, batch_ids: Any) -> Any:
+    now = aliased(Enrollment)
+
+    def enrolled_in(student_id: Any) -> Column:
+        return (
+            select(now.batch_id)
+            .join(Student, Student.id == now.student_id)
+            .where(
+                now.student_id == student_id,
+                now.cohort_id == cohort_id,
+                now.ended_at.is_(None),
+                Student.status != WITHDRAWN,
+            )
+            .correlate_except(now, Student)
+            .scalar_subquery()
+        )
+
+    with_card = (
+        select(
+            ReportCard.student_id,
+            Publication.batch_id,
+            enrolled_in(ReportCard.student_id).label("enrolled_in"),
+        )
+        .select_from(Publication)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .where(Publication.cohort_id == cohort_id, Publication.term_id == term_id, ReportCard.in_force)
+    )
+    enrolled = (
+        select(Enrollment.student_id, Enrollment.batch_id, Enrollment.batch_id)
+        .join(Student, Student.id == Enrollment.student_id)
+        .where(
+            Enrollment.cohort_id == cohort_id,
+            CURRENT,
+            Student.status != WITHDRAWN,
+            belongs_without_card(term_id),
+        )
+    )
+    if taken_in is None:
+        return union_all(with_card, enrolled)
+    back = (
+        select(LeftOut.student_id, LeftOut.batch_id, enrolled_in(LeftOut.student_id).label("enrolled_in"))
+        # Of two that they were left out of it is the one that they are in.
+        .ext(distinct_on(LeftOut.student_id))
+        .join(Batch, Batch.id == LeftOut.batch_id)
+        .where(
+            Batch.cohort_id == cohort_id,
+            LeftOut.term_id == term_id,
+            LeftOut.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            LeftOut.student_id == any_(cast(taken_in, ARRAY(Uuid))),
+            ~has_card(LeftOut.student_id, term_id),
+        )
+        .order_by(
+            LeftOut.student_id,
+            (LeftOut.batch_id == enrolled_in(LeftOut.student_id)).desc().nulls_last(),
+            LeftOut.batch_id,
+        )
+        .subquery("back")
+    )
+    elsewhere = not_(Enrollment.student_id == any_(cast(taken_in, ARRAY(Uuid))))
+    return union_all(with_card, enrolled.where(elsewhere), select(back))
+
+
+def belongs_without_card(term_id: Any) -> Column:
+    """Tell whether whom a row of Enrollment is of, which has to be CURRENT, belongs to its batch without a card.
+
+    They have no card of the term in force, were not left out, and have a part in the term.
+    """
+    return and_(
+        ~has_card(Enrollment.student_id, term_id),
+        ~_is_left_out(term_id),
+        has_part(term_id),
+    )
+
+
+def has_card(student_id: Any, term_id: Any) -> Column:
+    """Tell whether a student has a card of a term in force, of whichever batch."""
+    card = aliased(ReportCard)
+    return (
+        select(card.id)
+        .where(card.student_id == student_id, card.term_id == term_id, card.in_force)
+        .correlate_except(card)
+        .exists()
+    )
+
+
+def has_part(term_id: Any) -> Column:
+    """Tell whether whom a row of Enrollment is of has a part in a term of its session."""
+    closed_at = _closed_at(term_id)
+    of_term = and_(Assessment.cohort_id == Enrollment.cohort_id, Assessment.term_id == term_id, NOT_DELETED)
+    has_any = [
+        select(literal(1))
+        .select_from(mark)
+        .join(Assessment, and_(Assessment.id == mark.assessment_id, of_term))
+        .where(mark.student_id == Enrollment.student_id)
+        .correlate_except(mark, Assessment)
+        .exists()
+        for mark in (GradebookEntry, Absence)
+    ]
+    # In this order: whoever was there in time is not looked for among scores.
+    return case((closed_at.is_(None), True), (Enrollment.started_at <= closed_at, True), else_=or_(*has_any))
+
+
+def _closed_at(term_id: Any) -> Column:
+    """When the results of a batch and term were closed to newcomers: a scalar subquery of a row of Enrollment.
+
+    The last submission of a subject, or the first publication, where that was earlier: what is handed in again for a
+    correction lets nobody in. An arm without either, as one that was made later, has that of its cohort.
+    """
+    handed_in = (
+        select(func.max(Submission.submitted_at))
+        .where(Submission.batch_id == Enrollment.batch_id, Submission.term_id == term_id)
+        .correlate_except(Submission)
+        .scalar_subquery()
+    )
+    of_batch, of_cohort = (
+        select(func.min(Publication.published_at))
+        .where(same, Publication.term_id == term_id)
+        .correlate_except(Publication)
+        .scalar_subquery()
+        for same in (
+            Publication.batch_id == Enrollment.batch_id,
+            Publication.cohort_id == Enrollment.cohort_id,
+        )
+    )
+    return func.coalesce(func.least(handed_in, of_batch), of_cohort)
+
+
+def _is_left_out(term_id: Any) -> Column:
+    return (
+        select(LeftOut.student_id)
+        .where(
+            LeftOut.student_id == Enrollment.student_id,
+            LeftOut.batch_id == Enrollment.batch_id,
+            LeftOut.term_id == term_id,
+        )
+        .correlate_except(LeftOut)
+        .exists()
+    )
+
+
+def subjects_of_gone(roster: FromClause, cohort_id: Any, term_id: Any) -> Query:
+    """Select which subjects of a cohort those took who belong to it in a term and have left it: those on their card.
+
+    `student_id` and `cohort_subject_id`. Of those who are enrolled, SubjectEnrollment says what they take.
+    """
+    newest = (
+        select(ReportCard.card)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(
+            ReportCard.student_id == roster.c.student_id,
+            Publication.batch_id == roster.c.batch_id,
+            Publication.term_id == term_id,
+        )
+        .order_by(Publication.version.desc())
+        .limit(1)
+        .correlate_except(ReportCard, Publication)
+        .lateral("newest")
+    )
+    listed = (
+        func.jsonb_array_elements(newest.c.card["subjects"])
+        .table_valued(column("subject", JSONB))
+        .render_derived(name="on_card")
+    )
+    return (
+        select(roster.c.student_id, CohortSubject.id.label("cohort_subject_id"))
+        .select_from(roster)
+        .join(newest, literal(True))
+        .join(listed, literal(True))
+        .join(CohortSubject, CohortSubject.id == cast(listed.c.subject["subject"]["id"].astext, Uuid))
+        .where(roster.c.enrolled_in.is_(None), CohortSubject.cohort_id == cohort_id)
+    )
