@@ -3,7 +3,7 @@
 Knows nothing of schools' records: whoever uses it hands it the seeding of a new school (`tenancy`). The parts:
 
 `registry`       the table of schools, the clients and their grants, and how both are installed
-`connections`    engines, pools and sessions, and the statement batch that binds a transaction to a school
+`connections`    reading and writing in a school: the statement batch that binds a transaction, sessions, the pool
 `provisioning`   creating a school in one transaction, and deleting one
 `migrations`     the SQL of the schools' migrations, its rules, running it, drafting the next one
 `backups`        one school in one file, and back

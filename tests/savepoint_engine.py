@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import psycopg2
 import psycopg2.extensions
 from sqlalchemy import URL, create_engine
 from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.engine import Engine
-from sqlalchemy.pool import StaticPool
 
-from tenants.connections.engines import SchoolDialect, serving_options
+from tenants.connections.dialect import SchoolDialect, SessionPool
+from tenants.connections.engines import serving_options
+from tenants.connections.pool import PooledConnection, SchoolPool
 
 
 class CountingCursor(psycopg2.extensions.cursor):
-    """Counts the statement batches sent to the server: each is a round trip."""
+    """Counts the statement batches sent to the server, each of which is a round trip, and the errors it answers."""
 
     messages: list[str] = []
+    errors: list[psycopg2.Error] = []
 
     def execute(self, query: Any, vars: Any = None) -> None:
         """Count, then execute."""
         self.messages.append(query if isinstance(query, str) else str(query))
-        super().execute(query, vars)
+        try:
+            super().execute(query, vars)
+        except psycopg2.Error as error:
+            self.errors.append(error)
+            raise
 
     def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
         """Count, then copy."""
@@ -77,24 +84,43 @@ class SavepointDialect(SchoolDialect):
 dialects.register("postgresql.savepoint", __name__, "SavepointDialect")
 
 
+class OneConnection(SchoolPool):
+    """A pool that hands out the same connection to all, in whatever transaction it is."""
+
+    def take(self, school_id: UUID | None = None) -> PooledConnection:
+        """Take the connection; it is made anew where it was closed."""
+        for connection in list(self._taken):
+            if not connection.closed:
+                return connection
+            self.discard(connection)
+        return super().take()
+
+    def give_back(self, connection: PooledConnection) -> None:
+        """Keep the connection as it is."""
+
+    def dispose(self) -> None:
+        """Close the connection."""
+        for connection in list(self._taken):
+            connection.driver.close()
+
+
+class SharedConnections(SessionPool):
+    """Hands out one connection."""
+
+    def __init__(self, creator: Any, **options: Any) -> None:
+        super().__init__(creator, **options)
+        self.connections = OneConnection(creator, 1)
+
+
 @contextmanager
 def savepoint_engine(url: URL) -> Iterator[Engine]:
     """Yield an engine of one connection, to be used within `uncommitted`.
 
     One engine serves many tests: it compiles each statement once, and its backend knows the tables.
     """
-    options = serving_options(1)
-    of_the_pool = (
-        "poolclass",
-        "schools_per_connection",
-        "pool_size",
-        "max_overflow",
-        "pool_timeout",
-    )
-    for name in of_the_pool:
-        del options[name]
+    options = {**serving_options(1), "poolclass": SharedConnections}
     options["connect_args"]["cursor_factory"] = CountingCursor
-    engine = create_engine(url.set(drivername="postgresql+savepoint"), poolclass=StaticPool, **options)
+    engine = create_engine(url.set(drivername="postgresql+savepoint"), **options)
     try:
         yield engine
     finally:

@@ -95,7 +95,7 @@ class VerifiedToken:
         return sql, (self.session_number, *needed) if self.own else needed
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
-        """Make the principal of the token and its state in the school, the row that `begin_in_school` returned.
+        """Make the principal of the token and its state in the school, the row that was read with its binding.
 
         Raises NotAuthenticated where the user is deleted, or the session that the token is of has ended.
         """

@@ -15,16 +15,16 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase
 
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import Texts
-from tenants.connections.sessions import SchoolSession, begin_in_school
+from tenants.connections.sessions import SchoolSession, transaction
+from tenants.connections.statements import Texts
 from tenants.placement import Placement
 from tenants.registry.schools import NAMING_CONVENTION, School
 
 Found = TypeVar("Found")
 
 # What Flask's proxies stand for, in one call: each look through a proxy is five, and a request has dozens.
-the_app: Callable[[], Flask] = current_app._get_current_object  # type: ignore[attr-defined]
-the_g: Callable[[], Any] = g._get_current_object
+current_application: Callable[[], Flask] = current_app._get_current_object  # type: ignore[attr-defined]
+context_globals: Callable[[], Any] = g._get_current_object
 
 HEALTH_BIND = "health"
 """The name of the engine that checks whether the database answers, and does nothing else."""
@@ -53,10 +53,10 @@ class Actor(Protocol):
 
 @dataclass(slots=True)
 class RequestContext:
-    """What a transaction knows of the request that it serves.
+    """The request that a transaction serves.
 
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
-    None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one message; `refusals` are
+    None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one round trip; `refusals` are
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
@@ -112,7 +112,7 @@ class RoutedSession(SchoolSession, flask_session.Session):
 
 def placement() -> Placement:
     """The placement of the schools of the current application."""
-    found: Placement = the_app().extensions["placement"]
+    found: Placement = current_application().extensions["placement"]
     return found
 
 
@@ -131,7 +131,7 @@ def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mappi
 
     None where their own names are to be used: on one server, and outside of transactions of the application.
     """
-    found: Placement | None = the_app().extensions.get("placement") if has_app_context() else None
+    found: Placement | None = current_application().extensions.get("placement") if has_app_context() else None
     if found is None or not found.several_servers:
         return None
     if school_id is None:
@@ -152,7 +152,7 @@ def current_session() -> RoutedSession:
 
 def request_context() -> RequestContext:
     """The context of the transaction under way."""
-    context: RequestContext | None = the_g().__dict__.get("request_context")
+    context: RequestContext | None = context_globals().__dict__.get("request_context")
     if context is None:
         raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
     return context
@@ -181,5 +181,5 @@ def outside_transaction(work: Callable[[], Found]) -> Found:
     session.rollback()
     session.expunge_all()
     found = work()
-    begin_in_school(session, context.binding)
+    transaction(session, context.binding)
     return found

@@ -20,7 +20,7 @@ from school_service.core.database import current_session, db, request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.statements import stored_in
 from tenants.clock import now
-from tenants.connections.engines import execute_batch
+from tenants.connections.statements import write
 
 KEY_LENGTH = 255
 EXPIRES_AFTER = timedelta(hours=24)
@@ -101,7 +101,7 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
         "actor": request.actor,
         "since": now() - EXPIRES_AFTER,
     }
-    found = execute_batch(current_session().bound_connection(), _named(_FIND), values)
+    found = write(current_session().bound_connection(), _named(_FIND), values)
     if found is None:
         raise RuntimeError("The search for a stored answer has always a row.")
     if found["id"] is None:
@@ -121,7 +121,7 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
 
 
 def store_answer(request: KeyedRequest, status: int, body: bytes) -> None:
-    """Store an answer for EXPIRES_AFTER, in one message with the commit; a few that have expired are deleted."""
+    """Store an answer for EXPIRES_AFTER, in one round trip with the commit; a few that have expired are deleted."""
     moment = now()
     values: dict[str, Any] = {
         "id": uuid4(),

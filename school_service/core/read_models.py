@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, update_wrapper
@@ -30,18 +30,16 @@ from sqlalchemy import (
     Numeric,
     Select,
     String,
-    Table,
     Text,
     Uuid,
     bindparam,
     cast,
 )
-from sqlalchemy.dialects.postgresql.base import PGCompiler
-from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import current_school, current_session, request_context, shard_names
-from tenants.connections.engines import execute_batch
+from tenants.connections.dialect import psycopg2_dialect
+from tenants.connections.statements import write
 from tenants.registry.schools import School
 
 _TYPES: dict[Any, Any] = {
@@ -54,60 +52,26 @@ _TYPES: dict[Any, Any] = {
     float: Numeric,
     list[UUID]: partial(ARRAY, Uuid),
 }
-# Around the name of a table, in the text of a statement that is being compiled; and of one with an alias.
-_BARE, _ALIASED = "\x01", "\x02"
-_MARKED = re.compile(f"([{_BARE}{_ALIASED}])(.*?)\\1")
-
-
-class _MarkingCompiler(PGCompiler):
-    """Writes SQL in which the tables are marked that a statement reads or changes."""
-
-    def visit_table(self, table: Any, *arguments: Any, **options: Any) -> str:
-        text: str = super().visit_table(table, *arguments, **options)  # type: ignore[no-untyped-call]
-        if not options.get("asfrom") or not isinstance(table, Table):
-            return text
-        alias = options.get("enclosing_alias")
-        mark = _BARE if alias is None or alias.element is not table else _ALIASED
-        return f"{mark}{text}{mark}"
-
-    def visit_insert(self, insert_stmt: Any, *arguments: Any, **options: Any) -> str:
-        text: str = super().visit_insert(insert_stmt, *arguments, **options)  # type: ignore[no-untyped-call]
-        # Its table is not visited. An INSERT within it that is of the same table has been marked.
-        into, name = "INSERT INTO", self.preparer.format_table(insert_stmt.table)
-        return text.replace(f"{into} {name} ", f"{into} {_BARE}{name}{_BARE} ", 1)
-
-
-class _Dialect(PGDialect_psycopg2):
-    statement_compiler = _MarkingCompiler
-
+# A schema that marks the names of tables in the text of a statement: as SQLAlchemy writes it, before each of them.
+_MARK = "a_table_of_the_school"
+_MARKED = re.compile(rf"{_MARK}\.(\w+)(\.| AS )?")
 
 # Positional parameters: a read model is sent together with statements that have parameters of their own.
-_dialect: Any = _Dialect(paramstyle="format")  # type: ignore[no-untyped-call]
+_dialect: Any = psycopg2_dialect(paramstyle="format")
 
 Query = Select[*tuple[Any, ...]]
 Filters = ParamSpec("Filters")
 Wrapper = Callable[[Query], ClauseElement]
 
 
-class Statement(Protocol):
-    """SQL text, and the values of its parameters."""
+class Executable(Protocol):
+    """What a service can send: a read model or statement with its values, or a row to write."""
 
-    @property
-    def sql(self) -> str:
-        """The text, as the driver takes it."""
-
-    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Gather the value of every parameter."""
+    def batch(self) -> tuple[str, tuple[Any, ...]]:
+        """Give its SQL text, and the values of its parameters in their order."""
 
 
-class Template(Protocol):
-    """What a read model was built to: a statement for each way to render it."""
-
-    def statement(self, wrap: Wrapper) -> Statement:
-        """The statement that `wrap` makes of the read model."""
-
-
-def sent_value(value: Any) -> Any:
+def value_for_driver(value: Any) -> Any:
     """Give a value as the driver is to have it: an id as text, once for all its places.
 
     The driver would write each anew, in Python, and as slowly as a short statement is sent.
@@ -119,13 +83,13 @@ class CompiledStatement:
     """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
 
     def __init__(self, executable: ClauseElement) -> None:
-        compiled: Any = executable.compile(dialect=_dialect)
-        marked = str(compiled)
-        self._text = _MARKED.sub(r"\2", marked)
-        # Text, mark, table, text, mark, …, text.
-        self._parts = _MARKED.split(marked)
-        self._tables = frozenset(self._parts[2::3])
-        if "__[POSTCOMPILE" in self._text:
+        compiled: Any = executable.compile(
+            dialect=_dialect, schema_translate_map={None: _MARK}, render_schema_translate=True
+        )
+        self._text: str = compiled.string.replace(f"{_MARK}.", "")
+        self._parts = _divide(compiled.string)
+        self._tables = frozenset(self._parts[1::2])
+        if compiled.post_compile_params or compiled.literal_execute_params:
             raise TypeError("A read model can't contain a list of values: compare with any_() of an array.")
         if "ON CONFLICT ON CONSTRAINT" in self._text:
             raise TypeError(
@@ -154,19 +118,37 @@ class CompiledStatement:
         if names is None:
             return self._text
         parts = self._parts.copy()
-        for place in range(1, len(parts), 3):
-            mark, table = parts[place : place + 2]
-            parts[place], parts[place + 1] = names[table], f" AS {table}" if mark == _BARE else ""
+        for place in range(1, len(parts), 2):
+            parts[place] = names[parts[place]]
         return "".join(parts)
 
     def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Gather the value of every parameter, in their order; `values` are those of the read model's filters."""
         parameters = dict(self._constants)
         for name in self._required:
-            parameters[name] = sent_value(values[name])
+            parameters[name] = value_for_driver(values[name])
         for name, compute in self._computed:
-            parameters[name] = sent_value(compute())
+            parameters[name] = value_for_driver(compute())
         return tuple([parameters[name] for name in self._names])
+
+
+def _divide(marked: str) -> list[str]:
+    """Divide the text of a statement at the tables that it reads or changes: text, table, text, …, table, text.
+
+    In place of a table its shard can be named: the table's own name is then its alias, unless it has one. So the
+    columns need not be named anew.
+    """
+    parts, end = [""], 0
+    for found in _MARKED.finditer(marked):
+        table, follows = found[1], found[2]
+        parts[-1] += marked[end : found.start()]
+        end = found.end()
+        if follows == ".":
+            parts[-1] += f"{table}."
+        else:
+            parts += [table, follows or f" AS {table}"]
+    parts[-1] += marked[end:]
+    return parts
 
 
 @dataclass
@@ -184,12 +166,36 @@ class QueryTemplate:
         return found
 
 
+def unwrapped(query: Query) -> ClauseElement:
+    """Take a read model as it is, by columns."""
+    return query
+
+
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
-    """A read model with the values of its filters, ready to be rendered."""
+    """A read model with the values of its filters, ready to be rendered.
 
-    template: Template
+    `before` are what goes out before it in the same round trip; nothing of that is written until it is read.
+    """
+
+    template: QueryTemplate
     values: Mapping[str, Any]
+    before: tuple[Executable, ...] = ()
+
+    def batch(self, wrap: Wrapper = unwrapped, **page: int) -> tuple[str, tuple[Any, ...]]:
+        """Give the text of what `wrap` makes of it, and the values of its filters and of what `wrap` adds to them."""
+        statement = self.template.statement(wrap)
+        text, parameters = statement.sql, statement.parameters({**self.values, **page})
+        if not self.before:
+            return text, parameters
+        ahead, its_parameters = batch_of(self.before)
+        return f"{ahead};\n{text}", (*its_parameters, *parameters)
+
+
+def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
+    """Give the text of several statements, which run in this order, and the values of all their parameters."""
+    batches = [one.batch() for one in executables]
+    return ";\n".join([text for text, _ in batches]), tuple([one for _, values in batches for one in values])
 
 
 class ReadModel(Generic[Filters]):
@@ -233,15 +239,7 @@ def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
 
     The values are the driver's: a text, a number, a date, a UUID.
     """
-    statement = read.template.statement(unwrapped)
-    return execute_batch(
-        current_session().bound_connection(), statement.sql, statement.parameters(read.values)
-    )
-
-
-def unwrapped(query: Query) -> ClauseElement:
-    """Take a read model as it is, by columns."""
-    return query
+    return write(current_session().bound_connection(), *read.batch())
 
 
 def _column_type(hint: Any) -> Any:

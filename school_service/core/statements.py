@@ -1,8 +1,8 @@
-"""Writing a school's records in few messages, without the session's unit of work.
+"""Writing a school's records in few round trips, without the session's unit of work.
 
 A service that writes sends one SELECT that locks and checks (a read model with FOR SHARE or FOR NO KEY UPDATE, fetched
-by `fetch_row`), then what it writes in one message. What is compiled is compiled once: the INSERT of each table, and
-each `statement`, as read models are. Several go out in one message (`execute`), in the order that they are given in,
+by `fetch_row`), then what it writes in one round trip. What is compiled is compiled once: the INSERT of each table, and
+each `statement`, as read models are. Several go out in one round trip (`execute`), in the order that they are given in,
 each seeing what those before it did: so the violation of a constraint is that of the first at fault.
 
 Objects of the session know nothing of what is written so: load those that are needed afterwards.
@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ParamSpec, Protocol, cast
+from typing import Any, ParamSpec, cast
 from uuid import UUID
 
 from sqlalchemy import Table, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import shard_names
+from school_service.core.database import current_session, shard_names
 from school_service.core.read_models import (
     BoundQuery,
     ReadModel,
-    Statement,
-    Template,
-    Wrapper,
-    fetch_row,
-    sent_value,
-    unwrapped,
+    batch_of,
+    value_for_driver,
 )
+from school_service.core.read_models import (
+    Executable as Executable,
+)
+from tenants.connections.statements import write
 
 Arguments = ParamSpec("Arguments")
 
@@ -41,18 +41,6 @@ def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
     or `fetch_row`.
     """
     return ReadModel(cast(Any, make))
-
-
-class Executable(Protocol):
-    """What `execute` can send: a NewRow, or a statement or read model with its values."""
-
-    @property
-    def sql(self) -> str:
-        """Its SQL text, with positional parameters."""
-
-    @property
-    def sent(self) -> tuple[Any, ...]:
-        """The values of its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +56,9 @@ class NewRow:
         found: UUID = self.values["id"]
         return found
 
-    @property
-    def sql(self) -> str:
-        """The INSERT."""
-        return _insertion(self.table)
-
-    @property
-    def sent(self) -> tuple[Any, ...]:
-        """The values of the columns, in the order of the table."""
-        return tuple(map(sent_value, self.values.values()))
+    def batch(self) -> tuple[str, tuple[Any, ...]]:
+        """Give the INSERT and the values of its columns, in the order of the table."""
+        return _insertion(self.table), tuple([value_for_driver(value) for value in self.values.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +67,10 @@ class PutRow(NewRow):
 
     key: tuple[str, ...]
 
-    @property
-    def sql(self) -> str:
-        """The INSERT, and the UPDATE where there is such a row; its id stays."""
-        return f"{_insertion(self.table)} {_replacing(self.table, self.key)}"
+    def batch(self) -> tuple[str, tuple[Any, ...]]:
+        """Give the INSERT, with the UPDATE where there is such a row, whose id stays; and its values."""
+        insertion, values = NewRow.batch(self)
+        return f"{insertion} {_replacing(self.table, self.key)}", values
 
 
 def put_row(model: type[Any], *key: str, **values: Any) -> PutRow:
@@ -119,14 +101,13 @@ def insert_row(model: type[Any], **values: Any) -> NewRow:
     return row
 
 
-def execute(*executables: Executable | BoundQuery) -> dict[str, Any] | None:
-    """Send statements in one message, in this order; returns the row of the last, by column, or None.
+def execute(*executables: Executable) -> dict[str, Any] | None:
+    """Send statements in one round trip, in this order; returns the row of the last, by column, or None.
 
-    A violated constraint is known here (`web.integrity_errors` answers it). The row's values are the driver's, as
-    those of `fetch_row`.
+    A violated constraint is known here (`web.integrity_errors` answers it). The row's values are the driver's: a text,
+    a number, a date, a UUID.
     """
-    *ahead, last = executables
-    return fetch_row(in_one_message(*ahead, read=_bound(last)))
+    return write(current_session().bound_connection(), *batch_of(executables))
 
 
 def stored_in(table: str, school_id: UUID | None = None) -> str:
@@ -138,85 +119,13 @@ def stored_in(table: str, school_id: UUID | None = None) -> str:
     return table if names is None else names[table]
 
 
-def in_one_message(*ahead: Executable | BoundQuery, read: BoundQuery) -> BoundQuery:
-    """Let statements go out with the message that reads `read`, before it; until it is read, nothing is written.
+def in_one_round_trip(*before: Executable, read: BoundQuery) -> BoundQuery:
+    """Let statements go out in the round trip that reads `read`, before it; until it is read, nothing is written.
 
-    For the end of a service whose view answers it: what is written and the answer are one message. A violated
+    For the end of a service whose view answers it: what is written and the answer are one round trip. A violated
     constraint is known when it is read.
     """
-    if not ahead:
-        return read
-    return BoundQuery(_Behind(tuple(map(_executable, ahead)), read.template), read.values)
-
-
-def _bound(last: Executable | BoundQuery) -> BoundQuery:
-    return last if isinstance(last, BoundQuery) else BoundQuery(_Alone(last), {})
-
-
-def _executable(one: Executable | BoundQuery) -> Executable:
-    return _Ahead(one) if isinstance(one, BoundQuery) else one
-
-
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """A statement or read model with its values, of which no row is read."""
-
-    bound: BoundQuery
-
-    @property
-    def sql(self) -> str:
-        return self.bound.template.statement(unwrapped).sql
-
-    @property
-    def sent(self) -> tuple[Any, ...]:
-        return self.bound.template.statement(unwrapped).parameters(self.bound.values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    """The last of a message that is no read model: the template of its one statement."""
-
-    executable: Executable
-
-    def statement(self, wrap: Wrapper) -> Statement:
-        return _Last(self.executable)
-
-
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    """The template of a read model that goes out behind statements."""
-
-    ahead: tuple[Executable, ...]
-    last: Template
-
-    def statement(self, wrap: Wrapper) -> Statement:
-        return _Message(self.ahead, self.last.statement(wrap))
-
-
-@dataclass(frozen=True, slots=True)
-class _Last:
-    executable: Executable
-
-    @property
-    def sql(self) -> str:
-        return self.executable.sql
-
-    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        return self.executable.sent
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    ahead: tuple[Executable, ...]
-    last: Statement
-
-    @property
-    def sql(self) -> str:
-        return ";\n".join([*(one.sql for one in self.ahead), self.last.sql])
-
-    def parameters(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        ahead = (value for one in self.ahead for value in one.sent)
-        return (*ahead, *self.last.parameters(values))
+    return BoundQuery(read.template, read.values, (*before, *read.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +133,8 @@ class _TableLock:
     table: Table
     shared: bool
 
-    @property
-    def sql(self) -> str:
-        return advisory_lock(self.table, shared=self.shared)
-
-    @property
-    def sent(self) -> tuple[Any, ...]:
-        return ()
+    def batch(self) -> tuple[str, tuple[Any, ...]]:
+        return advisory_lock(self.table, shared=self.shared), ()
 
 
 def advisory_lock(table: Table, *, shared: bool = False) -> str:
@@ -243,7 +147,7 @@ def advisory_lock(table: Table, *, shared: bool = False) -> str:
     return f"SELECT {lock}(hashtextextended(current_schema() || '.{table.name}', 0))"
 
 
-Lock = Callable[..., Executable | BoundQuery]
+Lock = Callable[..., Executable]
 """Makes the statement that locks a record, of the ids in its address."""
 
 

@@ -25,7 +25,7 @@ from school_service.core.database import METRICS_BIND, db, placement
 from school_service.web.application import Service
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_scope import AppState
-from tenants.connections.pool import SchoolPool
+from tenants.connections.dialect import SessionPool
 from tenants.driver_errors import first_line
 from tenants.migrations.migration_sql import head, revisions
 from tenants.registry.schools import schools
@@ -251,7 +251,7 @@ class Metrics:
         used = [((name, "in_use"), pool.checkedout()) for name, pool in pools]
         idle = [((name, "idle"), pool.checkedin()) for name, pool in pools]
         yield _gauge("pool_connections", "Connections of a pool.", ("pool", "state"), [*used, *idle])
-        waits = [(name, pool.waits) for name, pool in pools if isinstance(pool, SchoolPool)]
+        waits = [(name, pool.connections.waits) for name, pool in pools if isinstance(pool, SessionPool)]
         yield _gauge(
             "pool_waiting",
             "Requests that wait for a connection of a pool.",

@@ -20,7 +20,7 @@ from werkzeug.routing import Map, MapAdapter, Rule
 from werkzeug.wsgi import get_host
 
 from school_service.web import request_log, response_headers
-from school_service.web.current import the_request
+from school_service.web.current import current_request
 from school_service.web.rendering import JsonAnswer
 
 HOSTS_REMEMBERED = 1000
@@ -118,7 +118,7 @@ class Service(Flask):
 
     def dispatch_request(self) -> Any:
         """Call the view of a request."""
-        current = the_request()
+        current = current_request()
         rule = current.url_rule
         if rule is not None and current.routing_exception is None:
             key = (rule.endpoint, current.environ["REQUEST_METHOD"])
@@ -142,7 +142,7 @@ class Service(Flask):
     def finalize_request(self, rv: Any, from_error_handler: bool = False) -> Any:
         """Make what a view returned the answer, with the fields that all have, and write its line in the log."""
         if isinstance(rv, JsonAnswer):
-            current = the_request()
+            current = current_request()
             if current.environ["REQUEST_METHOD"] != "HEAD" and not self._is_looked_at(current):
                 fields = [*rv.fields, *response_headers.FIELDS, ("X-Request-ID", request_log.request_id())]
                 request_log.end(current, 200, self.observe)
@@ -168,7 +168,7 @@ class Service(Flask):
             if name not in headers:
                 headers[name] = value
         headers["X-Request-ID"] = request_log.request_id()
-        request_log.end(the_request(), response.status_code, self.observe)
+        request_log.end(current_request(), response.status_code, self.observe)
         return response
 
     def do_teardown_request(self, *arguments: Any, **options: Any) -> None:

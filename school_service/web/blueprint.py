@@ -17,14 +17,14 @@ import marshmallow as ma
 from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
-from school_service.core.database import the_g
+from school_service.core.database import context_globals
 from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import Lock
 from school_service.core.texts import plain_file_name
 from school_service.web.body_parser import BodyParser
-from school_service.web.current import the_request
+from school_service.web.current import current_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.error_responses import handle
 from school_service.web.fields import File
@@ -96,10 +96,10 @@ class Blueprint(flask_smorest.Blueprint):
 
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
-                the_g().arguments = dict(parameters)
+                context_globals().arguments = dict(parameters)
 
                 def worked() -> Any:
-                    if the_request().environ.get("QUERY_STRING"):
+                    if current_request().environ.get("QUERY_STRING"):
                         check_query_names(known)
                     return view(*arguments, **parameters)
 
@@ -135,7 +135,7 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def noted(*arguments: Any, **parameters: Any) -> Any:
                 if isinstance(arguments[-1], dict):
-                    the_g().setdefault("arguments", {}).update(arguments[-1])
+                    context_globals().setdefault("arguments", {}).update(arguments[-1])
                 return view(*arguments, **parameters)
 
             validated = documented(noted)
@@ -475,7 +475,7 @@ def _response_of(content: bytes | BinaryIO, media_type: str) -> Response:
 def _check_filters(if_empty: CheckFilters | None) -> None:
     """Call a check of filters with the arguments of the view, in whichever order its decorators stand."""
     if if_empty is not None:
-        if_empty(**the_g().arguments)
+        if_empty(**context_globals().arguments)
 
 
 def _document_like(view: Any, decorator: Callable[[Any], Any]) -> Any:

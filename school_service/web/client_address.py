@@ -8,8 +8,8 @@ from ipaddress import ip_address
 from flask import request
 
 from school_service.config import Networks, Settings
-from school_service.core.database import the_app, the_g
-from school_service.web.current import the_request
+from school_service.core.database import context_globals, current_application
+from school_service.web.current import current_request
 
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
@@ -20,11 +20,11 @@ def client_address() -> str:
     The header is read from its end: each proxy adds whom it heard from. What stands before the first address that is
     no trusted proxy's may have been made up by the client.
     """
-    known = the_g().__dict__
+    known = context_globals().__dict__
     found: str | None = known.get("client_address")
     if found is None:
-        settings: Settings = the_app().extensions["school-service"].settings
-        environ = the_request().environ
+        settings: Settings = current_application().extensions["school-service"].settings
+        environ = current_request().environ
         found = known["client_address"] = first_untrusted(
             environ.get("REMOTE_ADDR") or "",
             environ.get("HTTP_X_FORWARDED_FOR", ""),
@@ -51,7 +51,7 @@ def service_address() -> str:
     the proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away from the path, if it is
     trusted.
     """
-    settings: Settings = the_app().extensions["school-service"].settings
+    settings: Settings = current_application().extensions["school-service"].settings
     scheme, prefix = request.scheme, ""
     if is_trusted(request.remote_addr or "", settings.trusted_proxies):
         if request.headers.get("X-Forwarded-Proto", "").lower() == "https":

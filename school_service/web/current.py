@@ -6,5 +6,5 @@ from collections.abc import Callable
 
 from flask import Request, request
 
-the_request: Callable[[], Request] = request._get_current_object  # type: ignore[attr-defined]
+current_request: Callable[[], Request] = request._get_current_object  # type: ignore[attr-defined]
 """Gives the request; raises RuntimeError where there is none."""

@@ -11,7 +11,7 @@ from flask import Response, request
 
 from school_service.core.errors import PreconditionFailed
 from school_service.core.read_models import BoundQuery
-from school_service.core.statements import Executable, in_one_message
+from school_service.core.statements import Executable, in_one_round_trip
 from school_service.web.rendering import json_response, render_one
 
 IF_MATCH = "HTTP_IF_MATCH"
@@ -29,12 +29,12 @@ def tagged_response(body: bytes) -> Response:
     return response
 
 
-def check_if_match(read: BoundQuery, *locks: Executable | BoundQuery) -> None:
-    """Compare the tags in If-Match with the record as it is once it is locked, in one message with the locks.
+def check_if_match(read: BoundQuery, *locks: Executable) -> None:
+    """Compare the tags in If-Match with the record as it is once it is locked, in one round trip with the locks.
 
     What is not there is left to whoever changes it. Raises PreconditionFailed.
     """
-    body = render_one(in_one_message(*locks, read=read))
+    body = render_one(in_one_round_trip(*locks, read=read))
     if body is not None and not request.if_match.contains(_tag(body)):
         raise PreconditionFailed("The record is not what If-Match names: it was changed. Read it again.")
 

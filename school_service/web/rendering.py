@@ -12,9 +12,9 @@ from flask import Response
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_session, request_context, the_app
+from school_service.core.database import current_application, current_session, request_context
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
-from tenants.connections.engines import SEPARATOR, Texts, fetch_texts
+from tenants.connections.statements import SEPARATOR, Texts, write
 
 QUERY_TYPES = (Select, BoundQuery)
 
@@ -74,16 +74,16 @@ def _page(query: Query) -> ClauseElement:
     return select(cast(envelope, Text).label("body"), (counted.c.total == 0).label("empty"))
 
 
-def _render(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
-    if isinstance(read, BoundQuery):
-        statement, values = read.template.statement(wrap), {**read.values, **page}
+def _render(query: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
+    if isinstance(query, BoundQuery):
+        batch, parameters = query.batch(wrap, **page)
     else:
-        statement, values = CompiledStatement(wrap(read)), page
-    parameters = statement.parameters(values)
-    read_apart = request_context().read
-    if read_apart is not None:
-        return read_apart(statement.sql, parameters)
-    return fetch_texts(current_session().bound_connection(), statement.sql, parameters)
+        statement = CompiledStatement(wrap(query))
+        batch, parameters = statement.sql, statement.parameters(page)
+    read = request_context().read
+    if read is not None:
+        return read(batch, parameters)
+    return write(current_session().bound_connection(), batch, parameters, texts=True)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:
@@ -157,4 +157,4 @@ def json_response(body: str | bytes | list[bytes]) -> Response:
 
 def object_response(answer: Any) -> Response:
     """Answer an object, written as JSON."""
-    return json_response(the_app().json.dumps(answer))
+    return json_response(current_application().json.dumps(answer))

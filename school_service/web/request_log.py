@@ -16,9 +16,9 @@ from typing import Any
 import orjson
 from flask import Request, has_request_context
 
-from school_service.core.database import the_g
+from school_service.core.database import context_globals
 from school_service.web.client_address import client_address
-from school_service.web.current import the_request
+from school_service.web.current import current_request
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CODE = re.compile(r"(?<=/verify/).+", re.IGNORECASE | re.DOTALL)
@@ -88,10 +88,10 @@ def configure_logging(level: str) -> None:
 
 def request_id() -> str:
     """The id of the current request: the caller's X-Request-ID where it has a sound form, else a new one."""
-    known = the_g().__dict__
+    known = context_globals().__dict__
     found: str | None = known.get("request_id")
     if found is None:
-        sent = the_request().environ.get("HTTP_X_REQUEST_ID", "")
+        sent = current_request().environ.get("HTTP_X_REQUEST_ID", "")
         found = known["request_id"] = sent if _ID.fullmatch(sent) else _new_id()
     return found
 
@@ -112,7 +112,7 @@ Observe = Callable[[str | None, int, float, float, dict[str, Any], dict[str, Any
 
 def begin() -> None:
     """Begin the request that is under way: the moment counts."""
-    known = the_g().__dict__
+    known = context_globals().__dict__
     if known:
         # A command or a test may have one application context, and with it `g`, around several requests.
         for name in _OF_ONE_REQUEST:
@@ -125,7 +125,7 @@ def end(request: Request, status: int, observe: Observe | None) -> None:
     logged = ACCESS_LOG.isEnabledFor(logging.INFO)
     if not logged and observe is None:
         return
-    known, environ = the_g().__dict__, request.environ
+    known, environ = context_globals().__dict__, request.environ
     took = time.perf_counter() - known["began"]
     waited = environ.get(WAITED, 0.0) + known.get("waited_for_share", 0.0)
     rule = request.url_rule
@@ -167,7 +167,7 @@ def write_access_line(members: dict[str, Any]) -> None:
 
 def log_of_request(**members: Any) -> None:
     """Let the line of the request that is under way say something more: why it was refused."""
-    the_g().__dict__.setdefault("log_members", {}).update(members)
+    context_globals().__dict__.setdefault("log_members", {}).update(members)
 
 
 _PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")

@@ -7,12 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from types import MappingProxyType
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import orjson
 from cachetools import TTLCache
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
@@ -24,13 +22,13 @@ from school_service.config import Settings
 from school_service.core.database import (
     RequestContext,
     RoutedSession,
+    context_globals,
+    current_application,
     current_session,
     db,
     engine_of,
     forget_engine,
     request_context,
-    the_app,
-    the_g,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
@@ -38,26 +36,17 @@ from school_service.core.shares import Shares
 from school_service.core.statements import stored_in
 from school_service.web import idempotency
 from school_service.web.client_address import client_address
-from school_service.web.current import the_request
+from school_service.web.current import current_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
-from tenants.connections.engines import Texts, execute_batch, fetch_texts
-from tenants.connections.sessions import (
-    begin_in_school,
-    bind_sessions,
-    is_dead,
-    is_unreachable,
-    read_in_school,
-    state_in_school,
-)
+from tenants.connections.sessions import bind_sessions, transaction
+from tenants.connections.statements import Texts, is_dead, is_unreachable, read, write
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import ClientUnknown, SchoolChosen, SchoolElsewhere, TenancyError, UnknownSchool
 from tenants.registry.schools import School, find_open_school, find_school
 
 # What a statement fails with where a migration has changed the tables that it was written for.
 _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
-
-STATES_REMEMBERED = 500  # of users, some 10 kB each
 
 SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
@@ -116,7 +105,7 @@ class AppState:
 
 def app_state() -> AppState:
     """The state of the current application."""
-    state: AppState = the_app().extensions["school-service"]
+    state: AppState = current_application().extensions["school-service"]
     return state
 
 
@@ -126,13 +115,13 @@ bind_sessions(db.session, lambda: app_state().binding_options)
 
 def current_principal() -> Principal:
     """The principal of this request."""
-    principal: Principal = the_g().principal
+    principal: Principal = context_globals().principal
     return principal
 
 
 def current_user_id() -> UUID | None:
     """The id of the user whose token this request has, known from its beginning; None for a machine client."""
-    token: VerifiedToken = the_g().token
+    token: VerifiedToken = context_globals().token
     return token.user_id
 
 
@@ -195,7 +184,7 @@ def run_in_request_scope(
     unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of the
     database. Raises Busy where the school has its share of requests.
     """
-    state, environ, known = app_state(), the_request().environ, the_g().__dict__
+    state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
@@ -260,7 +249,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
     context = request_context()
     context.principal = principal = token.principal(state)
-    the_g().principal = principal
+    context_globals().principal = principal
     context.request_id = request_id()
     context.address = client_address()
     if not access.with_given_password:
@@ -309,8 +298,8 @@ class _Reading:
         try:
             answer = view()
         except UnknownSchool:
-            # The binding says so, or the school's details did, which are read apart: then the binding says what is
-            # told to whom.
+            # The binding says so, or the school's details did, which are read by themselves: then the binding
+            # says what is told to whom.
             self._admit_alone()
             raise
         except (DBAPIError, TenancyError):
@@ -332,11 +321,11 @@ class _Reading:
     def _admit_alone(self) -> None:
         """Judge the principal, unless that was done."""
         if not self._judged:
-            self._admit(state_in_school(self._engine, self._binding, self._options))
+            self._admit(read(self._engine, self._binding, self._options).state)
 
     def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
         if db.session.registry.has() and current_session().in_transaction():
-            return fetch_texts(current_session().bound_connection(), sql, parameters)
+            return write(current_session().bound_connection(), sql, parameters, texts=True)
         if self._binding.state is not None and not self._judged:
             condition, its_parameters = self._token.condition(
                 self._access.permissions,
@@ -344,20 +333,13 @@ class _Reading:
                 own_student=self._access.own_student,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
-            found = read_in_school(self._engine, self._binding, reading, self._options)
-            self._admit(None if found.state is None else _read_state(found.state))
+            found = read(self._engine, self._binding, self._options, reading)
+            self._admit(found.state)
             return found
         # A client's grant is read as the login, and no query together with it.
         self._admit_alone()
         binding = SchoolBinding(self._binding.school_id, read_only=True)
-        return read_in_school(self._engine, binding, Reading(sql, parameters), self._options)
-
-
-@lru_cache(STATES_REMEMBERED)
-def _read_state(text: bytes) -> Mapping[str, Any]:
-    """Read the row of a user's state, which is most often as it was in their last request."""
-    state: dict[str, Any] = orjson.loads(text)
-    return MappingProxyType({**state, "permissions": frozenset(state["permissions"])})
+        return read(self._engine, binding, self._options, Reading(sql, parameters))
 
 
 def _recheck_school(school_id: UUID) -> None:
@@ -393,15 +375,15 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
         raise UnknownSchool("There is no school that can be entered.")
     binding = SchoolBinding(found, read_only=True)
 
-    def read(sql: str, parameters: tuple[Any, ...]) -> Texts:
+    def read_there(sql: str, parameters: tuple[Any, ...]) -> Texts:
         reading = Reading(sql, parameters)
         try:
-            return read_in_school(engine_of(found), binding, reading, options)
+            return read(engine_of(found), binding, options, reading)
         except SchoolElsewhere:
             forget_engine(found)
-            return read_in_school(engine_of(found), binding, reading, options)
+            return read(engine_of(found), binding, options, reading)
 
-    with _in_context(binding, None, read):
+    with _in_context(binding, None, read_there):
         yield found == school_id
 
 
@@ -415,7 +397,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
     """
     with _in_context(binding, admit) as context:
         session = current_session()
-        state = begin_in_school(session, binding)
+        state = transaction(session, binding)
         try:
             yield state
             if binding.read_only:
@@ -428,7 +410,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
             if context.refusals and not binding.read_only:
                 # The request leaves nothing but that it was refused.
                 context.admit = None
-                begin_in_school(session, SchoolBinding(binding.school_id))
+                transaction(session, SchoolBinding(binding.school_id))
                 _commit(session, context.refusals)
             raise
 
@@ -442,7 +424,7 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         self._binding, self._admit, self._read = binding, admit, read
 
     def __enter__(self) -> RequestContext:
-        known = the_g().__dict__
+        known = context_globals().__dict__
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
         load_school = partial(app_state().school, self._binding.school_id)
@@ -466,7 +448,7 @@ def _commit(
     entries: list[dict[str, Any]],
     others: Sequence[tuple[str, dict[str, Any]]] = (),
 ) -> None:
-    """Commit a transaction; entries of the audit log, and other statements, go out in one message with COMMIT."""
+    """Commit a transaction; entries of the audit log, and other statements, go out in one round trip with COMMIT."""
     session.flush()
     last = [app_state().audit_insertion(request_context(), entries)] if entries else []
     last += others
@@ -474,9 +456,7 @@ def _commit(
         connection = session.bound_connection()
         dialect: Any = connection.dialect
         batch = ";\n".join([*(statement for statement, _ in last), dialect.commit_statement()])
-        execute_batch(
-            connection, batch, {name: value for _, values in last for name, value in values.items()}
-        )
+        write(connection, batch, {name: value for _, values in last for name, value in values.items()})
     session.commit()
 
 
@@ -486,5 +466,5 @@ def attempted_username(realm: str, username: str) -> str:
     `realm` is a school's id or the token endpoint.
     """
     hashed = hash_username(app_state().verifier.key, realm, username)
-    the_g().username_hash = hashed
+    context_globals().username_hash = hashed
     return hashed

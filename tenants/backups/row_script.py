@@ -16,7 +16,8 @@ from typing import IO, Any, cast
 
 from sqlalchemy import Connection
 
-from tenants.connections.engines import copy_rows, quote_identifier
+from tenants.connections.engines import quote_identifier
+from tenants.connections.statements import copy_rows
 from tenants.exceptions import BackupRefused
 from tenants.pg_programs import WorkThread
 

@@ -1,158 +1,68 @@
-"""Pooled connections and the schools they have been in.
+"""The connections to a server, and the schools that each of them has served.
 
 A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
 school on a connection faster than the first, and it fills memory: with all kinds of requests some 0.75 MB for each
-school. So a request is given an idle connection that has been in its school, where there is one. Where all of those
-work for other schools just now, and the idle ones have seen half of the schools that they may, it waits a little: else
-every connection would meet every school, and be replaced over and over. A connection that has been in too many schools
-is closed when it is returned, never within a transaction.
+school. So a request is given an idle connection that has served its school, where there is one. Where all of those
+work for other schools just now, and the idle ones have served half of the schools that they may, it waits a little:
+else every connection would serve every school, and be replaced over and over. A connection that has served too many
+schools is closed when it is given back, never within a transaction.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import Connection
-from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
-from sqlalchemy.pool.base import _NOOP_WEAKREF_CALLBACK, _ConnectionFairy
-from sqlalchemy.util.queue import Queue
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tenants.connections.deadline import NoAnswer
 
 SCHOOLS_PER_CONNECTION = 200  # 150 MB at most for a backend
 
-PATIENCE = 0.03  # seconds that a request waits for a connection that has been in its school
-
-_connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
-
-
-class connecting_to:  # noqa: N801 - reads as the function that it stands for
-    """Says which school a connection taken from a pool within the block is for."""
-
-    __slots__ = ("_school_id", "_token")
-
-    def __init__(self, school_id: UUID) -> None:
-        self._school_id = school_id
-
-    def __enter__(self) -> None:
-        self._token = _connecting_to.set(self._school_id)
-
-    def __exit__(self, *_error: object) -> None:
-        _connecting_to.reset(self._token)
+POOL_TIMEOUT = 5  # seconds that a request waits for a connection, where all are taken
+PATIENCE = 0.03  # seconds that a request waits for a connection that has served its school
 
 
-def mark_school(connection: Connection | PoolProxiedConnection | BareConnection, school_id: UUID) -> None:
-    """Note that a connection is in a school."""
-    connection.info.setdefault("schools", set()).add(school_id)
+class PooledConnection:
+    """A connection of a SchoolPool: one of psycopg2, and the schools that it has served.
 
-
-def retire_after(limit: int) -> Callable[[Any, ConnectionPoolEntry], None]:
-    """Make what a pool does with a connection given back: close it once it has been in `limit` schools."""
-
-    def retire(_driver: Any, entry: ConnectionPoolEntry) -> None:
-        if len(_schools(entry)) >= limit:
-            _retire(entry)
-
-    return retire
-
-
-def _retire(entry: ConnectionPoolEntry) -> None:
-    entry.invalidate()
-    entry.info.clear()
-
-
-def _schools(entry: ConnectionPoolEntry) -> set[UUID]:
-    found: set[UUID] = entry.info.get("schools") or set()
-    return found
-
-
-class _IdleConnections(Queue[ConnectionPoolEntry]):
-    """The idle connections of a pool: who knows the school comes first, then who knows the fewest schools."""
-
-    def knows(self, school_id: UUID) -> bool:
-        """Tell whether an idle connection has been in a school."""
-        with self.mutex:
-            for entry in self.queue:
-                if school_id in _schools(entry):
-                    return True
-        return False
-
-    def has_room(self, schools: int) -> bool:
-        """Tell whether an idle connection has been in fewer schools than these."""
-        with self.mutex:
-            return any(len(_schools(entry)) < schools for entry in self.queue)
-
-    def take_known(self, school_id: UUID) -> ConnectionPoolEntry | None:
-        """Take the connection that has been in a school and in the fewest others; None where none has been in it."""
-        best, least = -1, sys.maxsize
-        with self.mutex:
-            queue = self.queue
-            for position, entry in enumerate(queue):
-                known = entry.info.get("schools")
-                if known is not None and school_id in known and len(known) < least:
-                    best, least = position, len(known)
-            if best < 0:
-                return None
-            found = queue[best]
-            del queue[best]
-            return found
-
-    def _get(self) -> ConnectionPoolEntry:
-        school_id = _connecting_to.get()
-        best, least = 0, (True, sys.maxsize)
-        for position, entry in enumerate(self.queue):
-            known = _schools(entry)
-            distance = (school_id not in known, len(known))
-            if distance < least:
-                best, least = position, distance
-        entry = self.queue[best]
-        del self.queue[best]
-        return entry
-
-
-class BareConnection:
-    """A connection taken from a SchoolPool without SQLAlchemy's object around it, which would cost as much as a read.
-
-    Whoever takes it gives it back with `close`. SQLAlchemy's object is made where something went wrong: it knows how to
-    deal with a lost connection, and how to end what is under way.
+    `works_for` is the school that it was taken for, None where for none or where it is idle. It is used as the
+    driver's own, but for `close`, which gives it back to its pool.
     """
 
-    __slots__ = ("_entry", "_pool", "_proxied", "dbapi_connection", "info")
+    __slots__ = ("_pool", "cursor", "driver", "generation", "get_transaction_status", "schools", "works_for")
 
-    def __init__(self, pool: SchoolPool, entry: ConnectionPoolEntry, driver: Any) -> None:
+    def __init__(self, pool: SchoolPool, driver: Any, generation: int) -> None:
         self._pool = pool
-        self._entry: Any = entry
-        self._proxied: Any = None
-        self.dbapi_connection = driver
-        self.info: dict[Any, Any] = entry.info
+        self.driver = driver
+        self.generation = generation
+        self.schools: set[UUID] = set()
+        self.works_for: UUID | None = None
+        # What is asked many times a request, without a look through __getattr__.
+        self.cursor: Callable[..., Any] = driver.cursor
+        self.get_transaction_status: Callable[[], int] = driver.get_transaction_status
 
-    def proxied(self) -> PoolProxiedConnection:
-        """Make SQLAlchemy's object around it, once, as the pool makes it for others."""
-        if self._proxied is None:
-            fairy = _ConnectionFairy(self._pool, self.dbapi_connection, self._entry, None)
-            fairy._counter = 1
-            self._entry.fairy_ref = weakref.ref(fairy, _NOOP_WEAKREF_CALLBACK)
-            self._proxied = fairy
-        return self._proxied  # type: ignore[no-any-return]
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.driver, name)
+
+    @property
+    def closed(self) -> int:
+        """Whether the driver's connection is closed: not 0 where it was, or has been lost."""
+        closed: int = self.driver.closed
+        return closed
 
     def close(self) -> None:
-        """Give the connection back to its pool; what is under way on it is rolled back."""
-        if (
-            self._proxied is None
-            and self.dbapi_connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
-        ):
-            self._pool.give_back(self._entry)
-        else:
-            self.proxied().close()
+        """Give the connection back to its pool."""
+        self._pool.give_back(self)
+
+    def discard(self) -> None:
+        """Close the connection for good, in place of giving it back."""
+        self._pool.discard(self)
 
 
 class Waits:
@@ -179,132 +89,223 @@ class Waits:
 
 
 class _Waiter:
-    """Who waits for a connection that has been in a school; `entry` is the one that was handed over."""
+    """A thread that waits for a connection: for one that has served its school, or else for `any_will_do`.
 
-    def __init__(self, school_id: UUID) -> None:
-        self.school_id = school_id
-        self.entry: ConnectionPoolEntry | None = None
-        self.handed_over = threading.Event()
-
-
-class SchoolPool(QueuePool):
-    """A pool that fills up before a connection meets another school, and takes a school to who knows it.
-
-    `schools_per_connection`: after how many schools its connections are closed. `waits` are those for a connection
-    where all are taken.
+    Woken, it has a `connection`, or the place in the pool of one that was closed: it `may_connect`.
     """
 
-    _queue_class = _IdleConnections
-    _pool: _IdleConnections
+    def __init__(self, school_id: UUID | None, *, any_will_do: bool) -> None:
+        self.school_id = school_id
+        self.any_will_do = any_will_do
+        self.connection: PooledConnection | None = None
+        self.may_connect = False
+        self.woken = threading.Event()
+
+
+class SchoolPool:
+    """A pool that fills up before a connection serves another school, and prefers one that has served the school.
+
+    `connect` makes a connection of psycopg2. The pool keeps `size` of them, opens `max_overflow` more where those do
+    not suffice, and closes one that has served `schools_per_connection` schools. Where all are taken a request waits
+    for `timeout` seconds, which `waits` count.
+    """
 
     def __init__(
-        # create_engine looks for positional arguments by name.
         self,
-        creator: Any,
+        connect: Callable[[], Any],
+        size: int,
+        *,
+        max_overflow: int = 0,
+        timeout: float = POOL_TIMEOUT,
         schools_per_connection: int = SCHOOLS_PER_CONNECTION,
-        **options: Any,
     ) -> None:
-        super().__init__(creator, **options)
+        self.size = size
+        self.max_overflow = max_overflow
+        self.timeout = timeout
+        self.schools_per_connection = schools_per_connection
         self.waits = Waits()
-        self._schools_per_connection = schools_per_connection
+        self._connect = connect
         self._lock = threading.Lock()
-        self._taken: dict[ConnectionPoolEntry, UUID] = {}
+        self._idle: list[PooledConnection] = []
+        self._taken: set[PooledConnection] = set()
+        self._places = 0  # of connections that are open, or are being opened
+        self._generation = 0  # connections of an earlier one are as old as one that was lost
         self._waiters: list[_Waiter] = []
 
-    def recreate(self) -> SchoolPool:
-        """Make a pool like this one, without its connections."""
-        made = cast(SchoolPool, super().recreate())
-        made._schools_per_connection = self._schools_per_connection
-        return made
+    def checkedout(self) -> int:
+        """Count the connections that are taken."""
+        return len(self._taken)
 
-    def take(self, school_id: UUID) -> BareConnection:
-        """Take a connection for a school, as `connect` does, without SQLAlchemy's object around it."""
-        entry: Any = self._pool.take_known(school_id)
-        if entry is None:
-            with connecting_to(school_id):
-                entry = self._do_get()
-        else:
-            with self._lock:
-                self._taken[entry] = school_id
-        try:
-            driver = entry.get_connection()
-        except BaseException as error:
-            entry._checkin_failed(error, _fairy_was_created=False)
-            raise
-        return BareConnection(self, entry, driver)
+    def checkedin(self) -> int:
+        """Count the connections that are idle."""
+        return len(self._idle)
 
-    def give_back(self, entry: Any) -> None:
-        """Give back a connection that was taken with `take`, and on which nothing is under way."""
-        if self.dispatch.checkin or entry.finalize_callback:
-            entry.checkin(_fairy_was_created=False)
-        else:
-            self._do_return_conn(entry)
+    def take(self, school_id: UUID | None = None) -> PooledConnection:
+        """Take a connection, of preference one that has served the school, where one is named.
 
-    def _do_get(self) -> ConnectionPoolEntry:
-        school_id = _connecting_to.get()
-        if school_id is None:
-            return self._take(None)
-        entry = self._await_known(school_id) or self._take(school_id)
+        Raises SQLAlchemy's TimeoutError where all are taken for too long, and psycopg2's errors where none can be made.
+        """
         with self._lock:
-            self._taken[entry] = school_id
-        return entry
+            found = self._take_idle(school_id, only_served=True)
+        return found or self._await_served(school_id) or self._take_other(school_id)
 
-    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
-        if len(_schools(record)) >= self._schools_per_connection:
-            _retire(record)
+    def give_back(self, connection: PooledConnection) -> None:
+        """Give a connection back; it is closed where it is not to be used any more. Once it is idle, this does nothing.
+
+        So it is where it is lost or as old as one that was, where a transaction is under way on it, where it has served
+        so many schools, and where there are enough idle ones.
+        """
+        usable = (
+            connection.generation == self._generation
+            and len(connection.schools) < self.schools_per_connection
+            and not connection.closed
+            and connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+        )
         with self._lock:
-            self._taken.pop(record, None)
-            waiter = self._find_waiter(_schools(record)) if self._waiters else None
-            if waiter is not None:
-                self._waiters.remove(waiter)
-                self._taken[record] = waiter.school_id
-                waiter.entry = record
-                waiter.handed_over.set()
+            if connection not in self._taken:
                 return
-        super()._do_return_conn(record)
+            if usable and self._hand_over(connection):
+                return
+            self._taken.remove(connection)
+            connection.works_for = None
+            if usable and len(self._idle) < self.size:
+                self._idle.append(connection)
+                return
+            self._free_place()
+        connection.driver.close()
 
-    def _find_waiter(self, known: set[UUID]) -> _Waiter | None:
-        return next((one for one in self._waiters if one.school_id in known), None)
-
-    def _await_known(self, school_id: UUID) -> ConnectionPoolEntry | None:
-        """Wait, PATIENCE at most, for a connection that knows a school and works for another; None where in vain."""
+    def discard(self, connection: PooledConnection) -> None:
+        """Close a connection that was taken. Where it was lost, those that are as old will be closed, too."""
         with self._lock:
-            if not self._is_worth_waiting(school_id):
+            if connection not in self._taken:
+                return
+            self._taken.remove(connection)
+            self._free_place()
+        if connection.closed:
+            self.dispose()
+        connection.driver.close()
+
+    def dispose(self) -> None:
+        """Close the idle connections; those that are taken are closed when they are given back."""
+        with self._lock:
+            self._generation += 1
+            closing, self._idle = self._idle, []
+            for _ in closing:
+                self._free_place()
+        for connection in closing:
+            connection.driver.close()
+
+    def _take_idle(self, school_id: UUID | None, *, only_served: bool = False) -> PooledConnection | None:
+        """Take an idle connection: one that has served the school before others, then that with the fewest schools."""
+        found, least = None, (True, 0)
+        for connection in self._idle:
+            distance = (school_id not in connection.schools, len(connection.schools))
+            if (found is None or distance < least) and not (only_served and distance[0]):
+                found, least = connection, distance
+        if found is not None:
+            self._idle.remove(found)
+            self._taken.add(found)
+            found.works_for = school_id
+        return found
+
+    def _await_served(self, school_id: UUID | None) -> PooledConnection | None:
+        """Wait for a connection that has served a school and works for another; None where that is in vain."""
+        with self._lock:
+            if school_id is None or not self._is_worth_waiting(school_id):
                 return None
-            waiter = _Waiter(school_id)
-            self._waiters.append(waiter)
-        waiter.handed_over.wait(PATIENCE)
-        with self._lock:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            return waiter.entry
+            waiter = self._enqueue(school_id, any_will_do=False)
+        self._await(waiter, PATIENCE)
+        return waiter.connection
 
     def _is_worth_waiting(self, school_id: UUID) -> bool:
-        # A school with several requests at once is to be known by as many connections.
-        if self._overflow < 0 or school_id in self._taken.values():
+        # A school with several requests at once is to be served by as many connections.
+        if self._places < self.size or any(one.works_for == school_id for one in self._taken):
             return False
         return (
-            any(school_id in _schools(entry) for entry in self._taken)
-            and not self._pool.knows(school_id)
-            and not self._pool.has_room(self._schools_per_connection // 2)
+            any(school_id in one.schools for one in self._taken)
+            and not any(school_id in one.schools for one in self._idle)
+            and not any(len(one.schools) < self.schools_per_connection // 2 for one in self._idle)
         )
 
-    def _take(self, school_id: UUID | None) -> ConnectionPoolEntry:
-        # Below zero is the number of connections that are still to be made.
-        if (
-            school_id is not None
-            and self._overflow < 0
-            and not self._pool.knows(school_id)
-            and self._inc_overflow()
-        ):
-            try:
-                return self._create_connection()
-            except BaseException as error:
-                self._dec_overflow()
-                # Where PostgreSQL takes no more connections, those that there are must do; where it is silent, none do.
-                if self._pool.empty() or isinstance(error, NoAnswer) or not isinstance(error, Exception):
-                    raise
-        if self._overflow >= self._max_overflow and self._pool.empty():
+    def _take_other(self, school_id: UUID | None) -> PooledConnection:
+        """Take a connection that has not served the school: a new one as long as the pool is not full."""
+        with self._lock:
+            if school_id is None or self._places >= self.size:
+                found = self._take_idle(school_id)
+                if found is not None:
+                    return found
+            waiter = None
+            if self._places < self.size + self.max_overflow:
+                self._places += 1
+            else:
+                waiter = self._enqueue(school_id, any_will_do=True)
+        if waiter is not None:
             with self.waits.one():
-                return super()._do_get()
-        return super()._do_get()
+                self._await(waiter, self.timeout)
+            if waiter.connection is not None:
+                return waiter.connection
+            if not waiter.may_connect:
+                raise PoolTimeout(
+                    f"All connections, {self.size + self.max_overflow}, are taken, and none was given back within "
+                    f"{self.timeout} seconds."
+                )
+        return self._open(school_id)
+
+    def _open(self, school_id: UUID | None) -> PooledConnection:
+        """Open a connection, for which there is a place; else take one that there is."""
+        generation = self._generation
+        try:
+            made = PooledConnection(self, self._connect(), generation)
+        except BaseException as error:
+            with self._lock:
+                self._free_place()
+                # Where PostgreSQL takes no more connections, those that there are must do; where it is silent, none do.
+                instead = isinstance(error, Exception) and not isinstance(error, NoAnswer)
+                found = self._take_idle(school_id) if instead else None
+            if found is None:
+                raise
+            return found
+        with self._lock:
+            made.works_for = school_id
+            self._taken.add(made)
+        return made
+
+    def _enqueue(self, school_id: UUID | None, *, any_will_do: bool) -> _Waiter:
+        waiter = _Waiter(school_id, any_will_do=any_will_do)
+        self._waiters.append(waiter)
+        return waiter
+
+    def _await(self, waiter: _Waiter, seconds: float) -> None:
+        """Wait until the waiter is woken, or so many seconds."""
+        try:
+            waiter.woken.wait(seconds)
+        finally:
+            with self._lock:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+
+    def _hand_over(self, connection: PooledConnection) -> bool:
+        """Hand a connection over to a waiter: to one whose school it has served, else to the first whom any will do."""
+        waiter = next(
+            (one for one in self._waiters if one.school_id in connection.schools),
+            next((one for one in self._waiters if one.any_will_do), None),
+        )
+        if waiter is None:
+            return False
+        connection.works_for = waiter.school_id
+        waiter.connection = connection
+        self._wake(waiter)
+        return True
+
+    def _free_place(self) -> None:
+        """Free the place of a connection that is closed, and let a waiter open one there."""
+        waiter = next((one for one in self._waiters if one.any_will_do), None)
+        if waiter is None:
+            self._places -= 1
+        else:
+            waiter.may_connect = True
+            self._wake(waiter)
+
+    def _wake(self, waiter: _Waiter) -> None:
+        self._waiters.remove(waiter)
+        waiter.woken.set()

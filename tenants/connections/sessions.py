@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, event
@@ -12,22 +11,10 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
-from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, admitted, registry_refusal
-from tenants.connections.deadline import NoAnswer
-from tenants.connections.engines import (
-    NO_SCHOOL,
-    Pooled,
-    Texts,
-    execute_batch,
-    fetch_row_apart,
-    fetch_texts_apart,
-    pooled_connection,
-)
-from tenants.connections.pool import connecting_to, mark_school
-from tenants.driver_errors import sqlstate
+from tenants.connections.binding import BindingOptions, SchoolBinding, admitted, registry_refusal
+from tenants.connections.dialect import NO_SCHOOL, connecting_to
+from tenants.connections.statements import is_dead, write
 from tenants.exceptions import NoSchool, SchoolChosen, SchoolElsewhere
-
-Found = TypeVar("Found")
 
 
 class SchoolSession(Session):
@@ -69,7 +56,7 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
     """Make sessions fail closed: each transaction is bound to the school it was begun in, or does not begin.
 
     `sessions` is a class of SchoolSession, or a sessionmaker or scoped_session of one, to be bound once. The session's
-    `binding`, set by `begin_in_school`, holds for one transaction; without it NoSchool is raised before any statement
+    `binding`, set by `transaction`, holds for one transaction; without it NoSchool is raised before any statement
     reaches the database. `options` are read at the beginning of each transaction: the applications of a
     process use the same sessions, each with options of its own.
     """
@@ -83,33 +70,25 @@ def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
             return
         dialect: Any = connection.dialect
         batch, parameters = dialect.binding_batch(binding, options())
-        with _refusals:
-            session.caller_state = admitted(execute_batch(connection, batch, parameters, binds=True))
-        mark_school(connection, binding.school_id)
+        try:
+            session.caller_state = admitted(write(connection, batch, parameters, begins=True))
+        except DBAPIError as error:
+            refused = registry_refusal(error)
+            if refused is not None:
+                raise refused from None
+            raise
+        pooled: Any = connection.connection.dbapi_connection
+        pooled.schools.add(binding.school_id)
         session._bound = connection
         session.after_binding(session.caller_state)
 
     @event.listens_for(sessions, "after_transaction_end")
-    def unbind(session: SchoolSession, transaction: SessionTransaction) -> None:
-        if transaction.parent is None:
+    def unbind(session: SchoolSession, ended: SessionTransaction) -> None:
+        if ended.parent is None:
             session.binding = session._bound = None
 
 
-def is_dead(error: DBAPIError) -> bool:
-    """Tell whether a statement failed since its connection had died in the pool: another one may do.
-
-    A server that did not answer in time is not asked once more: the request has waited long enough.
-    """
-    return error.connection_invalidated and not isinstance(error.orig, NoAnswer)
-
-
-def is_unreachable(error: DBAPIError) -> bool:
-    """Tell whether a statement failed since its server could not be reached, or ended the connection."""
-    state = sqlstate(error)
-    return error.connection_invalidated or state is None or state.startswith("08")
-
-
-def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
+def transaction(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
     """Begin the session's transaction in a school and return the row of the principal's state, or None.
 
     The school stays until the transaction ends; the next one needs a binding of its own. A connection that died while
@@ -127,84 +106,6 @@ def begin_in_school(session: SchoolSession, binding: SchoolBinding) -> dict[str,
         if not is_dead(error):
             raise
     return _begin(session, binding)
-
-
-def state_in_school(engine: Engine, binding: SchoolBinding, options: BindingOptions) -> dict[str, Any] | None:
-    """Read the principal's state in a school, in one round trip: the row, or None.
-
-    It is a transaction of its own on a connection from the pool, without a session. A connection that died while it lay
-    there is replaced once. Raises what `begin_in_school` raises but SchoolChosen.
-    """
-    return admitted(_apart(engine, binding.to_read(Reading()), options, fetch_row_apart))
-
-
-def read_in_school(
-    engine: Engine, binding: SchoolBinding, reading: Reading, options: BindingOptions
-) -> Texts:
-    """Read texts in a school, and the user's state where the binding has one, as `state_in_school` does."""
-    fetch = _fetch_texts if binding.state is None else _fetch_texts_with_state
-    return _apart(engine, binding.to_read(reading), options, fetch)
-
-
-_fetch_texts = partial(fetch_texts_apart, with_state=False)
-_fetch_texts_with_state = partial(fetch_texts_apart, with_state=True)
-
-
-def _apart(
-    engine: Engine,
-    binding: SchoolBinding,
-    options: BindingOptions,
-    fetch: Callable[[Engine, Pooled, str, Any], Found],
-) -> Found:
-    """Send a binding with its `reading`, as a transaction of its own."""
-    try:
-        return _once(engine, binding, options, fetch)
-    except DBAPIError as error:
-        if is_dead(error):
-            return _once(engine, binding, options, fetch)
-        raise
-
-
-def _once(
-    engine: Engine,
-    binding: SchoolBinding,
-    options: BindingOptions,
-    fetch: Callable[[Engine, Pooled, str, Any], Found],
-) -> Found:
-    dialect: Any = engine.dialect
-    connection = pooled_connection(engine, binding.school_id)
-    try:
-        batch, parameters = dialect.binding_batch(binding, options)
-        try:
-            found = fetch(engine, connection, batch, parameters)
-        except DBAPIError as error:
-            _raise_refusal(error)
-            raise
-        mark_school(connection, binding.school_id)
-        return found
-    finally:
-        connection.close()
-
-
-def _raise_refusal(error: DBAPIError) -> None:
-    """Raise what the registry refuses a binding with as the error that it is; nothing where it is another error."""
-    refused = registry_refusal(error)
-    if refused is not None:
-        raise refused from None
-
-
-class _Refusals:
-    """Raises what the registry refuses a binding with, within a block, as the error that it is."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, DBAPIError):
-            _raise_refusal(error)
-
-
-_refusals = _Refusals()
 
 
 def _begin(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:

@@ -32,8 +32,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
 from tenants.clock import now
-from tenants.connections.engines import execute_script, quote_identifier
-from tenants.connections.pool import mark_school
+from tenants.connections.engines import execute_script, mark_school, quote_identifier
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import UnknownSchool
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements

@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tenants.clock import now
-from tenants.connections.engines import execute_script, quote_identifier
-from tenants.connections.pool import mark_school
+from tenants.connections.engines import execute_script, mark_school, quote_identifier
 from tenants.driver_errors import constraint_names, sqlstate
 from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline

@@ -1,4 +1,4 @@
-"""The request context: what a transaction knows of its request, and nothing outside of one."""
+"""The request context: the request that a transaction serves, and nothing outside of one."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from school_service.core import statements
 from school_service.core.read_models import fetch_row, read_model
 from school_service.core.statements import (
     execute,
-    in_one_message,
+    in_one_round_trip,
     insert_row,
     new_row,
     put_row,
@@ -98,7 +98,7 @@ def test_the_violation_is_that_of_the_first_at_fault(api):
 def test_until_it_is_read_nothing_is_written(in_school, messages):
     room = new_row(Classroom, name="A", level="x")
     with messages() as sent:
-        reading = in_one_message(room, read=level_of(room.id))
+        reading = in_one_round_trip(room, read=level_of(room.id))
     assert sent == []
     assert fetch_row(level_of(room.id)) is None
 
@@ -120,8 +120,10 @@ def test_the_other_school_has_nothing_of_it(api, other_api):
 
 def test_a_row_is_inserted_into_the_shard_on_a_node(monkeypatch):
     row, put = new_row(Subject, name="x", code="x"), put_row(Subject, "code", name="x", code="x")
-    plain = row.sql, put.sql
+    plain = row.batch()[0], put.batch()[0]
     monkeypatch.setattr(statements, "shard_names", lambda tables, school_id: {"subjects": "subjects_8"})
 
     assert all(sql.startswith("INSERT INTO subjects (") for sql in plain)
-    assert (row.sql, put.sql) == tuple(sql.replace("INTO subjects ", "INTO subjects_8 ") for sql in plain)
+    assert (row.batch()[0], put.batch()[0]) == tuple(
+        sql.replace("INTO subjects ", "INTO subjects_8 ") for sql in plain
+    )

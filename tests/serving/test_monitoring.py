@@ -204,7 +204,7 @@ def test_the_use_of_the_pools_and_who_waits_for_a_connection(caller, metrics, me
         used = read(metrics)
 
         def look():
-            while not engine.pool.waits.waiting:
+            while not engine.pool.connections.waits.waiting:
                 pass
             waiting = read(metrics)["pool_waiting"]
             taken.set()

@@ -19,7 +19,7 @@ from sqlalchemy.orm import sessionmaker
 from school_service.app import tenancy_of
 from school_service.config import Settings
 from tenants.connections.binding import BindingOptions, SchoolBinding
-from tenants.connections.sessions import SchoolSession, begin_in_school, bind_sessions
+from tenants.connections.sessions import SchoolSession, bind_sessions, transaction
 from tenants.distribution.nodes import locate_school
 from tenants.migrations.migration_sql import head
 from tenants.registry.installation import install
@@ -158,6 +158,6 @@ def _bind(session_class: type[SchoolSession], options: BindingOptions) -> sessio
 def working(sessions: sessionmaker[SchoolSession], binding: SchoolBinding) -> Iterator[SchoolSession]:
     """Work in a school in one transaction: commits at the end, rolls back on any error."""
     with sessions() as session:
-        begin_in_school(session, binding)
+        transaction(session, binding)
         yield session
         session.commit()

@@ -16,7 +16,7 @@ from school_service.core.database import db
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import quote_identifier, serving_engine
-from tenants.connections.sessions import begin_in_school
+from tenants.connections.sessions import transaction
 from tenants.exceptions import NoSchool, NotInstalled, SchoolUpgrading, UnfitLogin
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
@@ -339,7 +339,7 @@ def test_each_logins_pool_keeps_a_share_and_opens_more_in_passing(make_app):
         }
 
         assert len(pools) == 4
-        assert {(pool.size(), pool._max_overflow) for pool in pools.values()} == {(3, 3)}
+        assert {(pool.connections.size, pool.connections.max_overflow) for pool in pools.values()} == {(3, 3)}
 
 
 def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
@@ -352,7 +352,7 @@ def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
 
     with caplog.at_level(logging.WARNING), sessions() as session:
         with pytest.raises(SchoolUpgrading, match="just now"):
-            begin_in_school(session, SchoolBinding(school_id))
+            transaction(session, SchoolBinding(school_id))
         assert not session.in_transaction()
     engine.dispose()
 

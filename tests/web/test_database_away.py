@@ -232,7 +232,7 @@ def test_when_every_connection_is_taken_the_answer_is_503_and_then_it_works(sett
         with app.app_context():
             engine = db.engine
         # Nobody who runs the tests has to wait as long as a request does.
-        engine.pool._timeout = 0.05
+        engine.pool.connections.timeout = 0.05
         with engine.connect():
             assert_away(caller.get("/classrooms"), BUSY)
             assert caller.get("/health").status_code == 200

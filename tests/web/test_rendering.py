@@ -14,7 +14,8 @@ from school_service.web import rendering
 from school_service.web.rendering import json_response, render_list
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import TEXTS_AT_ONCE, serving_engine
+from tenants.connections.engines import serving_engine
+from tenants.connections.statements import TEXTS_AT_ONCE
 
 # What JSON escapes, what it does not, and what looks like the end of an element.
 NAMES = [

@@ -10,7 +10,8 @@ import pytest
 
 from tenants.backups.checksums import blank_bytes, column_checksums
 from tenants.backups.row_sums import RowSum
-from tenants.connections.engines import copy_rows, execute_script
+from tenants.connections.engines import execute_script
+from tenants.connections.statements import copy_rows
 
 # Each in a column of its own type, and so in every place of a row.
 VALUES = {

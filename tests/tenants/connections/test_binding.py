@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import event, text
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, PendingRollbackError
 
 from school_service.features.school.models import Classroom
 from tenants.connections.binding import BindingOptions, SchoolBinding
-from tenants.connections.sessions import begin_in_school
+from tenants.connections.sessions import transaction
 from tenants.exceptions import (
     ClientUnknown,
     NoSchool,
@@ -141,18 +141,17 @@ def test_a_client_of_all_schools_is_told_that_a_school_is_unknown(sessions, clie
         pass
 
 
-def test_a_client_that_is_refused_is_no_error_to_postgresql(sessions, engine, school, client):
+def test_a_client_that_is_refused_is_no_error_to_postgresql(sessions, school, client):
     """It would be logged there, with the whole statement batch, by whoever likes to."""
-    failed = []
-    event.listen(engine, "handle_error", failed.append)
+    CountingCursor.errors = failed = []
 
     for refused in ("nobody", client()):
         for granted_school in (school.id, uuid4()):
             with pytest.raises((ClientUnknown, SchoolForbidden)):
-                begin_in_school(sessions(), SchoolBinding(granted_school, client=refused))
+                transaction(sessions(), SchoolBinding(granted_school, client=refused))
     assert failed == []
     with pytest.raises(UnknownSchool):
-        begin_in_school(sessions(), SchoolBinding(uuid4()))
+        transaction(sessions(), SchoolBinding(uuid4()))
     assert len(failed) == 1
 
 
@@ -177,7 +176,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
     granted = client(all_schools=True, **grant)
 
     with sessions() as session:
-        state = begin_in_school(session, SchoolBinding(school.id, client=granted))
+        state = transaction(session, SchoolBinding(school.id, client=granted))
 
     assert (state["all_permissions"], state["permissions"]) == (
         grant.get("all_permissions", False),
@@ -188,7 +187,7 @@ def test_the_state_of_a_client_comes_with_the_entry(sessions, school, client, gr
 def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(sessions, school):
     # Its token names the school and no permissions, and the operator has granted it none.
     with sessions() as session:
-        state = begin_in_school(session, SchoolBinding(school.id, client="nobody", granted=False))
+        state = transaction(session, SchoolBinding(school.id, client="nobody", granted=False))
 
         assert (state["all_permissions"], state["permissions"]) == (False, [])
         assert session.scalars(text("SELECT current_user")).one() == school.schema
@@ -197,11 +196,9 @@ def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(se
 def test_the_state_of_a_user_is_read_inside_the_school(sessions, school):
     state = "SELECT username, current_user AS role FROM users WHERE username = %s"
     with sessions() as session:
-        found = begin_in_school(session, SchoolBinding(school.id, state=state, state_parameters=("admin",)))
+        found = transaction(session, SchoolBinding(school.id, state=state, state_parameters=("admin",)))
         session.rollback()
-        missing = begin_in_school(
-            session, SchoolBinding(school.id, state=state, state_parameters=("nobody",))
-        )
+        missing = transaction(session, SchoolBinding(school.id, state=state, state_parameters=("nobody",)))
 
     assert (found["username"], found["role"]) == ("admin", school.schema)
     assert missing is None
@@ -211,7 +208,7 @@ def test_a_refusal_leaves_no_transaction_open(sessions, engine, school, change):
     change(status="suspended")
     with sessions() as session:
         with pytest.raises(SchoolSuspended):
-            begin_in_school(session, SchoolBinding(school.id))
+            transaction(session, SchoolBinding(school.id))
 
         assert not session.in_transaction()
     with engine.raw_connection().cursor() as cursor:
@@ -274,7 +271,7 @@ class TestBoundConnection:
         one, other = schools[:2]
         with sessions() as session:
             for school in (one, other):
-                begin_in_school(session, SchoolBinding(school.id))
+                transaction(session, SchoolBinding(school.id))
                 role = session.bound_connection().exec_driver_sql("SELECT current_user").scalar_one()
                 session.rollback()
                 assert role == school.schema
@@ -283,7 +280,7 @@ class TestBoundConnection:
 
     def test_it_is_not_given_where_a_write_has_failed(self, sessions, school):
         with sessions() as session:
-            begin_in_school(session, SchoolBinding(school.id))
+            transaction(session, SchoolBinding(school.id))
             with session.begin_nested():
                 assert session.bound_connection() is session.connection()
             session.add_all(Classroom(name="Twice", level="Junior") for _ in range(2))

@@ -18,8 +18,10 @@ from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import Schema
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import SchoolDialect, execute_batch, serving_engine
-from tenants.connections.sessions import begin_in_school
+from tenants.connections.dialect import SchoolDialect
+from tenants.connections.engines import serving_engine
+from tenants.connections.sessions import transaction
+from tenants.connections.statements import write
 from tenants.exceptions import NoSchool, SchoolChosen
 from tests.client import ApiClient
 from tests.conftest import Way, dispose
@@ -68,7 +70,7 @@ def tags(sessions, sql, binding):
     with sessions() as session:
         try:
             if binding is not None:
-                begin_in_school(session, binding)
+                transaction(session, binding)
             found = [tag_of(name) for name in session.scalars(text(sql))]
             session.commit()
         except (DBAPIError, NoSchool):
@@ -259,7 +261,7 @@ def test_the_engine_alone_sends_no_statement_either(engine):
         with pytest.raises(NoSchool):
             connection.execute(text("SELECT :number"), [{"number": 1}, {"number": 2}])
         with pytest.raises(NoSchool):
-            execute_batch(connection, "SELECT 1", None)
+            write(connection, "SELECT 1", None)
 
 
 @pytest.fixture
@@ -298,7 +300,7 @@ def test_a_school_finds_no_table_of_public(sessions, schools, make_public):
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
 def test_the_next_transaction_needs_a_school_of_its_own(sessions, schools, end):
     with sessions() as session:
-        begin_in_school(session, SchoolBinding(schools[0].id))
+        transaction(session, SchoolBinding(schools[0].id))
         getattr(session, end)()
 
         with pytest.raises(NoSchool):
@@ -308,7 +310,7 @@ def test_the_next_transaction_needs_a_school_of_its_own(sessions, schools, end):
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "COMMIT; BEGIN; COMMIT"])
 def test_a_transaction_ended_by_hand_does_not_go_on(sessions, schools, end):
     with sessions() as session:
-        begin_in_school(session, SchoolBinding(schools[0].id))
+        transaction(session, SchoolBinding(schools[0].id))
         session.execute(text(end))
 
         with pytest.raises(NoSchool):
@@ -318,10 +320,10 @@ def test_a_transaction_ended_by_hand_does_not_go_on(sessions, schools, end):
 def test_the_school_of_a_transaction_never_changes(sessions, schools):
     school, other = schools
     with sessions() as session:
-        begin_in_school(session, SchoolBinding(school.id))
+        transaction(session, SchoolBinding(school.id))
 
         with pytest.raises(SchoolChosen):
-            begin_in_school(session, SchoolBinding(other.id))
+            transaction(session, SchoolBinding(other.id))
 
         assert {tag_of(name) for name in session.scalars(text(TAGS))} == {school.id}
 

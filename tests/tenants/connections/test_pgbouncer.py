@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, InternalError
 from school_service.app import create_app
 from school_service.core.database import db
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.sessions import begin_in_school
+from tenants.connections.sessions import transaction
 from tenants.exceptions import UnknownSchool
 from tests.client import ApiClient
 from tests.conftest import Way, dispose
@@ -191,7 +191,7 @@ def test_without_a_school_nothing_is_found(tenancy, schools, clients):
 def test_a_school_that_is_unknown_is_refused_and_the_connection_goes_on(clients, schools):
     with clients[0]() as session:
         with pytest.raises(UnknownSchool):
-            begin_in_school(session, SchoolBinding(uuid4()))
+            transaction(session, SchoolBinding(uuid4()))
         assert not session.in_transaction()
 
     assert _names(clients[1], schools[1]) == {schools[1].id}

@@ -9,18 +9,17 @@ from uuid import uuid4
 import pytest
 from psycopg2 import OperationalError
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import create_engine, event, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
+from sqlalchemy import text
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service.app import create_app
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
 from tenants.connections import pool
-from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import fetch_row_apart, school_url, serving_engine, serving_options
-from tenants.connections.pool import mark_school
-from tenants.connections.sessions import begin_in_school
+from tenants.connections.binding import Reading, SchoolBinding
+from tenants.connections.sessions import transaction
+from tenants.connections.statements import read
 from tenants.driver_errors import constraint_names
 from tenants.exceptions import UnknownSchool
 from tests.cli.program import wait_for
@@ -33,6 +32,8 @@ from tests.tenants.installations import bound_sessions, execute, working
 from tests.threads import run_concurrently
 
 SCHOOL = uuid4()
+
+BACKEND = Reading("SELECT pg_backend_pid()::text, false")
 
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
 
@@ -126,7 +127,7 @@ def test_where_the_server_is_away_entering_fails_once_and_for_all(make_engine, o
     for _ in range(2):
         with sessions() as session:
             with pytest.raises(DBAPIError):
-                begin_in_school(session, SchoolBinding(school.id))
+                transaction(session, SchoolBinding(school.id))
             assert not session.in_transaction()
 
 
@@ -170,7 +171,7 @@ def test_nothing_of_a_transaction_stays_on_its_connection(
 
 def test_nothing_of_a_refused_entry_stays_on_its_connection(sessions, engine, tenancy):
     with sessions() as session, pytest.raises(UnknownSchool):
-        begin_in_school(session, SchoolBinding(uuid4()))
+        transaction(session, SchoolBinding(uuid4()))
 
     assert as_it_was_made(engine, tenancy)
 
@@ -256,7 +257,7 @@ def test_a_pool_that_is_used_up_says_so(make_engine, options, school):
 
     with working(sessions, SchoolBinding(school.id)), sessions() as late:
         with pytest.raises(PoolTimeout):
-            begin_in_school(late, SchoolBinding(school.id))
+            transaction(late, SchoolBinding(school.id))
         assert not late.in_transaction()
 
     with working(sessions, SchoolBinding(school.id)) as session:
@@ -281,21 +282,19 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, options, sc
 
 
 def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, options, tenancy, school):
-    engine = make_engine(schools_per_connection=1)
-    closed = []
-    event.listen(engine, "close", lambda *_: closed.append(1))
-    sessions = bound_sessions(engine, options)
+    sessions = bound_sessions(make_engine(schools_per_connection=1), options)
 
-    for number, one in enumerate((school, tagged_school(tenancy, rows=0)) * 3):
+    for one in (school, tagged_school(tenancy, rows=0)) * 3:
         with working(sessions, SchoolBinding(one.id)) as session:
+            driver = session.connection().connection.dbapi_connection.driver
             write(session)
             with session.begin_nested():
                 write(session)
-            assert len(closed) == number
-        assert len(closed) == number + 1
+            assert not driver.closed
+        assert driver.closed
 
 
-def test_a_pool_fills_up_before_a_connection_meets_another_school(make_engine, options, school, schools):
+def test_a_pool_fills_up_before_a_connection_serves_another_school(make_engine, options, school, schools):
     sessions = bound_sessions(make_engine(pool_size=3), options)
     ones = school, *schools
 
@@ -306,34 +305,34 @@ def test_a_pool_fills_up_before_a_connection_meets_another_school(make_engine, o
     assert second_round == first_round[::-1]
 
 
-def test_a_school_takes_another_connection_where_the_one_that_knows_it_is_busy(
+def test_a_school_takes_another_connection_where_the_one_that_has_served_it_is_busy(
     make_engine, options, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=2, pool_timeout=0.05), options)
     other = schools[0]
-    known = served_by(sessions, school)
+    first = served_by(sessions, school)
 
     with working(sessions, SchoolBinding(school.id)) as session:
-        assert backend(session) == known
+        assert backend(session) == first
         stand_in = served_by(sessions, school)
         assert served_by(sessions, other) == stand_in
 
-    assert stand_in != known
+    assert stand_in != first
 
 
-def test_a_stranger_goes_to_the_connection_that_knows_the_fewest_schools(
+def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
     make_engine, options, tenancy, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=2), options)
     one, other = schools
     with working(sessions, SchoolBinding(school.id)) as session:
-        knows_one = backend(session)
-        knows_two = {served_by(sessions, one), served_by(sessions, other)}
+        served_one = backend(session)
+        served_two = {served_by(sessions, one), served_by(sessions, other)}
 
     stranger = tagged_school(tenancy, rows=0)
 
-    assert served_by(sessions, stranger) == knows_one
-    assert len(knows_two - {knows_one}) == 1
+    assert served_by(sessions, stranger) == served_one
+    assert len(served_two - {served_one}) == 1
 
 
 class FullPool:
@@ -347,9 +346,9 @@ class FullPool:
         self.engine = make_engine(pool_size=2, schools_per_connection=limit, pool_timeout=0.05)
         self.sessions = bound_sessions(self.engine, options)
         self.schools = schools
-        self.known = [served_by(self.sessions, one) for one in schools]
-        assert self.known[:2] == self.known[2:]
-        assert len(set(self.known)) == 2
+        self.served = [served_by(self.sessions, one) for one in schools]
+        assert self.served[:2] == self.served[2:]
+        assert len(set(self.served)) == 2
 
     def working_for(self, number):
         return working(self.sessions, SchoolBinding(self.schools[number].id))
@@ -364,15 +363,17 @@ def four(tenancy):
     return [tagged_school(tenancy, rows=0) for _ in range(4)]
 
 
-def test_a_request_waits_for_the_connection_that_knows_its_school(make_engine, options, four, monkeypatch):
+def test_a_request_waits_for_the_connection_that_has_served_its_school(
+    make_engine, options, four, monkeypatch
+):
     full = FullPool(make_engine, options, four, monkeypatch, patience=60)
 
     with ThreadPoolExecutor() as threads, full.working_for(1) as session:
         busy = backend(session)
         waiting = threads.submit(full.serve, 3)
-        wait_for(lambda: full.engine.pool._waiters, "the request that waits")
-        # The idle one goes on working for the schools that it knows.
-        assert full.serve(0) == full.known[0] != busy
+        wait_for(lambda: full.engine.pool.connections._waiters, "the request that waits")
+        # The idle one goes on working for the schools that it has served.
+        assert full.serve(0) == full.served[0] != busy
         assert not waiting.done()
         session.rollback()
         session.close()
@@ -383,10 +384,10 @@ def test_it_does_not_wait_for_long(make_engine, options, four, monkeypatch):
     full = FullPool(make_engine, options, four, monkeypatch, patience=0.001)
 
     with full.working_for(1):
-        assert full.serve(3) == full.known[0]
+        assert full.serve(3) == full.served[0]
 
-    assert full.engine.pool._waiters == []
-    assert full.serve(3) in full.known
+    assert full.engine.pool.connections._waiters == []
+    assert full.serve(3) in full.served
 
 
 @pytest.mark.parametrize(
@@ -398,39 +399,49 @@ def test_a_request_does_not_wait(make_engine, options, four, monkeypatch, held, 
     full = FullPool(make_engine, options, four, monkeypatch, patience=60, limit=limit)
 
     with full.working_for(held):
-        assert full.serve(wanted) == full.known[0]
+        assert full.serve(wanted) == full.served[0]
 
 
-def test_where_nobody_knows_the_school_nobody_waits(make_engine, options, four, schools, monkeypatch):
+def test_where_no_connection_has_served_the_school_nobody_waits(
+    make_engine, options, four, schools, monkeypatch
+):
     full = FullPool(make_engine, options, four, monkeypatch, patience=60)
 
     with full.working_for(1):
-        assert served_by(full.sessions, schools[0]) == full.known[0]
+        assert served_by(full.sessions, schools[0]) == full.served[0]
 
 
-def test_a_pool_made_anew_has_the_same_limit(make_engine):
-    made = make_engine(schools_per_connection=7).pool
+def test_the_pool_of_an_engine_that_was_disposed_of_has_new_connections_and_the_same_limit(
+    make_engine, options, school
+):
+    engine = make_engine(schools_per_connection=7)
+    sessions = bound_sessions(engine, options)
+    before = served_by(sessions, school)
 
-    assert made.recreate()._schools_per_connection == made._schools_per_connection == 7
+    engine.dispose()
+
+    assert engine.pool.checkedin() == 0
+    assert served_by(sessions, school) != before
+    assert engine.pool.connections.schools_per_connection == 7
 
 
 def test_where_postgresql_takes_no_more_connections_those_that_there_are_do(
     make_engine, options, tenancy, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=3), options)
-    known = served_by(sessions, school)
+    first = served_by(sessions, school)
     login = f'"{tenancy.serving_login}"'
     execute(tenancy.admin_url, f"ALTER ROLE {login} NOLOGIN")
 
     try:
-        assert served_by(sessions, schools[0]) == known
+        assert served_by(sessions, schools[0]) == first
         with working(sessions, SchoolBinding(school.id)), sessions() as session, pytest.raises(DBAPIError):
-            begin_in_school(session, SchoolBinding(school.id))
+            transaction(session, SchoolBinding(school.id))
     finally:
         execute(tenancy.admin_url, f"ALTER ROLE {login} LOGIN")
 
     with working(sessions, SchoolBinding(school.id)):
-        assert served_by(sessions, schools[0]) != known
+        assert served_by(sessions, schools[0]) != first
 
 
 # Round trips.
@@ -462,7 +473,7 @@ def test_a_refusal_costs_two_messages(sessions, engine):
     CountingCursor.messages = sent = []
 
     with sessions() as session, pytest.raises(UnknownSchool):
-        begin_in_school(session, SchoolBinding(uuid4()))
+        transaction(session, SchoolBinding(uuid4()))
 
     assert [message.split()[0] for message in sent] == ["BEGIN", "ROLLBACK"]
 
@@ -489,112 +500,179 @@ def test_a_view_runs_once_even_where_the_connection_dies_under_it(settings, tena
     dispose(app)
 
 
+class TestReading:
+    """Reading in a round trip of its own, on a connection without a session."""
+
+    @staticmethod
+    def backend_of(engine, school, options):
+        return read(engine, SchoolBinding(school.id), options, BACKEND).portions
+
+    def test_the_connection_is_given_back_and_taken_again(self, engine, school, options):
+        backends = [self.backend_of(engine, school, options) for _ in range(3)]
+
+        assert backends == backends[:1] * 3
+        assert (engine.pool.checkedin(), engine.pool.checkedout()) == (1, 0)
+
+    def test_an_error_leaves_the_connection_to_the_next(self, engine, tenancy, school, options):
+        backend = self.backend_of(engine, school, options)
+        with pytest.raises(DBAPIError) as caught:
+            read(engine, SchoolBinding(school.id), options, Reading("SELECT (1 / 0)::text, false"))
+
+        assert isinstance(caught.value, DataError)
+        assert caught.value.orig.pgcode == "22012"
+        assert not caught.value.connection_invalidated
+        assert self.backend_of(engine, school, options) == backend
+        assert as_it_was_made(engine, tenancy)
+
+    def test_a_lost_connection_is_replaced_and_so_are_all_as_old(self, make_engine, tenancy, school, options):
+        engine = make_engine(pool_size=3)
+        taken = [engine.pool.connections.take(school.id) for _ in range(3)]
+        for connection in taken:
+            connection.close()
+        assert kill(tenancy)
+        CountingCursor.errors = errors = []
+
+        for _ in range(3):
+            self.backend_of(engine, school, options)
+
+        assert len(errors) == 1
+        assert all(connection.closed for connection in taken)
+        assert (engine.pool.checkedin(), engine.pool.checkedout()) == (1, 0)
+
+    def test_one_that_is_lost_each_time_is_replaced_once(self, engine, tenancy, school, options, monkeypatch):
+        send = CountingCursor.execute
+
+        def lose(cursor, query, parameters=None):
+            assert kill(tenancy)
+            send(cursor, query, parameters)
+
+        CountingCursor.errors = errors = []
+        with monkeypatch.context() as patch:
+            patch.setattr(CountingCursor, "execute", lose)
+            with pytest.raises(DBAPIError) as caught:
+                self.backend_of(engine, school, options)
+
+        assert caught.value.connection_invalidated
+        assert len(errors) == 2
+        assert (engine.pool.checkedin(), engine.pool.checkedout()) == (0, 0)
+        assert self.backend_of(engine, school, options)
+
+    def test_its_values_are_not_in_the_error(self, engine, school, options):
+        with pytest.raises(DBAPIError) as caught:
+            read(engine, SchoolBinding(school.id), options, Reading("SELECT (1 / %s)::text, false", (0.0,)))
+
+        assert "parameters hidden" in str(caught.value)
+
+
 class TestTaking:
-    """Taking a connection without SQLAlchemy's object around it."""
+    """Taking a connection, and giving it back."""
 
     @pytest.fixture
-    def engine(self, tenancy):
-        engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
-        yield engine
-        engine.dispose()
+    def connections(self, engine):
+        return engine.pool.connections
 
-    def test_what_is_given_back_is_taken_again(self, engine):
+    def test_what_is_given_back_is_taken_again(self, connections):
+        taken = []
         for _ in range(3):
-            connection = engine.pool.take(SCHOOL)
-            assert engine.pool.checkedout() == 1
-            connection.close()
-            assert engine.pool.checkedout() == 0
-        assert engine.pool.checkedin() == 1
+            taken.append(connections.take(SCHOOL))
+            assert connections.checkedout() == 1
+            taken[-1].close()
+            assert connections.checkedout() == 0
+        assert connections.checkedin() == 1
+        assert len(set(taken)) == 1
 
-    def test_what_is_under_way_is_rolled_back(self, engine, tenancy):
-        connection = engine.pool.take(SCHOOL)
-        with connection.dbapi_connection.cursor() as cursor:
+    def test_it_is_given_back_once(self, connections):
+        connection = connections.take()
+        connection.close()
+        connection.close()
+        connection.discard()
+
+        assert (connections.checkedin(), connections.checkedout()) == (1, 0)
+        assert not connection.closed
+
+    def test_with_a_transaction_under_way_it_is_closed(self, connections):
+        connection = connections.take(SCHOOL)
+        with connection.cursor() as cursor:
             cursor.execute("BEGIN; SET LOCAL search_path TO elsewhere")
         connection.close()
 
-        assert engine.pool.checkedin() == 1
-        assert as_it_was_made(engine, tenancy)
+        assert connection.closed
+        assert (connections.checkedin(), connections.checkedout()) == (0, 0)
 
-    def test_an_error_leaves_the_connection_to_the_next(self, engine, tenancy):
-        connection = engine.pool.take(SCHOOL)
-        backend = connection.dbapi_connection.get_backend_pid()
-        with pytest.raises(DBAPIError):
-            fetch_row_apart(engine, connection, "SELECT 1 / 0", ())
-        connection.close()
-
-        assert engine.pool.checkedin() == 1
-        again = engine.pool.take(SCHOOL)
-        assert again.dbapi_connection.get_backend_pid() == backend
-        again.close()
-        assert as_it_was_made(engine, tenancy)
-
-    def test_a_lost_connection_is_replaced_and_so_are_all_as_old(self, engine, tenancy):
-        connection = engine.pool.take(SCHOOL)
-        assert kill(tenancy)
-        with pytest.raises(DBAPIError) as caught:
-            fetch_row_apart(engine, connection, "SELECT 1 AS one", ())
-        connection.close()
-
-        assert caught.value.connection_invalidated
-        again = engine.pool.take(SCHOOL)
-        assert fetch_row_apart(engine, again, "SELECT 1 AS one", ()) == {"one": 1}
-        again.close()
-        assert engine.pool.checkedout() == 0
-
-    def test_where_none_can_be_made_the_place_in_the_pool_stays(self, engine, monkeypatch):
-        engine.pool.take(SCHOOL).close()
-        entry = engine.pool._pool.queue[0]
-        entry.invalidate()
-
-        def refuse(*_arguments):
+    def test_where_none_can_be_made_the_place_in_the_pool_stays(self, connections, monkeypatch):
+        def refuse():
             raise OperationalError("no more connections")
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine.pool, "_invoke_creator", refuse)
-            with pytest.raises(OperationalError):
-                engine.pool.take(SCHOOL)
+            patch.setattr(connections, "_connect", refuse)
+            for _ in range(2):
+                with pytest.raises(OperationalError):
+                    connections.take(SCHOOL)
 
-        assert engine.pool.checkedout() == 0
-        engine.pool.take(SCHOOL).close()
-        assert engine.pool.checkedin() == 1
+        assert connections.checkedout() == 0
+        connections.take(SCHOOL).close()
+        assert connections.checkedin() == 1
 
-    def test_a_school_gets_the_connection_that_knows_it_and_the_fewest_others(self, tenancy):
-        engine = serving_engine(tenancy.serving_url, pool_size=3)
-        connections = [engine.pool.take(SCHOOL) for _ in range(3)]
-        for connection, schools in zip(connections, ([SCHOOL, uuid4()], [SCHOOL], [uuid4()]), strict=True):
-            for one in schools:
-                mark_school(connection, one)
-        drivers = [connection.dbapi_connection for connection in connections]
-        for connection in connections:
+    def test_a_school_gets_the_connection_that_has_served_it_and_the_fewest_others(self, make_engine):
+        connections = make_engine(pool_size=3).pool.connections
+        three = [connections.take(SCHOOL) for _ in range(3)]
+        for connection, schools in zip(three, ([SCHOOL, uuid4()], [SCHOOL], [uuid4()]), strict=True):
+            connection.schools.update(schools)
+        for connection in three:
             connection.close()
 
-        taken = [engine.pool.take(SCHOOL) for _ in range(3)]
+        assert [connections.take(SCHOOL) for _ in range(3)] == [three[1], three[0], three[2]]
+        for connection in three:
+            connection.close()
 
-        assert [one.dbapi_connection for one in taken] == [drivers[1], drivers[0], drivers[2]]
-        for one in taken:
-            one.close()
-        engine.dispose()
-
-    def test_a_connection_that_has_been_in_enough_schools_is_closed_when_it_is_given_back(self, tenancy):
-        url, options = school_url(tenancy.serving_url), serving_options(1, schools_per_connection=2)
-        engine = create_engine(url, **options)
-        backends = []
+    def test_one_that_has_served_enough_schools_is_closed_when_it_is_given_back(self, make_engine):
+        connections = make_engine(schools_per_connection=2).pool.connections
+        taken = []
         for number in range(3):
-            connection = engine.pool.take(SCHOOL)
-            backends.append(connection.dbapi_connection.get_backend_pid())
-            mark_school(connection, SCHOOL if number == 0 else uuid4())
+            connection = connections.take(SCHOOL)
+            taken.append(connection)
+            connection.schools.add(SCHOOL if number == 0 else uuid4())
             connection.close()
 
         # The second request was in its second school.
-        assert backends[0] == backends[1] != backends[2]
-        engine.dispose()
+        assert taken[0] is taken[1] is not taken[2]
+        assert (taken[1].closed != 0, taken[2].closed) == (True, 0)
 
-    def test_whoever_listens_for_what_is_given_back_hears_of_it(self, engine):
-        heard = []
-        event.listen(engine.pool, "checkin", lambda driver, _entry: heard.append(driver))
-        connection = engine.pool.take(SCHOOL)
-        driver = connection.dbapi_connection
-        connection.close()
+    def test_more_are_opened_in_passing_and_closed_again(self, make_engine):
+        connections = make_engine(pool_size=1, max_overflow=1).pool.connections
+        taken = [connections.take() for _ in range(2)]
+        for connection in taken:
+            connection.close()
 
-        assert heard == [driver]
-        assert engine.pool.checkedin() == 1
+        assert (connections.checkedin(), connections.checkedout()) == (1, 0)
+        assert [connection.closed != 0 for connection in taken] == [False, True]
+
+    def test_who_waits_opens_a_connection_in_place_of_one_that_was_closed(self, make_engine):
+        connections = make_engine(pool_size=1, pool_timeout=60).pool.connections
+        lost = connections.take()
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(connections.take, SCHOOL)
+            wait_for(lambda: connections.waits.waiting, "the request that waits")
+            lost.discard()
+            made = waiting.result()
+
+        assert made is not lost
+        assert (lost.closed != 0, made.closed, connections.checkedout()) == (True, 0, 1)
+        assert connections.waits.count == 1
+        made.close()
+
+    def test_who_waits_for_a_school_comes_before_who_takes_any(self, make_engine):
+        connections = make_engine(pool_size=1, pool_timeout=60).pool.connections
+        busy = connections.take()
+        busy.schools.add(SCHOOL)
+        with ThreadPoolExecutor() as threads:
+            stranger = threads.submit(connections.take, uuid4())
+            wait_for(lambda: connections.waits.waiting == 1, "the stranger")
+            waiting = threads.submit(connections.take, SCHOOL)
+            wait_for(lambda: connections.waits.waiting == 2, "the request of the school")
+            busy.close()
+            assert waiting.result() is busy
+            assert not stranger.done()
+            busy.close()
+            assert stranger.result() is busy
+        busy.close()

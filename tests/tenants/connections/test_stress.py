@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from school_service.app import create_app
 from school_service.auth.tokens import issue_client_token
 from tenants.connections.binding import SchoolBinding
-from tenants.connections.engines import SchoolDialect
+from tenants.connections.dialect import SchoolDialect
 from tenants.registry.clients import create_client
 from tests.conftest import Way, dispose, replaced_engines
 from tests.postgres import on_citus, with_one_server

@@ -13,7 +13,7 @@ from tenants.backups.backup import back_up
 from tenants.backups.restore import restore
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script, registry_url, serving_engine
-from tenants.connections.sessions import begin_in_school
+from tenants.connections.sessions import transaction
 from tenants.distribution.moving import MoveRefused, move_school
 from tenants.distribution.nodes import UnknownNode, list_nodes, locate_school
 from tenants.exceptions import AlreadyExists, SchoolBusy, SchoolElsewhere, UnknownSchool
@@ -233,7 +233,7 @@ def test_a_request_under_way_is_waited_for_and_where_it_does_not_end_the_school_
     node, target = node_of(here, school.id), other_node(here, school.id)
     sessions = sessions_on(here, node)
     with sessions() as session:
-        begin_in_school(session, SchoolBinding(school.id))
+        transaction(session, SchoolBinding(school.id))
 
         with pytest.raises(MoveRefused, match="stays where it is: canceling statement due to lock timeout"):
             move_school(here, school.id, str(target), lock_timeout=0.5)

@@ -22,7 +22,7 @@ from school_service.features.exchange.oneroster import standard
 from school_service.features.exchange.oneroster.reads import Exported, files_of, rows_of
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import AcademicSession
-from tenants.connections.engines import copy_rows
+from tenants.connections.statements import copy_rows
 
 SYSTEM = "School Service"
 ALL = frozenset({Permission.STUDENTS_READ, Permission.GRADEBOOKS_READ, Permission.RESULTS_READ})

@@ -22,7 +22,7 @@ from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import unknown_reference, unnest_rows
-from school_service.core.statements import execute, in_one_message, statement
+from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.people.models import student_name
 from school_service.features.results.comments import reads
@@ -107,7 +107,7 @@ def enter_comments(
     ]
     require_for(changes, principal)
     read = reads.comments(batch, str(place.term_id))
-    return in_one_message(storing(place, changes, source="hand"), read=read) if changes else read
+    return in_one_round_trip(storing(place, changes, source="hand"), read=read) if changes else read
 
 
 def lock_class(place: Place) -> ClassList:

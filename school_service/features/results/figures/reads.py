@@ -37,7 +37,7 @@ from school_service.features.results.figures import frozen, published
 from school_service.features.results.figures.broadsheets import NONE_LISTED, broadsheet_of, listed, members
 from school_service.features.results.figures.published import latest_of_session, latest_publication
 from school_service.features.results.figures.rules import (
-    NOT_MERGED,
+    OPTIMIZATION_FENCE,
     Computed,
     compute,
     one,
@@ -388,7 +388,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
     found = (
         select(*results.c, scores.c.listed.label("scores"))
         .join(scores, _same(scores, results))
-        .offset(NOT_MERGED)
+        .offset(OPTIMIZATION_FENCE)
         .subquery("scored")
     )
     columns = _subject_result(found, found.c.scores)

@@ -98,8 +98,8 @@ AVERAGE_PLACES = 2
 _ZERO: Column = literal_column("0", Numeric())
 _NO_NUMBER: Column = literal_column("NULL::numeric", Numeric())
 _NO_POINTS: Column = literal_column("0.00", Numeric())
-NOT_MERGED: Column = literal_column("0", Integer())
-"""As the OFFSET of a subquery: PostgreSQL does not merge it with the query around it.
+OPTIMIZATION_FENCE: Column = literal_column("0", Integer())
+"""As the OFFSET of a subquery, it keeps PostgreSQL's planner from merging it with the query around it.
 
 So what a column is computed of is planned and computed once, and not in each of the places that read the column; and
 what the subquery joins is joined by itself.
@@ -485,7 +485,7 @@ def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
         .select_from(sums)
         .join(roster, roster.c.student_id == sums.c.student_id)
         .join(rules, literal(True))
-        .offset(NOT_MERGED)
+        .offset(OPTIMIZATION_FENCE)
         .subquery("graded")
     )
     return (
@@ -553,7 +553,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
         )
         .select_from(sums)
         .join(rules, literal(True))
-        .offset(NOT_MERGED)
+        .offset(OPTIMIZATION_FENCE)
         .subquery("averaged")
     )
     average = averaged.c.average
@@ -627,7 +627,7 @@ def _session_subjects(scope: CTE, roster: CTE, taking: CTE, subjects: CTE, rules
         select(*by_subject.c, percent.label("percent"))
         .select_from(by_subject)
         .join(rules, literal(True))
-        .offset(NOT_MERGED)
+        .offset(OPTIMIZATION_FENCE)
         .subquery("weighed")
     )
     return (
@@ -732,7 +732,7 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
         )
         .select_from(sums)
         .join(rules, literal(True))
-        .offset(NOT_MERGED)
+        .offset(OPTIMIZATION_FENCE)
         .subquery("averaged")
     )
     key = case((averaged.c.is_ranked, averaged.c.average))

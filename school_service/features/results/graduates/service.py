@@ -67,9 +67,7 @@ def create_graduate(*, student: UUID) -> UUID:
     return graduate_id
 
 
-def graduate_all(
-    *ahead: Executable | BoundQuery, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]
-) -> None:
+def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> None:
     """Let students graduate, who are ACTIVE and whose rows the caller has locked, in this order of numbers.
 
     They leave every cohort: `enrollments` are those that are open, by student, as `reads.open_enrollments` selects

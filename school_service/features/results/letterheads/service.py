@@ -10,7 +10,7 @@ from typing import Any
 from school_service.core.database import outside_transaction, request_context
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.read_models import BoundQuery, fetch_row
-from school_service.core.statements import execute, in_one_message, new_row, put_row
+from school_service.core.statements import execute, in_one_round_trip, new_row, put_row
 from school_service.features.audit.service import audit_change
 from school_service.features.results.letterheads import reads
 from school_service.features.results.letterheads.picture_format import read_format
@@ -43,7 +43,7 @@ def change_letterhead(**changes: str | None) -> BoundQuery:
         new={name: changed[name] for name in changed.keys() - HIDDEN}
         | ({"changed": hidden} if hidden else {}),
     )
-    return in_one_message(_letterhead({**stored, **changed}), read=reads.letterhead())
+    return in_one_round_trip(_letterhead({**stored, **changed}), read=reads.letterhead())
 
 
 def read_picture(which: str) -> tuple[str, bytes]:
@@ -78,7 +78,7 @@ def put_picture(which: str, *, content: bytes) -> BoundQuery:
     )
     audit_change(ENTITY, request_context().school_id, old={which: stored[which]}, new={which: digest})
     ahead = [picture] if stored["picture_id"] is None else []
-    return in_one_message(*ahead, *_replacing(which, stored, picture.id), read=reads.letterhead())
+    return in_one_round_trip(*ahead, *_replacing(which, stored, picture.id), read=reads.letterhead())
 
 
 def delete_picture(which: str) -> BoundQuery:
@@ -87,7 +87,7 @@ def delete_picture(which: str) -> BoundQuery:
     if stored[which] is None:
         raise _no_picture(which)
     audit_change(ENTITY, request_context().school_id, old={which: stored[which]}, new={which: None})
-    return in_one_message(*_replacing(which, stored, None), read=reads.letterhead())
+    return in_one_round_trip(*_replacing(which, stored, None), read=reads.letterhead())
 
 
 def _lock(digest: str | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get_referenced, insert_rows, unnest_rows
-from school_service.core.statements import in_one_message, new_row
+from school_service.core.statements import in_one_round_trip, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
 from school_service.features.results.metrics import reads
@@ -70,7 +70,7 @@ def create_definition(*, name: str, metric_type: str) -> BoundQuery:
             )
     trait = new_row(MetricDefinition, name=name, metric_type=metric_type, position=position)
     audit_change("metric-definition", trait.id, new={"name": name, "metric_type": metric_type})
-    return in_one_message(trait, read=reads.definition(trait.id))
+    return in_one_round_trip(trait, read=reads.definition(trait.id))
 
 
 def list_traits() -> Sequence[Any]:

@@ -46,7 +46,7 @@ from school_service.core.errors import Conflict, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import not_found
-from school_service.core.statements import execute, in_one_message, new_row, statement
+from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.classes.enrollments.service import coming_back, entering, withdrawing
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -106,7 +106,7 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
         for row, subject_ids in stored
         for subject in dict.fromkeys(subject_ids)
     ]
-    return in_one_message(_delete_rules(), *(row for row, _ in stored), *required, read=read)
+    return in_one_round_trip(_delete_rules(), *(row for row, _ in stored), *required, read=read)
 
 
 def _rule(given: Mapping[str, Any]) -> Rule:
@@ -236,7 +236,7 @@ def promote(
     if leaving:
         graduates.graduate_all(*writing, enrollments=leaving)
         writing = []
-    return in_one_message(*writing, read=reads.promotion(promotion_id))
+    return in_one_round_trip(*writing, read=reads.promotion(promotion_id))
 
 
 def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:

@@ -46,7 +46,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, in_one_message, statement, table_lock
+from school_service.core.statements import execute, in_one_round_trip, statement, table_lock
 from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
@@ -193,7 +193,7 @@ def publish(
         )
     number = sum(len(version.students) for version in versions)
     leaving = [UUID(one) for one in judged.leaving], [UUID(one) for one in judged.leaving.values()]
-    return in_one_message(
+    return in_one_round_trip(
         _replace_cards(batch_ids, term_id),
         _supersede(batch_ids, term_id),
         *([_leave_out(*leaving, term_id)] if leave_out else []),
@@ -295,7 +295,7 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
         principal.actor_name if principal else OPERATOR,
     )
     ending = [_end_cards(publication_id)] if withdraw else []
-    return in_one_message(reopening, *ending, read=reads.publication(publication_id))
+    return in_one_round_trip(reopening, *ending, read=reads.publication(publication_id))
 
 
 def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from school_service.core.database import db, request_context
 from school_service.core.errors import Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.statements import execute, in_one_message, put_row
+from school_service.core.statements import execute, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_member_changes
 from school_service.features.results.models import ResultSettings
 from school_service.features.results.settings import reads
@@ -53,7 +53,7 @@ def change_result_settings(**changes: Any) -> BoundQuery:
         return read
     audit_member_changes(ENTITY, request_context().school_id, old, new)
     values = {**new, **{name: json_text(new[name]) for name in _DOCUMENTS}}
-    return in_one_message(put_row(ResultSettings, "singleton", **values), read=read)
+    return in_one_round_trip(put_row(ResultSettings, "singleton", **values), read=read)
 
 
 def _checked_weights(weights: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

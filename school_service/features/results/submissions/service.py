@@ -19,7 +19,7 @@ from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get_referenced, unnest_rows
-from school_service.core.statements import execute, in_one_message, statement
+from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
@@ -84,7 +84,7 @@ def submit(
         },
     )
     becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
-    return in_one_message(
+    return in_one_round_trip(
         _insert(
             [uuid4() for _ in submitting],
             _ids(submitting),
@@ -131,7 +131,7 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
         old={"state": SUBMITTED, **about},
         new={"state": OPEN, **about, "reason": reason},
     )
-    return in_one_message(
+    return in_one_round_trip(
         _hold(cohort_subject_id, found["term_id"], _ids([one for one in submitted if one not in reopening])),
         _delete(cohort_subject_id, found["term_id"], _ids(reopening)),
         read=read,

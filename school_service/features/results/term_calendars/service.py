@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, not_found
-from school_service.core.statements import execute, in_one_message, put_row
+from school_service.core.statements import execute, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_member_changes
 from school_service.features.results.models import TermCalendar, TermComment
 from school_service.features.school.models import AcademicSession, Term
@@ -96,7 +96,7 @@ def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     if calendar == old:
         return read
     audit_member_changes(ENTITY, term_id, old, calendar)
-    return in_one_message(put_row(TermCalendar, "term_id", term_id=term_id, **calendar), read=read)
+    return in_one_round_trip(put_row(TermCalendar, "term_id", term_id=term_id, **calendar), read=read)
 
 
 def _check_dates(calendar: dict[str, Any], stored: dict[str, Any]) -> None:

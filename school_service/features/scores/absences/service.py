@@ -35,7 +35,7 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query
 from school_service.core.records import not_found, unnest_rows
-from school_service.core.statements import in_one_message, statement
+from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, student_name
@@ -90,7 +90,7 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
     _refuse(students, known)
     changed = [change for row in absences if (change := _change(row, known[row["student"]]))]
     read = reads.absences(assessment.id)
-    return in_one_message(storing(assessment.id, changed, source="hand"), read=read) if changed else read
+    return in_one_round_trip(storing(assessment.id, changed, source="hand"), read=read) if changed else read
 
 
 def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any) -> BoundQuery:

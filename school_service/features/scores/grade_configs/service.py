@@ -12,7 +12,7 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, lock_table, remove
-from school_service.core.statements import in_one_message, new_row
+from school_service.core.statements import in_one_round_trip, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry, GradeConfiguration
 
@@ -57,7 +57,7 @@ def create_grade_configuration(
     }
     band = new_row(GradeConfiguration, **values)
     audit_change(ENTITY, band.id, new=values)
-    return in_one_message(band, read=grade_configuration(band.id))
+    return in_one_round_trip(band, read=grade_configuration(band.id))
 
 
 def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) -> UUID:

@@ -42,7 +42,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, in_one_message, new_row, statement
+from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.models import CREATE, UPDATE
 from school_service.features.audit.service import (
     Change,
@@ -131,9 +131,9 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
     audit_change(ENTITY, entry.id, new=score_values(score))
     if not found["may_be_absent"]:
-        return in_one_message(entry, read=reads.entry(entry.id))
+        return in_one_round_trip(entry, read=reads.entry(entry.id))
     instead_of = taking_away(assessment_id=assessment, student_id=student)
-    return in_one_message(*instead_of, entry, read=reads.entry(entry.id))
+    return in_one_round_trip(*instead_of, entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:

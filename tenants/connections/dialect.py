@@ -1,0 +1,199 @@
+"""SQLAlchemy's sessions in schools: the dialect that guards and ends transactions, and the way to the pool."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
+from sqlalchemy import Connection, make_url
+from sqlalchemy.dialects import registry as dialects
+from sqlalchemy.pool import NullPool
+
+from tenants.connections.binding import BindingOptions, SchoolBinding, binding_batch
+from tenants.connections.pool import POOL_TIMEOUT, SCHOOLS_PER_CONNECTION, PooledConnection, SchoolPool
+from tenants.exceptions import NoSchool
+
+NO_SCHOOL = "No school is chosen: nothing can be read or written."
+
+psycopg2_dialect: Any = make_url("postgresql+psycopg2://").get_dialect()
+"""SQLAlchemy's dialect for psycopg2."""
+
+
+class SchoolDialect(psycopg2_dialect):
+    """psycopg2 whose transactions are begun by the binding batch and ended by a single statement.
+
+    The driver itself would send BEGIN by itself, before the first statement: one round trip more for each request.
+    Connections are therefore in autocommit mode as far as the driver knows, and a statement that the binding batch
+    did not precede would run in a transaction of its own: it is refused with NoSchool before it is sent.
+    """
+
+    supports_statement_cache = True
+    _initialized = False
+
+    def connect(self, *arguments: Any, **options: Any) -> Any:
+        """Connect; what SQLAlchemy does on each connection that it is handed is done here, once."""
+        driver = super().connect(*arguments, **options)
+        driver.autocommit = True
+        super().on_connect()(driver)
+        return driver
+
+    def on_connect(self) -> None:
+        """Do nothing with a connection that the pool hands out: it has been done when it was made."""
+
+    def initialize(self, connection: Connection) -> None:
+        """Read the server's version and settings, once for an engine and outside of any school."""
+        super().initialize(connection)
+        self._initialized = True
+
+    def begin_statement(self, read_only: bool, *, snapshot: bool = False) -> str:
+        """Write the statement that begins a transaction; with `snapshot` it sees one moment of the database."""
+        isolation = "ISOLATION LEVEL REPEATABLE READ " if snapshot else ""
+        return f"BEGIN {isolation}{'READ ONLY' if read_only else 'READ WRITE'}"
+
+    def commit_statement(self) -> str:
+        """Write the statement that commits a transaction, for the end of its last statement batch."""
+        return "COMMIT"
+
+    def read_statement(self) -> str:
+        """Write the statement that comes first in a batch which is a transaction of its own, and reads.
+
+        PostgreSQL runs the statements of a batch in one transaction, which ends with it: it needs no BEGIN and no
+        ROLLBACK, so the batch is the one round trip of a request.
+        """
+        return "SET LOCAL transaction_read_only TO on"
+
+    def binding_batch(self, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
+        """Write the statement batch that begins a transaction in a school, or is one, and its parameters."""
+        alone = binding.reading is not None
+        begin = (
+            self.read_statement()
+            if alone
+            else self.begin_statement(binding.read_only, snapshot=binding.snapshot)
+        )
+        return binding_batch(begin, binding, options)
+
+    def do_begin(self, dbapi_connection: Any) -> None:
+        """Leave the beginning to the binding batch."""
+
+    def do_commit(self, dbapi_connection: Any) -> None:
+        """Commit what the binding batch began; nothing to do where no transaction is open.
+
+        So it is where the last statement batch ended with `commit_statement`.
+        """
+        status = dbapi_connection.get_transaction_status()
+        if status == TRANSACTION_STATUS_INERROR:
+            # PostgreSQL would answer COMMIT with a silent rollback, and the program would believe it is
+            # stored. It is ended here all the same: SQLAlchemy takes a commit that raised for the end of the
+            # transaction.
+            _execute(dbapi_connection, "ROLLBACK")
+            raise self.loaded_dbapi.InternalError(
+                "a statement of this transaction failed: it can't be committed"
+            )
+        if status != TRANSACTION_STATUS_IDLE:
+            _execute(dbapi_connection, "COMMIT")
+
+    def do_rollback(self, dbapi_connection: Any) -> None:
+        """Roll back what the binding batch began; nothing to do where no transaction is open."""
+        if (
+            not dbapi_connection.closed
+            and dbapi_connection.get_transaction_status() != TRANSACTION_STATUS_IDLE
+        ):
+            _execute(dbapi_connection, "ROLLBACK")
+
+    def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
+        """Execute a statement of a transaction that is bound to a school."""
+        self.require_binding(cursor)
+        super().do_execute(cursor, statement, parameters, context)
+
+    def do_execute_no_params(self, cursor: Any, statement: Any, context: Any = None) -> None:
+        """Execute a statement without parameters, of a transaction that is bound to a school."""
+        self.require_binding(cursor)
+        super().do_execute_no_params(cursor, statement, context)
+
+    def do_executemany(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
+        """Execute a statement for each row, in a transaction that is bound to a school."""
+        self.require_binding(cursor)
+        super().do_executemany(cursor, statement, parameters, context)
+
+    def require_binding(self, cursor: Any) -> None:
+        """Refuse a statement of a transaction that is bound to no school; raises NoSchool."""
+        idle = cursor.connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+        if idle and self._initialized:
+            raise NoSchool(NO_SCHOOL)
+
+    def do_terminate(self, dbapi_connection: Any) -> None:
+        """Close a connection that a session has lost, or was told not to use again."""
+        dbapi_connection.discard()
+
+
+dialects.register("postgresql.school", __name__, "SchoolDialect")
+
+
+def _execute(dbapi_connection: Any, statement: str) -> None:
+    with dbapi_connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+_connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
+
+
+class connecting_to:  # noqa: N801 - reads as the function that it stands for
+    """Says which school a session connects for within the block."""
+
+    __slots__ = ("_school_id", "_token")
+
+    def __init__(self, school_id: UUID) -> None:
+        self._school_id = school_id
+
+    def __enter__(self) -> None:
+        self._token = _connecting_to.set(self._school_id)
+
+    def __exit__(self, *_error: object) -> None:
+        _connecting_to.reset(self._token)
+
+
+class SessionPool(NullPool):
+    """What an engine connects its sessions by: it keeps no connections, but takes them from a SchoolPool.
+
+    `connections` is that one. What SQLAlchemy does with a connection that it no longer needs, `close`, gives it back.
+    """
+
+    def __init__(
+        # create_engine looks for positional arguments by name.
+        self,
+        creator: Any,
+        pool_size: int = 5,
+        max_overflow: int = 0,
+        timeout: float = POOL_TIMEOUT,
+        schools_per_connection: int = SCHOOLS_PER_CONNECTION,
+        **options: Any,
+    ) -> None:
+        self.connections = SchoolPool(
+            creator,
+            pool_size,
+            max_overflow=max_overflow,
+            timeout=timeout,
+            schools_per_connection=schools_per_connection,
+        )
+        super().__init__(self._take, **options)
+
+    def checkedout(self) -> int:
+        """Count the connections that are taken, by sessions or without one."""
+        return self.connections.checkedout()
+
+    def checkedin(self) -> int:
+        """Count the connections that are idle."""
+        return self.connections.checkedin()
+
+    def dispose(self) -> None:
+        """Close the idle connections; those that are taken are closed when they are given back."""
+        self.connections.dispose()
+
+    def recreate(self) -> SessionPool:
+        """Give this one, which is as good as new once it has been disposed of."""
+        return self
+
+    def _take(self) -> PooledConnection:
+        return self.connections.take(_connecting_to.get())
