@@ -102,7 +102,9 @@ class PublishedCardSchema(RecordSchema):
     student = fields.Nested(ResultStudentSchema)
     average = fields.Decimal(allow_none=True)
     position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
-    version = fields.Integer(validate=validate.Range(min=1))
+    version = fields.Integer(
+        validate=validate.Range(min=1), metadata={"description": "Of the batch's results in the term."}
+    )
 
 
 class NewPublicationSchema(Schema):
