@@ -38,7 +38,12 @@ from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
-from school_service.features.results.figures.rules import _NO_NUMBER, Computed, compute, scope_of_batch
+from school_service.features.results.figures.rules import (
+    OPTIMIZATION_FENCE,
+    Computed,
+    compute,
+    scope_of_batch,
+)
 from school_service.features.results.models import (
     BEST,
     DEFAULTS,
@@ -152,7 +157,7 @@ def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, ro
         .outerjoin(
             before, and_(before.c.student_id == found.c.student_id, before.c.batch_id == found.c.batch_id)
         )
-        .offset(_NO_NUMBER)
+        .offset(OPTIMIZATION_FENCE)
         .subquery("compared")
     )
     return select(
