@@ -290,6 +290,20 @@ def test_without_them_an_arm_is_published_by_itself(arms, positions):
     assert arms.api.ok(arms.publish(arms.second))[0]["students"] == 3
 
 
+def test_who_comes_into_an_arm_that_is_open_belongs_to_it_when_another_is_published(arms):
+    arms.settings("BATCH")
+    arms.api.ok(arms.hand_in(arms.first))
+    arms.api.ok(arms.publish(arms.first))
+    (late,) = arms.make.enrolled(arms.cohort, arms.make.student(), batch=arms.second)
+
+    answer = arms.hand_in(arms.second)
+
+    (blank,) = answer.get_json()["errors"]["json"]["blanks"]
+    assert blank["students"] == arms.admission_numbers([late])
+    arms.api.ok(arms.hand_in(arms.second, blanks="ABSENT"))
+    assert arms.api.ok(arms.publish(arms.second))[0]["students"] == 3
+
+
 def test_what_was_published_by_itself_rests_on_its_own_arm_whatever_is_set_since(arms):
     arms.settings("BATCH")
     arms.api.ok(arms.hand_in())
