@@ -25,7 +25,7 @@ class SubmissionSchema(RecordSchema):
             "description": "The arm; null where it is of all arms, which is SUBMITTED when all of them are."
         },
     )
-    batch_name = fields.String(allow_none=True)
+    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name."})
     term = fields.Nested(ResultTermSchema)
     state = fields.String(
         validate=validate.OneOf(SUBMISSION_STATES),

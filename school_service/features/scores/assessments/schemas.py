@@ -37,7 +37,7 @@ class NewAssessmentSchema(Schema):
     total_points = Points(
         zero=False, metadata={"description": "The maximum score, with two decimal places at most."}
     )
-    term = term_text("the cohort's")
+    term = term_text("the cohort's", as_id=True)
     description = free_text()
     file_name = Text(FILE_NAME_LENGTH, any_characters=True)
     include_in_final = StrictBoolean()
@@ -49,4 +49,4 @@ class AssessmentFilterSchema(Schema):
 
     cohort = Id(metadata={"description": "A batch of the cohort, or the cohort."})
     subject = Id(metadata={"description": "The cohort subject, or the subject that is taught."})
-    term = term_text("the cohort's")
+    term = term_text("the cohort's", as_id=True)

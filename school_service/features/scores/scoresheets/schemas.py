@@ -31,7 +31,7 @@ class ScoresheetEntrySchema(RecordSchema):
 class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
-    term = term_text("the cohort's", required=False)
+    term = term_text("the cohort's", as_id=True, required=False)
 
 
 class _ArmSchema(Schema):
