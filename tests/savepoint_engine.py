@@ -129,21 +129,26 @@ def savepoint_engine(url: URL) -> Iterator[Engine]:
 
 @contextmanager
 def uncommitted(engine: Engine) -> Iterator[None]:
-    """Undo all that the engine does in the block."""
+    """Undo all that the engine does in the block; a block within another undoes what itself has done alone."""
     connection = engine.raw_connection()
+    begin, undo = "BEGIN", "ROLLBACK"
+    if connection.get_transaction_status() != psycopg2.extensions.TRANSACTION_STATUS_IDLE:
+        begin, undo = "SAVEPOINT test", "ROLLBACK TO SAVEPOINT test; RELEASE SAVEPOINT test"
     try:
-        _execute(connection, "BEGIN")
+        _execute(connection, begin)
     except psycopg2.Error:
+        if begin != "BEGIN":
+            raise
         # An earlier test ended the connection, or its backend.
         connection.invalidate()
         engine.dispose()
         connection = engine.raw_connection()
-        _execute(connection, "BEGIN")
+        _execute(connection, begin)
     try:
         yield
     finally:
         if not connection.closed:
-            _execute(connection, "ROLLBACK")
+            _execute(connection, undo)
         connection.close()
 
 

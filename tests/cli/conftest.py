@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from school_service.auth.signing_key import SigningKey
 from school_service.cli import program
-from tests.cli.program import Running, run, serving, serving_with_gunicorn
+from tests.cli.program import FRESH, Running, run, serving, serving_with_gunicorn
 from tests.postgres import addresses, test_database
 
 PUBLIC_URL = "https://results.example.org"
@@ -60,10 +60,18 @@ def each_server(request: pytest.FixtureRequest, installed: dict[str, str], folde
 
 @pytest.fixture
 def cli(installed: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run a verb in this process, with the settings of the installation, changed as given (None: not set)."""
+    """Run a verb in this process, with the settings of the installation, changed as given (None: not set).
+
+    Where interpreters are to be fresh, it runs in one of its own.
+    """
 
     def invoke(*arguments: str, stdin: bytes | None = None, **settings: str | None) -> Result:
         environment: dict[str, Any] = {**installed, **settings}
+        if FRESH:
+            given = {name: value for name, value in environment.items() if value is not None}
+            done = run(*arguments, cwd=folder, settings=given, stdin=(stdin or b"").decode())
+            out, err = done.stdout.encode(), done.stderr.encode()
+            return Result(CliRunner(), out, err, out + err, None, done.returncode, None)
         with monkeypatch.context() as patch:
             patch.chdir(folder)
             for name, value in environment.items():

@@ -22,6 +22,7 @@ from typing import IO, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import psutil
+import pytest
 import urllib3
 
 from tests.cli import preloaded
@@ -32,6 +33,10 @@ from tests.postgres import folder_for_clusters
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "school_service")
 DEADLINE = 180  # seconds, on a machine with much else to do
+
+# What a verb forgets to import is there in an interpreter that has imported everything, and missing in its own.
+FRESH = bool(os.environ.get("TEST_FRESH_INTERPRETERS"))
+in_this_process = pytest.mark.skipif(FRESH, reason="changes the program, in the process of the tests")
 
 Found = TypeVar("Found")
 
@@ -144,7 +149,7 @@ def run(
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run the program to its end; with a `command` or options, as `subprocess` starts them."""
-    if command is None and not options:
+    if command is None and not options and not FRESH:
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin.encode())
             given.seek(0)
@@ -274,7 +279,7 @@ def running(
     settings = settings or {}
     process: Process
     with out.open("wb") as stdout, err.open("wb") as stderr, open(os.devnull, "rb") as stdin:
-        if command is None and not options:
+        if command is None and not options and not FRESH:
             interpreter = _preloaded(environment(**settings)["PYTHONPATH"])
             process = interpreter.start(arguments, cwd, settings, stdin, stdout, stderr)
         else:

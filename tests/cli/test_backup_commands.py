@@ -16,7 +16,7 @@ import pytest
 from tenants.backups import row_script
 from tenants.backups.encryption import new_identity
 from tenants.pg_programs import find_program
-from tests.cli.program import DEADLINE, PROGRAM, ROOT, environment, run, running, wait_for
+from tests.cli.program import DEADLINE, PROGRAM, ROOT, environment, in_this_process, run, running, wait_for
 
 pytestmark = pytest.mark.program
 
@@ -115,6 +115,7 @@ def test_what_fails_is_said_in_one_line(cli, school, folder):
     assert "Give another id with --id" in failed(cli("tenants", "restore", str(file)))
 
 
+@in_this_process
 def test_a_backup_that_is_not_what_the_school_holds_fails_and_leaves_no_file(
     cli, school, folder, query, monkeypatch
 ):

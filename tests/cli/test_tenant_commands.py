@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tenants import placement
-from tests.cli.program import run
+from tests.cli.program import in_this_process, run
 from tests.factories import UNKNOWN_ID
 
 pytestmark = pytest.mark.program
@@ -363,6 +363,7 @@ def test_dividing_the_schools_over_logins_and_back(cli):
     assert "Memberships taken away: " in done.stdout
 
 
+@in_this_process
 def test_status_says_when_the_logins_are_too_few(cli, monkeypatch):
     assert cli("tenants", "create", "Somewhere").exit_code == 0
     assert "SERVING_LOGINS" not in cli("tenants", "status").stdout

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
+from functools import wraps
 from uuid import uuid4
 
 import pytest
@@ -142,7 +144,31 @@ PUBLIC = [operation for operation in OPERATIONS if not operation.secured]
 
 
 def each(operations):
-    return pytest.mark.parametrize("operation", operations, ids=str)
+    """Let one test ask all of these operations; where some fail, it names each of them.
+
+    A test of its own for each would cost as much again as its requests do.
+    """
+
+    def asking_all(rule):
+        @wraps(rule)
+        def test(**fixtures):
+            failed = []
+            for operation in operations:
+                try:
+                    rule(operation=operation, **fixtures)
+                except AssertionError as error:
+                    error.add_note(f"at {operation}")
+                    failed.append(error)
+            if failed:
+                raise ExceptionGroup("not all operations hold to it", failed)
+
+        signature = inspect.signature(rule)
+        fixtures = [given for name, given in signature.parameters.items() if name != "operation"]
+        test.__signature__ = signature.replace(parameters=fixtures)
+        return test
+
+    assert operations
+    return asking_all
 
 
 @dataclass

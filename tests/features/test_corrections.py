@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +30,13 @@ class Record:
 
     def __str__(self):
         return self.entity
+
+    @property
+    def texts(self) -> list[str]:
+        """The members that are texts of any form."""
+        return [
+            name for name in self.changes if name not in {"dob", "join_date", "employee", "email_address"}
+        ]
 
 
 def make_classroom(make):
@@ -129,9 +136,6 @@ RECORDS = [
     ),
 ]
 MEMBERS = [pytest.param(record, name, id=f"{record}-{name}") for record in RECORDS for name in record.changes]
-TEXTS = [
-    param for param in MEMBERS if param.values[1] not in {"dob", "join_date", "employee", "email_address"}
-]
 each = pytest.mark.parametrize("record", RECORDS, ids=str)
 each_member = pytest.mark.parametrize(("record", "member"), MEMBERS)
 
@@ -186,30 +190,35 @@ def test_nothing_given_changes_nothing(api, make, record):
     assert audited(api, record.entity, record_id) == []
 
 
-@each_member
-def test_null_is_refused(api, make, record, member):
+@each
+def test_null_is_refused(api, make, record):
     path, _ = record.make(make)
 
-    assert api.patch(path, {member: None}).get_json()["errors"]["json"].keys() == {member}
+    for member in record.changes:
+        answer = api.patch(path, {member: None})
+
+        assert (answer.status_code, answer.get_json()["errors"]["json"].keys()) == (422, {member})
 
 
-@pytest.mark.parametrize(("record", "member"), TEXTS)
-@pytest.mark.parametrize("value", [5, True, ["x"], {}, "x\0y", "\ud800", "x" * 2001])
-def test_what_is_no_text_is_refused(api, make, record, member, value):
+@each
+def test_what_is_no_text_is_refused(api, make, record):
     path, record_id = record.make(make)
 
-    answer = api.patch(path, {**record.changes, member: value})
+    for member, value in product(record.texts, (5, True, ["x"], {}, "x\0y", "\ud800", "x" * 2001)):
+        answer = api.patch(path, {**record.changes, member: value})
 
-    assert (answer.status_code, answer.get_json()["errors"]["json"].keys()) == (422, {member})
+        found = (answer.status_code, answer.get_json()["errors"]["json"].keys())
+        assert found == (422, {member}), value
     assert audited(api, record.entity, record_id) == []
 
 
-@pytest.mark.parametrize(("record", "member"), [param for param in TEXTS if param.values[1] != "middle_name"])
-def test_an_empty_text_is_refused(api, make, record, member):
+@each
+def test_an_empty_text_is_refused(api, make, record):
     path, _ = record.make(make)
 
-    for value in ("", "  \n"):
-        assert api.patch(path, {member: value}).status_code == 422
+    for member, value in product(record.texts, ("", "  \n")):
+        if member != "middle_name":
+            assert api.patch(path, {member: value}).status_code == 422, (member, value)
 
 
 @each

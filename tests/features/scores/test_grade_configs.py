@@ -113,29 +113,25 @@ def test_a_band_may_be_a_single_percentage(make):
     assert make.grade_band(100, 100)["lower_threshold"] == 100
 
 
-@pytest.mark.parametrize(
-    "number",
-    [-0.01, -1, 100.01, 101, 1e300, 0.001, 69.999, "70", "", None, True, [70], {}],
-    ids=repr,
-)
 @pytest.mark.parametrize("field", ["lower_threshold", "upper_threshold"])
-def test_a_threshold_that_is_none_is_422(api, make, field, number):
+def test_a_threshold_that_is_none_is_422(api, make, field):
     make.without_grade_bands()
 
-    answer = api.post("/grade-configs", {**new_band(0, 100), field: number})
+    for number in (-0.01, -1, 100.01, 101, 1e300, 0.001, 69.999, "70", "", None, True, [70], {}):
+        answer = api.post("/grade-configs", {**new_band(0, 100), field: number})
 
-    assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [field])
+        assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [field]), number
     assert bands(api) == []
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
-def test_a_threshold_that_is_not_finite_is_refused(api, make, number):
+def test_a_threshold_that_is_not_finite_is_refused(api, make):
     make.without_grade_bands()
-    body = json.dumps(new_band(0, 100)).replace("100", number)
 
-    answer = api.request("POST", "/grade-configs", data=body, content_type="application/json")
+    for number in ("NaN", "Infinity", "-Infinity", "1e400"):
+        body = json.dumps(new_band(0, 100)).replace("100", number)
+        answer = api.request("POST", "/grade-configs", data=body, content_type="application/json")
 
-    assert answer.status_code == 422
+        assert answer.status_code == 422, number
     assert bands(api) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -14,9 +15,14 @@ from tests.threads import run_concurrently
 NOTHING = (None, None, None)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Said)
+
+
 @pytest.fixture
-def said(make):
-    return Said(make)
+def said(rehearsed, made):
+    return deepcopy(made)
 
 
 def row(said, number, **members):
@@ -306,8 +312,8 @@ def test_a_calendar_and_an_attendance_at_once_fit_together(committing):
 
 
 @pytest.mark.parametrize("students", [2, 30])
-def test_messages_do_not_depend_on_how_many(api, make, messages, students):
-    said = Said(make, students)
+def test_messages_do_not_depend_on_how_many(make_other, messages, students):
+    said, api = Said(make_other, students), make_other.api
     rows = [
         {"student": one, "times_present": 1, "form_teacher_comment": "Good"} for one in said.students.values()
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from tests.features.results.comments.sheets import HEADER, Said, fill
@@ -11,9 +13,14 @@ from tests.sheets.workbooks import saved
 NOTHING = (None, None, None)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Said)
+
+
 @pytest.fixture
-def said(make):
-    return Said(make)
+def said(rehearsed, made):
+    return deepcopy(made)
 
 
 def enter(said, number, **members):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 from uuid import UUID
 
 import pytest
+from flask import Flask
 
 from school_service.core.database import db
 from school_service.features.results.figures import reads
@@ -107,7 +110,13 @@ class SmallClass:
                 )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def small_class(prepared: Callable[[type[SmallClass]], SmallClass]) -> SmallClass:
+    """The small class as each test finds it: of a module whose tests all use it."""
+    return prepared(SmallClass)
+
+
 @pytest.fixture
-def small(make: Factory) -> SmallClass:
+def small(rehearsed: Flask, small_class: SmallClass) -> SmallClass:
     """The small class."""
-    return SmallClass(make)
+    return deepcopy(small_class)

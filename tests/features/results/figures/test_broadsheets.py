@@ -6,6 +6,9 @@ import pytest
 
 from tests.factories import UNKNOWN_ID
 
+# Every test finds the class, whether it asks for it or not.
+pytestmark = pytest.mark.usefixtures("small")
+
 
 def rows(sheet):
     """What is said of each student: name, percents by code, total, average, position, tied, of the cohort, status."""

@@ -11,6 +11,9 @@ from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
 
+# Every test finds the class, whether it asks for it or not.
+pytestmark = pytest.mark.usefixtures("small")
+
 
 def subject_results(small, name, **query):
     return small.get(f"/cohort-subjects/{small.subjects[name]['id']}/results", **{"term": "FIRST", **query})

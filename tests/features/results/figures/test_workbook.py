@@ -18,6 +18,9 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.figures.classes import MOMENT, Store
 from tests.sheets.libreoffice import needs_libreoffice, printed_by_libreoffice
 
+# Every test finds the class, whether it asks for it or not.
+pytestmark = pytest.mark.usefixtures("small")
+
 SUBJECTS = (
     "Agricultural Science", "Basic Science", "Basic Technology", "Business Studies", "Civic Education",
     "Computer Studies", "Cultural and Creative Arts", "English Language", "French", "Hausa", "Home Economics", "Igbo",
@@ -224,8 +227,8 @@ def test_it_is_on_record_and_two_messages(small, messages):
 @needs_libreoffice
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="poppler is not installed (no pdftotext)")
 @pytest.mark.parametrize(("subjects", "paper"), [(8, "A4"), (18, "A3")])
-def test_libreoffice_prints_all_of_it(make, tmp_path, subjects, paper):
-    large = LargeClass(make, subjects)
+def test_libreoffice_prints_all_of_it(make_other, tmp_path, subjects, paper):
+    large = LargeClass(make_other, subjects)
     answer = large.api.get(f"/broadsheets/download?batch={large.cohort['id']}&term=FIRST")
 
     pdf = printed_by_libreoffice(answer.data, tmp_path)

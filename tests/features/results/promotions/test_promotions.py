@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -12,9 +13,14 @@ from tests.features.results.report_cards.papers import needs_poppler, text_of
 from tests.features.results.submissions.classes import message
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(End)
+
+
 @pytest.fixture
-def end(make):
-    return End(make)
+def end(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

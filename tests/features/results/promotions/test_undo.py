@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from tests.features.results.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
@@ -9,11 +11,19 @@ from tests.features.results.promotions.ends import End
 from tests.features.results.submissions.classes import message
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    def build(make):
+        end = End(make)
+        end.published()
+        return end
+
+    return prepared(build)
+
+
 @pytest.fixture
-def end(make):
-    end = End(make)
-    end.published()
-    return end
+def end(rehearsed, made):
+    return deepcopy(made)
 
 
 def refused(end, promotion):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import UUID, uuid4
 
 import pytest
@@ -19,9 +20,14 @@ from tests.features.results.submissions.classes import Class, message
 from tests.postgres import on_citus
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Arms)
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 def logged(api, publication):

@@ -8,6 +8,7 @@ import sys
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 from unicodedata import normalize
 
@@ -30,9 +31,14 @@ pytestmark = pytest.mark.program
 FIGURES = ("average", "lowest", "highest")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Arms)
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 def card(api, student, term="FIRST", **query):

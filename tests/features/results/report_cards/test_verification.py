@@ -6,6 +6,7 @@ import json
 import re
 from base64 import b64encode
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID, uuid4
@@ -37,9 +38,14 @@ MEMBERS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Arms)
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

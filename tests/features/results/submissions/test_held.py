@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from io import BytesIO
 
 import pytest
@@ -89,9 +90,14 @@ ACTS = (
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Writes)
+
+
 @pytest.fixture
-def writes(make):
-    return Writes(make)
+def writes(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.mark.parametrize("act", ACTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -16,9 +17,14 @@ OF_ALL = {"batch": None, "batch_name": None}
 """What a submission says that is of all arms."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Class)
+
+
 @pytest.fixture
-def taught(make):
-    return Class(make)
+def taught(rehearsed, made):
+    return deepcopy(made)
 
 
 def logged(api, entity, entity_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from operator import itemgetter
 from uuid import uuid4
 
@@ -14,9 +15,14 @@ from tests.features.scores.scoresheets.test_killed_server import watching_school
 from tests.threads import run_concurrently
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(lambda make: make.taught(3))
+
+
 @pytest.fixture
-def taught(make):
-    return make.taught(3)
+def taught(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -9,9 +10,14 @@ import pytest
 from tests.threads import run_concurrently
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(lambda make: make.taught())
+
+
 @pytest.fixture
-def taught(make):
-    return make.taught()
+def taught(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from io import BytesIO
 
 import pytest
@@ -13,9 +14,14 @@ from tests.sheets.workbooks import parts_of, saved
 WITH_ABSENCE = (*HEADER, "absence")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Exam)
+
+
 @pytest.fixture
-def exam(make):
-    return Exam(make)
+def exam(rehearsed, made):
+    return deepcopy(made)
 
 
 def absences(exam):

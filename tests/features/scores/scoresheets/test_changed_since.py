@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from copy import deepcopy
 from io import BytesIO, StringIO
 
 import pytest
@@ -51,9 +52,14 @@ class Class(Exam):
             self.make.entry(self.assessment, self.students[number], self.cohort["id"], score)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Class)
+
+
 @pytest.fixture
-def exam(make):
-    return Class(make)
+def exam(rehearsed, made):
+    return deepcopy(made)
 
 
 def changed(answer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from io import BytesIO
 from uuid import uuid4
 
@@ -15,17 +16,25 @@ from tests.sheets.workbooks import parts_of
 NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "\t=cmd", "_x0041_", "1e5", "007")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    def build(make):
+        """An assessment of 60 points; of three students, the first has a score."""
+        cohort = make.cohort()
+        subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
+        people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
+        made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
+        make.enrolled(cohort, *made)
+        assessment = make.assessment(subject, term, name="Exam", total_points=60, file_name="exam.xlsx")
+        make.entry(assessment, made[0]["id"], cohort["id"], 45.5)
+        return assessment
+
+    return prepared(build)
+
+
 @pytest.fixture
-def exam(make):
-    """An assessment of 60 points; of three students, the first has a score."""
-    cohort = make.cohort()
-    subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
-    people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
-    made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
-    make.enrolled(cohort, *made)
-    assessment = make.assessment(subject, term, name="Exam", total_points=60, file_name="exam.xlsx")
-    make.entry(assessment, made[0]["id"], cohort["id"], 45.5)
-    return assessment
+def exam(rehearsed, made):
+    return deepcopy(made)
 
 
 def rows(sheet):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
@@ -52,9 +53,14 @@ class Exam:
         return [(change["action"], change["old"], change["new"]) for change in found["data"]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Exam)
+
+
 @pytest.fixture
-def exam(make):
-    return Exam(make)
+def exam(rehearsed, made):
+    return deepcopy(made)
 
 
 def row(number, score=None):
@@ -353,8 +359,8 @@ def test_an_assessment_that_is_not_there_is_not_found(make, exam):
 
 
 @pytest.mark.parametrize("size", [2, 60])
-def test_it_costs_a_fixed_number_of_statements(make, messages, size):
-    exam = Exam(make, students=size)
+def test_it_costs_a_fixed_number_of_statements(make_other, messages, size):
+    exam = Exam(make_other, students=size)
     numbers = list(exam.students)
     costs = []
     for chosen, score in ((numbers[: size // 2], 1), (numbers, 2), (numbers, 3), (numbers, 3)):
