@@ -94,7 +94,7 @@ def find(
     overrides: Sequence[Mapping[str, Any]],
     fingerprint: str,
 ) -> dict[str, Any]:
-    """Lock all that a promotion concerns, and find what decides; one message."""
+    """Lock all that a promotion concerns, and find what decides; one round trip."""
     from_ids = list(dict.fromkeys(move["batch"] for move in moves))
     named = {
         *from_ids,

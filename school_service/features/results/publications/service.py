@@ -259,7 +259,7 @@ def rehearse(
 def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> BoundQuery:
     """Reopen what is published, to be corrected and published again; or withdraw it, what is REOPENED too.
 
-    Returns the read model of the publication, which is changed in one message with being read. Raises NotFound, and
+    Returns the read model of the publication, which is changed in one round trip with being read. Raises NotFound, and
     Conflict where it is not PUBLISHED, results of a later term that rest on it are, or a promotion rests on it.
     """
     found = execute(
@@ -299,7 +299,7 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
 
 
 def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
-    """Lock a cohort FOR NO KEY UPDATE, to enter what cards of a batch and term say; one message.
+    """Lock a cohort FOR NO KEY UPDATE, to enter what cards of a batch and term say; one round trip.
 
     Raises Conflict while the batch's results of that term are published.
     """
