@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import psycopg2
 import pytest
 from sqlalchemy import event, select, update
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service.auth.login_throttle import limiter
 from school_service.core.database import db
@@ -381,13 +382,13 @@ def test_a_browser_is_shown_when_to_come_back(anyone, place):
     assert verify(anyone, place.id, uuid4()).get_json()["message"].startswith("Too many codes")
 
 
-def test_a_browser_is_shown_that_the_database_is_away(anyone, place, monkeypatch):
+def test_a_browser_is_shown_when_the_service_can_answer_again(anyone, place, monkeypatch):
     limiter.limiter.storage.reset()
 
-    def away(_cursor, _query, _parameters=None):
-        raise psycopg2.OperationalError("the server closed the connection")
+    def wait_in_vain(**_traces):
+        raise PoolTimeout
 
-    monkeypatch.setattr(CountingCursor, "execute", away)
+    monkeypatch.setattr(reads, "verified", wait_in_vain)
 
     answer = verify(anyone, place.id, uuid4(), accept=HTML)
 
