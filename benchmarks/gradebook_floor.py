@@ -1,6 +1,6 @@
 """Entering scores by hand for `benchmarks.throughput`: the assessments, the requests, and the floor's statement.
 
-The floor sends one message a request, which is a transaction of its own: binding, caller's state, permission, the
+The floor makes one round trip a request, which is a transaction of its own: binding, caller's state, permission, the
 checks, the entry with its line in the audit log, and the answer.
 """
 

@@ -1,6 +1,6 @@
 """What is read for `benchmarks.throughput`: the records, the requests, and the floor's statements.
 
-The floor sends one message a request: binding, caller's state, permission and query go together.
+The floor makes one round trip a request: binding, caller's state, permission and query go together.
 """
 
 from __future__ import annotations

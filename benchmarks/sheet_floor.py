@@ -1,6 +1,6 @@
 """The score sheet of 200 students for `benchmarks.throughput`: the school, the uploads, and the floor by hand.
 
-The floor sends one message a request: binding, caller's state, permission and all of the work go together. It writes
+The floor makes one round trip a request: binding, caller's state, permission and all of the work go together. It writes
 the workbook with string templates into a zip of which all but the sheets is compressed already, and reads one with
 zipfile and ElementTree, in the one form that the benchmark sends. It refuses what must be refused and explains nothing.
 """

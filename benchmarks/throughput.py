@@ -5,7 +5,7 @@
 Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms, 90 users and a class of 40 with four
 scores each, one with a class of 200 students and its score sheets, and two servers on it with the same number of
 threads: ours, as `serve` runs it by default, and the floor, a bare WSGI callable under waitress with the same check of
-the token, the same binding and the same SQL, in one message a request, by hand on psycopg2, JSON made by PostgreSQL
+the token, the same binding and the same SQL, in one round trip a request, by hand on psycopg2, JSON made by PostgreSQL
 (`benchmarks.read_floor`); scores entered by hand are in `benchmarks.gradebook_floor`, score sheets in
 `benchmarks.sheet_floor`.
 `wrk` (Debian's package) drives both in turn, round after round, so that whatever else the machine does meets both.
@@ -104,7 +104,7 @@ def floor(environment: dict[str, str], connections: int) -> Any:
     def execute(
         claims: dict[str, Any], school: str, schema: str, sql: str, parameters: dict[str, Any]
     ) -> Any:
-        """Run it in the school, in one message: the implicit transaction of a message is all it takes."""
+        """Run it in the school, in one round trip: PostgreSQL runs the batch in one implicit transaction."""
         connection = pool.get()
         try:
             with connection.cursor() as cursor:

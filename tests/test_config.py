@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa
@@ -535,6 +536,14 @@ def test_a_bad_place_to_count_tries(value, reason):
 def test_every_setting_is_documented():
     for setting in fields(Settings):
         assert f"`{setting.name}`" in Settings.__doc__
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+@pytest.mark.parametrize("page", ["operators.md", "decisions.md"])
+def test_every_setting_is_told_to_operators(page, name):
+    told = (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
+
+    assert f"`{name}`" in told
 
 
 def test_trusted_proxies_are_addresses_and_networks():

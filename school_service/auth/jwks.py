@@ -38,9 +38,9 @@ NAMED_KEYS = 20  # keys that a line of the log names at most
 _CHUNK = 2**16
 
 DESCRIPTION = "/.well-known/openid-configuration"
-# Where the keys of a provider are that does not describe itself.
+# The path of the keys of a provider that does not describe itself.
 UNDESCRIBED_KEYS = "/.well-known/jwks.json"
-# With these a server says that it has no such document; some file servers say so with 403.
+# Statuses by which a server says that it has no such document; some file servers answer 403.
 _NO_DESCRIPTION = {403, 404, 410}
 
 
@@ -58,7 +58,7 @@ class _WrongStatus(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider that says itself where its keys are.
+    """A provider that describes itself, and with it where its keys are.
 
     `address` is that of AUTH_URL, `issuers` are the values of `iss` that are accepted, one of which it has to name.
     """
@@ -68,13 +68,13 @@ class Provider:
 
     @property
     def description_url(self) -> str:
-        """Where it describes itself: below its address, whether that ends in a slash or not."""
+        """The address of the description: below the provider's, whether that ends in a slash or not."""
         return f"{self.address.rstrip('/')}{DESCRIPTION}"
 
     def keys_url(self, description: bytes) -> str:
-        """Read from its description where the keys are; raises ValueError for one that can't be trusted.
+        """Read from the description where the keys are; raises ValueError for a description that can't be trusted.
 
-        It has to name one of the issuers to the letter, and may not lead from https to http.
+        It has to name one of the issuers to the letter, and its keys may not be at http where it is at https itself.
         """
         members: Any = orjson.loads(description)
         if not isinstance(members, dict):
@@ -163,7 +163,7 @@ class KeySet:
             return self._fetching
 
     def _await(self, fetching: threading.Thread) -> None:
-        # Until the fetch has had its time, not from now on: a slow provider must not block every thread.
+        # The time counts from the beginning of the fetch: else a slow provider would hold every thread for so long.
         fetching.join(max(0.0, FETCH_TIMEOUT - (self._clock() - self._begun_at)))
 
     def _cooling_down(self) -> bool:
@@ -187,7 +187,7 @@ class KeySet:
             )
         finally:
             with self._lock:
-                # The pause is one between two fetches, however long each of them takes.
+                # The pause is between the end of a fetch and the next one, however long each takes.
                 self._ended_at = self._clock()
                 self._fetching = None
 
@@ -235,21 +235,21 @@ def _without_query(url: str) -> str:
 
 
 class ProviderKey(PyJWK):
-    """A public key of the provider's; `algorithms` are those by which the header of a token may call it."""
+    """A public key of the provider; `algorithms` are the names that a token's header may have for its algorithm."""
 
     def __init__(self, members: dict[str, Any], algorithms: tuple[str, ...]) -> None:
         super().__init__(members, algorithms[0])
         self.algorithms = (members["alg"],) if "alg" in members else algorithms
 
     def called(self, algorithm: str) -> PyJWK:
-        """Give the key under another name of its one algorithm: PyJWT takes the name that it was made with alone."""
+        """Give the key under another name of its algorithm: PyJWT accepts only the name it was made with."""
         key = copy(self)
         key.algorithm_name = algorithm
         return key
 
 
 class _TimedStream(io.RawIOBase):
-    """What a socket receives while there is time: however slowly it comes, no wait goes beyond the deadline."""
+    """Reads what a socket receives before a deadline: no wait goes beyond it, however slowly the bytes come."""
 
     def __init__(
         self, received: io.RawIOBase, connection: socket.socket, seconds_left: Callable[[], float]
@@ -272,7 +272,7 @@ class _TimedStream(io.RawIOBase):
 
 
 class _TimedResponse(HTTPResponse):
-    """A response all of which, the header fields too, has to come while there is time."""
+    """A response that has to be received as a whole, with its header fields, before a deadline."""
 
     def __init__(
         self, sock: socket.socket, *arguments: Any, seconds_left: Callable[[], float], **options: Any
@@ -333,7 +333,7 @@ def _usable(members: Any) -> ProviderKey | None:
             return None
         key = ProviderKey(members, algorithms)
     except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError, KeyError):
-        # One bad key must not cost the others.
+        # One bad key must not make the others useless.
         return None
     public = key.key  # a private one is of another class
     strong = (

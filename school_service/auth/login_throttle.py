@@ -27,18 +27,18 @@ from school_service.core.errors import TooManyAttempts
 
 STORAGE_TIMEOUT = 2.0  # seconds that counting an attempt may take
 
-# Of one address at one account: ten in a minute, and fewer and fewer of those who go on.
+# Wrong passwords of one address for one account: ten in a minute, and fewer for whoever goes on.
 ACCOUNT_LIMITS = (
     RateLimitItemPerMinute(10, namespace="password-of-account"),
     RateLimitItemPerMinute(30, 10, namespace="password-of-account"),
     RateLimitItemPerHour(60, 1, namespace="password-of-account"),
 )
-# Wrong ones at an account from wherever they come; beyond it an address has LONE_LIMIT.
+# Wrong passwords for one account from all addresses; beyond it each address has LONE_LIMIT.
 EVERYWHERE_LIMIT = RateLimitItemPerMinute(10, namespace="password-everywhere")
 LONE_LIMIT = RateLimitItemPerMinute(1, namespace="password-of-account")
 # Against trying one password on many names. A school, or a town, often stands behind one address.
 ADDRESS_LIMIT = RateLimitItemPerMinute(6000, namespace="password-from-address")
-# Right ones too cost the service a hash.
+# Right passwords cost the service a hash, too.
 SUCCESS_LIMIT = RateLimitItemPerMinute(1000, namespace="sign-in-of-account")
 
 
@@ -95,7 +95,7 @@ class LoginThrottle:
 
     def record_failure(self, account: str) -> None:
         """Count a wrong password; raises TooManyAttempts where others at this moment have used a limit up."""
-        # Each is counted, whatever becomes of the others.
+        # Each limit is counted, even where another is used up.
         within = [limiter.limiter.hit(limit, *key) for limit, key in self._limits(account)]
         limiter.limiter.hit(EVERYWHERE_LIMIT, self.realm, account)
         if not all(within):

@@ -71,12 +71,12 @@ def _common_passwords() -> frozenset[str]:
     return frozenset(FREQUENCY_LISTS["passwords"])
 
 
-# Half of the processors are for other requests. A request waits in vain for a turn where some hundred wait before it.
+# Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.
 _turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0)
 
 
 def hash_password(password: str) -> str:
-    """Hash a password, with a salt of its own, as it is: a new one goes through `hash_new_password`.
+    """Hash a password, with a salt of its own; the password policy is not asked.
 
     Raises Busy where too many are being hashed.
     """
@@ -85,9 +85,10 @@ def hash_password(password: str) -> str:
 
 
 def check_password(stored: str | None, password: str) -> bool:
-    """Tell whether this is the password of the stored hash.
+    """Tell whether the password is the one of the stored hash.
 
-    None (no such user, no password set) costs the same work. Raises Busy where too many are being hashed.
+    Where the hash is None (no such user, or no password set), the same work is done, so that nobody can tell from the
+    time. Raises Busy where too many are being hashed.
     """
     try:
         with _turns.of("hash"):
@@ -104,5 +105,5 @@ def needs_rehash(stored: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _dummy_hash(current: PasswordHasher) -> str:
-    # Made by the present hasher: a hash carries its cost, which must be that of real hashes.
+    # Made by the present hasher, since checking a hash costs what making it cost: so it takes as long as a real one.
     return current.hash(secrets.token_urlsafe())

@@ -14,8 +14,8 @@ from tenants.connections.binding import SchoolBinding
 
 MAX_CLIENT_ID_LENGTH = 255  # characters (OpenID Connect Core, section 2, `sub`)
 
-SCHOOLS_REMEMBERED = 10_000  # of which the header need not be read anew
-ACCESSES_REMEMBERED = 1_000  # the same of what views ask; there are some dozens
+SCHOOLS_REMEMBERED = 10_000  # values of X-SCHOOL-ID that are cached with the UUID that was read from them
+ACCESSES_REMEMBERED = 1_000  # conditions that are cached; views ask for some dozens
 
 CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -85,11 +85,11 @@ class VerifiedToken:
     def condition(
         self, permissions: Iterable[str], *, with_given_password: bool, own_student: bool = False
     ) -> tuple[str, tuple[Any, ...]]:
-        """Write as SQL when a user's state lets the token's bearer have all of the permissions, with its parameters.
+        """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
-        An expression over the state's columns, `caller`: true where `principal` raises nothing, nor do its
-        `require_own_password` (not asked for `with_given_password`) and `require` (not asked of the student that the
-        state says the user is, for `own_student`).
+        Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
+        can be made of the state and has the permissions. A principal whose password must be changed is let in only
+        `with_given_password`; with `own_student` the student who, by the state, is the user needs no permission.
         """
         sql, needed = _condition(self.own, tuple(permissions), with_given_password, own_student)
         return sql, (self.session_number, *needed) if self.own else needed
@@ -133,7 +133,7 @@ def _named_school(header: str) -> UUID:
 def _condition(
     own: bool, permissions: tuple[str, ...], with_given_password: bool, own_student: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Write the condition of `VerifiedToken.condition`, and the permissions as its parameters."""
+    """Write the condition under which a state gives all of the permissions, and these as its parameters."""
     parts: list[str] = []
     if own:
         parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")

@@ -103,7 +103,7 @@ class TokenVerifier:
         self._clock = clock
         self.keys = keys
         self.outside_keys = _keys_of_provider(settings)
-        # By age, the newest last. To look something up in a dict needs no lock.
+        # In order of age, the newest last. Looking something up in a dict needs no lock.
         self._cache: dict[str, _CachedToken] = {}
         self._size = CACHE_SIZE
         self._lock = threading.Lock()
@@ -157,7 +157,7 @@ class TokenVerifier:
                 return self._own(token, header)
             raise jwt.InvalidIssuerError
         except (jwt.PyJWTError, *_MALFORMED) as error:
-            # However a forged token is malformed, the answer is the same.
+            # The answer is the same for every way in which a forged token is malformed.
             expired = isinstance(error, jwt.ExpiredSignatureError)
             raise TokenRefused(
                 "The token has expired." if expired else _REFUSED,
@@ -222,7 +222,7 @@ class TokenVerifier:
             )
         permissions = permissions_claim(claims, settings.auth_permission_claim)
         if not is_clients_own(claims, client_id, settings.auth_client_claim):
-            # Issued to somebody else by way of the client: the client's grant is none of theirs.
+            # The token was issued to an end user by way of the client, whose grant is not the end user's.
             schools, permissions = schools or frozenset(), permissions or frozenset()
         return VerifiedToken(
             user_id=None,
@@ -235,7 +235,7 @@ class TokenVerifier:
 
 
 def _logged(value: Any) -> str | None:
-    """Shorten what a token says of itself; what is no text is not written down."""
+    """Shorten a value of a token for the log; None for one that is no text."""
     return value[:_LOGGED_LENGTH] if isinstance(value, str) else None
 
 
@@ -270,7 +270,7 @@ def _own_token(claims: dict[str, Any]) -> VerifiedToken:
             schools=schools,
             granted=True,
             permissions=None,
-            # Tokens of versions before have none, and clients of then have 0.
+            # Tokens of earlier versions have none; the clients of that time have the number 0.
             session_number=claims.get("session", 0),
         )
     return VerifiedToken(

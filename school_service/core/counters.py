@@ -41,9 +41,9 @@ def next_numbers(name: str, count: int = 1) -> range:
 
 
 def number_taken(name: str, *conditions: Any, count: Any = 1) -> CTE:
-    """Take the next number of a counter within a statement, where the conditions hold: its column is `value`.
+    """Make the CTE that takes the next number of a counter where the conditions hold; its column is `value`.
 
-    Of `count` numbers it is the last.
+    It takes `count` numbers, of which `value` is the last.
     """
     taking = update(Counter).where(Counter.name == name, *conditions).values(value=Counter.value + count)
     return taking.returning(Counter.value).cte("taken")
@@ -51,13 +51,13 @@ def number_taken(name: str, *conditions: Any, count: Any = 1) -> CTE:
 
 @statement
 def numbers_taken(name: str, count: int) -> Any:
-    """Take the next `count` numbers of a counter, whose value is the last of them then: for `execute`."""
+    """Make the statement that takes the next `count` numbers of a counter, whose value is then the last of them."""
     return _taking(name, count)
 
 
 @statement
 def numbers_given_back(name: str, count: int) -> Any:
-    """Set a counter back by the last `count` numbers that were taken, and that nobody has: for `execute`."""
+    """Make the statement that gives back the last `count` numbers of a counter, which no record has; for `execute`."""
     return _taking(name, -count)
 
 

@@ -22,7 +22,7 @@ from tenants.registry.schools import NAMING_CONVENTION, School
 
 Found = TypeVar("Found")
 
-# What Flask's proxies stand for, in one call: each look through a proxy is five, and a request has dozens.
+# Flask's own functions below its proxies: reading through a proxy is five calls, and a request does it dozens of times.
 current_application: Callable[[], Flask] = current_app._get_current_object  # type: ignore[attr-defined]
 context_globals: Callable[[], Any] = g._get_current_object
 
@@ -40,7 +40,7 @@ class Model(DeclarativeBase):
 
 
 class Actor(Protocol):
-    """Who acts, as the audit log names them: `auth.principal.Principal` is one."""
+    """Whoever acts, as the audit log names them, such as a `Principal`."""
 
     @property
     def actor(self) -> str:
@@ -127,9 +127,9 @@ def forget_engine(school_id: UUID) -> None:
 
 
 def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
-    """Name what a school's tables are on its server; by default the transaction's school.
+    """Name the tables of a school as its server names them; by default those of the transaction's school.
 
-    None where their own names are to be used: on one server, and outside of transactions of the application.
+    None where the tables' own names are to be used: on a single server, and outside of the application's transactions.
     """
     found: Placement | None = current_application().extensions.get("placement") if has_app_context() else None
     if found is None or not found.several_servers:
@@ -159,7 +159,7 @@ def request_context() -> RequestContext:
 
 
 def is_current_user(user_id: UUID) -> bool:
-    """Tell whether a user is who acts in this transaction."""
+    """Tell whether this user acts in the transaction."""
     principal = request_context().principal
     return principal is not None and principal.actor == str(user_id)
 
@@ -170,10 +170,10 @@ def current_school() -> School:
 
 
 def outside_transaction(work: Callable[[], Found]) -> Found:
-    """Run what takes long and needs no database, such as hashing a password, while no connection is taken.
+    """Run long work that needs no database, such as hashing a password, without holding a connection.
 
-    The transaction so far is rolled back, so it must have written nothing; another one begins afterwards, with the
-    caller judged anew. Locks are gone and what was read may have changed: read it again.
+    The transaction is rolled back first, so it must have written nothing. Another one begins afterwards, and the
+    caller is judged anew. Its locks are gone, and what was read may have changed and must be read again.
     """
     session, context = current_session(), request_context()
     if session.new or session.dirty or session.deleted or context.audit_entries:

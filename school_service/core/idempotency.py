@@ -55,7 +55,7 @@ class StoredAnswer(db.Model):
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """What tells a request that was sent again from another: its key, who sent it, what it does, and its body.
+    """A request with an Idempotency-Key: its key, who sent it, what it does, and its body, to recognize it again.
 
     `fingerprints` are keyed hashes of the body: the first is stored, and a stored one may be any of them.
     """
@@ -90,7 +90,7 @@ VALUES (
 
 
 def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
-    """Find the status and body that a request was answered with before; None where it is new, and now under way.
+    """Find the status and body that a request was answered with before; None where it is new: it is under way then.
 
     Raises Conflict while another transaction works on the same request, and where its answer has been erased since;
     Invalid where its key was that of another request.

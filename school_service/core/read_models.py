@@ -72,9 +72,9 @@ class Executable(Protocol):
 
 
 def value_for_driver(value: Any) -> Any:
-    """Give a value as the driver is to have it: an id as text, once for all its places.
+    """Convert a value for the driver: an id becomes text, once for all places where it stands.
 
-    The driver would write each anew, in Python, and as slowly as a short statement is sent.
+    The driver would convert it in Python at each place, which takes as long as sending a short statement.
     """
     return str(value) if type(value) is UUID else value
 
@@ -167,7 +167,7 @@ class QueryTemplate:
 
 
 def unwrapped(query: Query) -> ClauseElement:
-    """Take a read model as it is, by columns."""
+    """Return the select() of a read model as it is: its rows are read by their columns."""
     return query
 
 
@@ -230,7 +230,7 @@ class ReadModel(Generic[Filters]):
 
 
 def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
-    """Make a function that returns a select() a read model which is built and compiled once."""
+    """Decorate a function that makes a select(): it becomes a read model, which is built and compiled once."""
     return ReadModel(make)
 
 
@@ -264,5 +264,5 @@ def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str
 
 
 def as_json(text: BindParameter[str]) -> Cast[Any]:
-    """A text of JSON, as JSON."""
+    """Convert a text to JSON, for use in a SELECT."""
     return cast(text, JSON)

@@ -68,15 +68,18 @@ def get(model: type[Record], record_id: UUID, *, for_update: bool = False, for_s
 def find(
     model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False
 ) -> Record | None:
-    """Find a record of the school by id, or None; locks as in `get`."""
+    """Find a record of the school by id, or None.
+
+    `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends.
+    """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
     return db.session.get(model, record_id, with_for_update=lock, populate_existing=lock is not None)
 
 
 def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_update: bool = False) -> Record:
-    """Get the record that a field of the input refers to by id; `for_update` as in `get`.
+    """Get the record that a field of the input refers to by id; `for_update` locks its row FOR NO KEY UPDATE.
 
-    Raises Invalid, naming the field.
+    Raises Invalid, naming the field, where there is none.
     """
     record = find(model, record_id, for_update=for_update)
     if record is None:
@@ -101,9 +104,9 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
 
 
 def lock_table(model: type[Any]) -> None:
-    """Wait for whoever has called this for the school's table too, until their transactions end; readers go on.
+    """Lock a table of the school against others who call this for it, until the transaction ends; readers go on.
 
-    For a rule that concerns all of its rows: whoever writes any of them calls it, before one of them is locked.
+    It serves a rule about all rows of the table: whoever writes one calls it before any row is locked.
     """
     db.session.execute(text(advisory_lock(model.__table__)))
 
@@ -121,7 +124,7 @@ def unknown_reference(model: type[Any], field: str) -> Invalid:
 def unnest_rows(
     alias: str | None = None, numbered: str | None = None, /, **columns: tuple[Any, Any]
 ) -> TableValuedAlias:
-    """Make rows of columns, each a type and its values: sent as one array a column, however many rows.
+    """Make rows from columns, each a type and its values. Each column is sent as one array, whatever their number.
 
     The values are a list, or a parameter of a `statement` that will be one, or the text of an array (`array_text`).
     `numbered` names a further column, which counts the rows from 1.
@@ -162,7 +165,7 @@ def array_text(values: Iterable[object]) -> str:
 
 
 def is_one_of(expression: Any, texts: Iterable[str]) -> ColumnElement[bool]:
-    """Compare with many texts, sent as one: each as a parameter would take the driver longer than PostgreSQL."""
+    """Compare an expression with many texts, which are sent as one array: as single parameters they take longer."""
     escaped = (each.replace("\\", "\\\\").replace('"', '\\"') for each in texts)
     listed = ",".join(f'"{each}"' for each in escaped)
     compared: ColumnElement[bool] = expression == any_(cast(literal(f"{{{listed}}}", Text), ARRAY(Text)))

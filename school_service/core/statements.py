@@ -5,7 +5,7 @@ by `fetch_row`), then what it writes in one round trip. What is compiled is comp
 each `statement`, as read models are. Several go out in one round trip (`execute`), in the order that they are given in,
 each seeing what those before it did: so the violation of a constraint is that of the first at fault.
 
-Objects of the session know nothing of what is written so: load those that are needed afterwards.
+Objects that the session has loaded do not change with it: load those that are needed afterwards.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Arguments = ParamSpec("Arguments")
 
 
 def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
-    """Make a function that returns an INSERT, UPDATE or DELETE one that is built and compiled once, as read models are.
+    """Decorate a function that makes an INSERT, UPDATE or DELETE: the statement is then built and compiled only once.
 
-    Its arguments are values and never None. Called, it returns the statement with its values, to be sent by `execute`
-    or `fetch_row`.
+    The arguments of the function are values and never None. Calling it returns the statement with these values, to be
+    sent by `execute` or `fetch_row`.
     """
     return ReadModel(cast(Any, make))
 
@@ -63,7 +63,7 @@ class NewRow:
 
 @dataclass(frozen=True, slots=True)
 class PutRow(NewRow):
-    """A row to insert, or else to give these values to the row that is there, found by the columns of `key`."""
+    """A row to insert, or to update where there is one already with the same values in the columns of `key`."""
 
     key: tuple[str, ...]
 
@@ -74,15 +74,18 @@ class PutRow(NewRow):
 
 
 def put_row(model: type[Any], *key: str, **values: Any) -> PutRow:
-    """Make a row of a model that there may be already: `key` are the columns of its unique constraint; as `new_row`."""
+    """Make a row of a model, to be inserted, or to be updated where there is one with the same values of `key`.
+
+    `key` names the columns of a unique constraint. Columns that are not given have the model's default, else null.
+    """
     row = new_row(model, **values)
     return PutRow(row.table, row.values, key)
 
 
 def new_row(model: type[Any], **values: Any) -> NewRow:
-    """Make a row of a model; columns that are not given have the model's default, else null.
+    """Make a row of a model, to be inserted by `execute`; columns not given have the model's default, else null.
 
-    Values are as PostgreSQL gets them: a default that the model computes of other columns has to be given.
+    Values are sent as they are. A value that the model computes from other columns has to be given.
     """
     table: Table = model.__table__
     defaults = _defaults(table)
@@ -95,7 +98,10 @@ def new_row(model: type[Any], **values: Any) -> NewRow:
 
 
 def insert_row(model: type[Any], **values: Any) -> NewRow:
-    """Insert a row of a model now; as `new_row` and `execute`."""
+    """Insert a row of a model now, and return it; columns not given have the model's default, else null.
+
+    Raises the violation of a constraint.
+    """
     row = new_row(model, **values)
     execute(row)
     return row
@@ -104,7 +110,7 @@ def insert_row(model: type[Any], **values: Any) -> NewRow:
 def execute(*executables: Executable) -> dict[str, Any] | None:
     """Send statements in one round trip, in this order; returns the row of the last, by column, or None.
 
-    A violated constraint is known here (`web.integrity_errors` answers it). The row's values are the driver's: a text,
+    Raises the violation of a constraint. The row's values are the driver's: a text,
     a number, a date, a UUID.
     """
     return write(current_session().bound_connection(), *batch_of(executables))
@@ -120,10 +126,10 @@ def stored_in(table: str, school_id: UUID | None = None) -> str:
 
 
 def in_one_round_trip(*before: Executable, read: BoundQuery) -> BoundQuery:
-    """Let statements go out in the round trip that reads `read`, before it; until it is read, nothing is written.
+    """Put statements before a read model, so that one round trip sends them all; nothing is sent until it is read.
 
-    For the end of a service whose view answers it: what is written and the answer are one round trip. A violated
-    constraint is known when it is read.
+    A service returns this at its end to the view, which reads it to answer: so writing and answering are one round
+    trip. The violation of a constraint is raised when it is read.
     """
     return BoundQuery(read.template, read.values, (*before, *read.before))
 
@@ -140,8 +146,8 @@ class _TableLock:
 def advisory_lock(table: Table, *, shared: bool = False) -> str:
     """Write the statement that waits for whoever has run it for the same table of the school.
 
-    Who has it `shared` waits for those alone who have not. It is no LOCK TABLE, which more
-    than one server would have to answer.
+    A `shared` lock waits only for those that are not shared. It is no LOCK TABLE, which more than one server would have
+    to answer.
     """
     lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     return f"SELECT {lock}(hashtextextended(current_schema() || '.{table.name}', 0))"
@@ -152,7 +158,7 @@ Lock = Callable[..., Executable]
 
 
 def row_lock(model: type[Any]) -> Lock:
-    """Lock the row of a record, by its id, FOR NO KEY UPDATE, as `records.get` does with `for_update`."""
+    """Make the lock, for `if_match`, of the row of a record by its id, FOR NO KEY UPDATE."""
 
     @statement
     def lock(record_id: UUID) -> Any:
@@ -162,9 +168,9 @@ def row_lock(model: type[Any]) -> Lock:
 
 
 def table_lock(model: type[Any], *, shared: bool = False) -> Lock:
-    """Wait for other writers of a table, as `records.lock_table` does, whichever record it is about.
+    """Make the lock, for `if_match`, that waits for the other writers of a table; the id of the record is not used.
 
-    `shared`: for who reads the table in more than one statement, and writes none of it.
+    `shared` is for whoever reads the table in more than one statement, and writes nothing into it.
     """
     return lambda *_ids: _TableLock(model.__table__, shared)
 
@@ -180,7 +186,7 @@ def _default(column: Any) -> Callable[[], Any]:
     if default is None:
         return lambda: None
     if default.is_callable:
-        # SQLAlchemy hands every function of a default the context of a statement, which these do without.
+        # SQLAlchemy calls the function of a default with the context of a statement, which these functions do not use.
         return lambda: default.arg(None)
     return lambda: default.arg
 
@@ -193,7 +199,7 @@ def _insertion(table: Table) -> str:
 def _columns_and_values(table: Table) -> str:
     columns = _defaults(table)
     values = ", ".join(["%s"] * len(columns))
-    # Names of the metadata alone: values are parameters.
+    # The text has only names of the metadata: values are parameters.
     return f"({', '.join(columns)}) VALUES ({values})"
 
 

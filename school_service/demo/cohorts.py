@@ -8,7 +8,7 @@ from school_service.features.classes.enrollments.service import enroll
 from school_service.features.school.cohorts.service import create_batch, create_cohort
 
 SECOND_ARM = "B"
-# Taught to all but seniors, who choose.
+# Compulsory for juniors; seniors choose.
 ELECTIVES = {"Economics", "Agricultural Science"}
 
 

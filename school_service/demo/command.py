@@ -187,7 +187,7 @@ def _administrator(login: Login) -> User:
 def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
     """Issue a token to try the service with; returns what it is for, and the token.
 
-    With an outside provider, which knows no client of ours, it is the first school's administrator's.
+    With an outside provider, which has no client for the demo, it is that of the first school's administrator.
     """
     key = app_state().verifier.key
     if settings.auth_url is None:

@@ -46,7 +46,7 @@ class DemoFile:
 
 
 def read(folder: Path) -> DemoFile:
-    """Read what an earlier start wrote; nothing where there is no such file, or no sense in it."""
+    """Read what an earlier start wrote; an empty content where there is no such file, or it can't be read."""
     try:
         found: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
         schools = [

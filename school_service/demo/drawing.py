@@ -52,7 +52,7 @@ def _is_sun(across: float, up: float) -> bool:
     distance = hypot(across, up)
     if distance < 0.24:
         return True
-    # The sine of the angle, taken so many times, is small where the point is near a ray.
+    # The angle is multiplied by the number of rays: its sine is small where the point is near a ray.
     turn = (complex(across, up) / distance) ** _RAYS
     return 0.32 < distance < 0.56 and turn.real > 0.3
 

@@ -58,5 +58,5 @@ def _correct(context: DemoContext) -> None:
 
 
 def _done(answer: BoundQuery) -> None:
-    """Do what a service returns to be done together with its answer."""
+    """Send the statements that a service returns together with its answer."""
     fetch_row(answer)

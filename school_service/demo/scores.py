@@ -37,7 +37,7 @@ ASSESSMENT_PLANS = (
     AssessmentPlan("EXAM", "Examination", 60, 12),
 )
 _TERM = timedelta(weeks=15)
-_ABSENT = 0.03  # fraction of students who miss an assessment: no entry, which is not a score of 0
+_ABSENT = 0.03  # fraction of students who miss an assessment; they have no entry, which is not a score of 0
 
 
 def make_scores(context: DemoContext) -> None:

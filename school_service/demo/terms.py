@@ -24,7 +24,7 @@ from school_service.features.scores.models import ABSENT, EXCUSED, Absence, Asse
 from tenants.clock import now
 
 _FIRST, *_ = TERMS
-# Of each term: the weeks of the session in which it begins and ends, and how many times school opens.
+# For each term: the weeks of the session in which it begins and ends, and how many times school opens.
 _TERMS = ((0, 13, 124), (17, 28, 112), (31, 43, 118))
 _EXCUSED = 0.4  # fraction of those who missed an assessment
 _SAID = (
@@ -52,7 +52,7 @@ def make_calendars(context: DemoContext) -> None:
 
 
 def make_absences(context: DemoContext) -> None:
-    """Say of everybody without a score in an assessment of the first term that they were away."""
+    """Enter an absence for everybody who has no score in an assessment of the first term."""
     random, moment = context.population.random, now()
     absences: list[dict[str, Any]] = []
     for assessment_id, student_id in _blanks(context):

@@ -86,7 +86,7 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
                 "first_name": "School",
                 "last_name": "Administrator",
                 "gender": "",
-                # Nobody was given a token with the account, so it begins as if signed in to.
+                # No token was given when the account was made: its number is that of one that was signed in to.
                 "session_number": CREATED + 1,
                 "created_at": moment,
             }

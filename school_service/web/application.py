@@ -39,14 +39,14 @@ class _NoSessions(SessionInterface):
 
 
 class _Routes(MapAdapter):
-    """The routes of a request; one without parameters is looked up where it was found before."""
+    """The routes of a request; a route without parameters is found once and then looked up."""
 
     def __init__(self, known: dict[tuple[str, str], Rule], *arguments: Any) -> None:
         super().__init__(*arguments)
         self._known = known
 
     def match(self, *arguments: Any, **options: Any) -> Any:
-        """Find the route; as Flask asks for it, with its rule, for the request's own path and method."""
+        """Find the route of the request's own path and method, with its rule."""
         if arguments or options != {"return_rule": True}:
             return super().match(*arguments, **options)
         key = (self.default_method, self.path_info)
@@ -55,13 +55,13 @@ class _Routes(MapAdapter):
             return rule, {}
         rule, values = super().match(return_rule=True)
         if not values and rule.rule == self.path_info:
-            # There are as many as there are such routes.
+            # It can grow to the number of routes without parameters.
             self._known[key] = rule
         return rule, values
 
 
-class Finished:
-    """What answers a request to the WSGI server, and is done with."""
+class WsgiAnswer:
+    """An answer as the WSGI server takes it: status 200, header fields and body."""
 
     __slots__ = ("_body", "_fields")
 
@@ -87,7 +87,7 @@ class Service(Flask):
         self._looked_at: dict[str, bool] = {}
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Call functions as they are: Flask would look at each, in every request."""
+        """Return the function itself: Flask would look in every request whether it is asynchronous."""
         return func
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
@@ -136,22 +136,22 @@ class Service(Flask):
             return None
         if kind.dispatch_request is not MethodView.dispatch_request or kind.__init__ is not object.__init__:
             return None
-        # One for all requests: it has nothing of its own.
+        # One object serves all requests: it has no state.
         return getattr(kind(), method.lower(), None)
 
     def finalize_request(self, rv: Any, from_error_handler: bool = False) -> Any:
-        """Make what a view returned the answer, with the fields that all have, and write its line in the log."""
+        """Make the answer of what a view returned: add the fields that all answers have, and write the log's line."""
         if isinstance(rv, JsonAnswer):
             current = current_request()
             if current.environ["REQUEST_METHOD"] != "HEAD" and not self._is_looked_at(current):
                 fields = [*rv.fields, *response_headers.FIELDS, ("X-Request-ID", request_log.request_id())]
                 request_log.end(current, 200, self.observe)
-                return Finished(rv.portions, fields)
+                return WsgiAnswer(rv.portions, fields)
             rv = rv.to_response()
         return super().finalize_request(rv, from_error_handler)
 
     def _is_looked_at(self, current: Request) -> bool:
-        """Tell whether somebody has a function for each answer of the view that answers a request."""
+        """Tell whether an extension or a blueprint has a function that is to be called with the answer."""
         endpoint = current.endpoint or ""
         found = self._looked_at.get(endpoint)
         if found is None:
@@ -161,7 +161,7 @@ class Service(Flask):
         return found or bool(request_finished.receivers)
 
     def process_response(self, response: Response) -> Response:
-        """Give an answer the fields that all have, and write its line in the log."""
+        """Add the fields that all answers have, and write the line of the log."""
         response = super().process_response(response)
         headers = response.headers
         for name, value in response_headers.FIELDS:
@@ -172,7 +172,7 @@ class Service(Flask):
         return response
 
     def do_teardown_request(self, *arguments: Any, **options: Any) -> None:
-        """Do what is to be done after a request, if anything is."""
+        """Call the functions that were registered for the end of a request, if there are any."""
         if self.teardown_request_funcs or request_tearing_down.receivers:
             super().do_teardown_request(*arguments, **options)
 

@@ -214,7 +214,8 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> Callable[[View], View]:
         """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
 
-        `if_empty` as in `returns_list`, called before the 404. `max_age`: seconds for which any cache may store an
+        `if_empty` checks the filters before the 404: it is called with the view's own arguments, all by name, and
+        raises where one of them refers to no record. `max_age`: seconds for which any cache may store an
         object that is public; all else is stored by none. `tagged`: whether a row has an ETag; by itself that of a GET
         has one, and of what takes If-Match.
         """
@@ -270,8 +271,8 @@ class Blueprint(flask_smorest.Blueprint):
         """Answer a bare array: the rows of the select() that the view returns, or a list of objects.
 
         `if_empty` checks the filters of a list without rows: it is called with the view's own arguments, all by name,
-        those of the query as its schema names them, and raises where one of them refers to no record. It is called
-        then alone, so that a list with rows costs one statement.
+        those of the query as its schema names them, and raises where one of them refers to no record. For a list
+        with rows it is not called, so that this costs one statement.
         """
 
         def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
@@ -294,8 +295,9 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> Callable[[View], View]:
         """Answer a page of the select() that the view returns, in the paged envelope; takes pageNumber and pageSize.
 
-        `bare`: as a bare array; takes page and size. `if_empty` as in `returns_list`. The page is no argument of the
-        view.
+        With `bare` it is a bare array, and takes page and size. `if_empty` checks the filters of an empty page: it is
+        called with the view's own arguments, all by name, and raises where one refers to no record. The page is no
+        argument of the view.
         """
         answered = schema(many=True) if bare else envelope(schema)
         page_schema = BarePageSchema() if bare else PageSchema()
@@ -503,5 +505,5 @@ def _disposition(disposition: str, name: str) -> str:
 
 @cache
 def _upload(name: str) -> type[ma.Schema]:
-    # Made once for each name, since the document knows a schema by its name.
+    # Made once for each name, since the document names a schema once.
     return Schema.from_dict({name: File()}, name=f"{name.title().replace('_', '')}Upload")

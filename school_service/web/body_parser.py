@@ -23,8 +23,8 @@ LONGEST_QUERY_REMEMBERED = 200  # characters
 class BodyParser(FlaskParser):
     """webargs' parser that reads JSON and forms as the API documents them.
 
-    What a query was read to is remembered: a front end asks for the same pages again and again, and most of the time of
-    such a request would go into reading its query.
+    The results for queries are cached: a front end asks for the same pages again and again, and reading the query would
+    take most of such a request's time.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -68,8 +68,8 @@ class BodyParser(FlaskParser):
         if _depth(body) > NESTING_LIMIT:
             abort(400, message=f"The body is nested more than {NESTING_LIMIT} levels deep.")
         try:
-            # The standard library's reader: it keeps every digit of a decimal, and hands on the NaN, infinities and
-            # lone surrogates that validation then refuses by the name of their field.
+            # The standard library's reader keeps every digit of a decimal. It passes on NaN, infinities and lone
+            # surrogates, which validation then refuses by the name of their field.
             return json.loads(
                 body.decode("utf-8"), parse_float=_exactly, parse_int=_whole, object_pairs_hook=_members
             )

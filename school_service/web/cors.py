@@ -25,7 +25,7 @@ PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
 
 
 def answer_fields(origins: Sequence[str], origin: str | None) -> dict[str, str]:
-    """Header fields that let a page read an answer which is made without the application, as `register` does.
+    """Make the header fields that let a page read an answer which is made without the application.
 
     `origins` are those of the setting, `origin` is the request's, if it has one.
     """

@@ -1,4 +1,4 @@
-"""The request that is under way, in one call: each look through Flask's proxy of it is five."""
+"""The current request, in one call: reading it through Flask's proxy takes five."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
 
     @pages.get("/", strict_slashes=False)
     def home() -> Response:
-        # Of a prefix that a proxy takes away nothing is known: so it is relative to the address of the request.
+        # A proxy may have taken a prefix away, which is not known here: so the address is a relative one.
         prefix = request.script_root
         return Response(status=302, headers={"Location": f"{prefix}/docs" if prefix else "docs"})
 

@@ -37,7 +37,7 @@ class Input(fields.Field[Any]):
 class Text(Input, fields.String):
     """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates.
 
-    It is one that is seen as a whole, as a name has to be (`tenants.names`), unless `any_characters` says otherwise.
+    It has only characters that are visible, as a name must (`tenants.names`), unless `any_characters` is given.
     """
 
     default_error_messages = {
@@ -74,7 +74,7 @@ class Text(Input, fields.String):
 
 
 def sought_text(**options: Any) -> Text:
-    """A text to find records by: those that are there may be older than the rules of names."""
+    """A text to find records by; any character is allowed, since stored names may be older than the rules of names."""
     return Text(any_characters=True, **options)
 
 

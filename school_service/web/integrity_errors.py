@@ -1,8 +1,8 @@
-"""Violated constraints, as the client reads of them: found by the constraint's name, whoever wrote at the same moment.
+"""Violated constraints as errors of the client: found by the constraint's name, also where two write at once.
 
-The metadata knows what each constraint is about, so no feature writes such a message. A constraint that needs words of
-its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column that the service computes names the
-field that it is computed of: `info={"field": "…"}`.
+The metadata has table and columns of each constraint, so no feature writes such a message. A constraint that needs
+words of its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column that the service computes
+names the field that it is computed of: `info={"field": "…"}`.
 """
 
 from __future__ import annotations

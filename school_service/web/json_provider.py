@@ -13,7 +13,7 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
 class OrjsonProvider(JSONProvider):
-    """Writes and reads with orjson; request bodies are read by `web.parsing`, which keeps decimals exact."""
+    """Writes and reads with orjson; request bodies are read by `web.body_parser`, which keeps decimals exact."""
 
     def dumps(self, obj: Any, **_options: Any) -> str:
         """Write JSON text."""

@@ -401,7 +401,7 @@ _NOTES = "conventions"
 
 
 def notes(view: Callable[..., Any]) -> dict[str, Any]:
-    """What the decorators have noted of a view."""
+    """Return what the decorators have noted of a view."""
     found: dict[str, Any] = getattr(view, "_apidoc", {}).get(_NOTES, {})
     return found
 

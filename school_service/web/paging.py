@@ -43,7 +43,7 @@ class BarePageSchema(Schema):
 
 @cache
 def envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
-    """Make the schema of the paged envelope; once for each, since the document knows a schema by its name."""
+    """Make the schema of the paged envelope; once for each, since the document names a schema once."""
     members: dict[str, fields.Field[Any]] = {
         "page_number": fields.Integer(metadata={"description": "Zero-indexed."}),
         "page_size": fields.Integer(),

@@ -39,11 +39,11 @@ QUEUE_FULL = "queue_full"
 """The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
 
 ACCESS_LOG = logging.getLogger("school_service.access")
-# An id is no secret, and to ask the system for randomness would hand the interpreter to another thread.
+# An id is no secret. Asking the system for randomness would let another thread take the interpreter.
 _random = random.Random()  # noqa: S311
-# What every LogRecord has; the rest of its members came with `extra`.
+# The members that every LogRecord has; all others came with `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# What the record of each request's line has in common: to make it anew costs as much as to write it.
+# The members that are the same in the record of every request: making them anew would cost as much as writing it.
 _BLANK = {
     **vars(logging.LogRecord(ACCESS_LOG.name, logging.INFO, __file__, 0, "request", (), None)),
     **dict.fromkeys(("thread", "threadName", "process", "processName")),
@@ -80,7 +80,7 @@ def configure_logging(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # What no line says need not be found out for each record.
+    # These are in no line, so they need not be found for each record.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     # waitress warns of each request that waits for a thread: an operator's log would drown in it.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
@@ -134,7 +134,7 @@ def end(request: Request, status: int, observe: Observe | None) -> None:
         observe(route, status, took, waited, environ, known)
     if not logged:
         return
-    # Who was refused before they were known as the school's principal has a token that was verified.
+    # A request that was refused before it had a principal has at least a verified token.
     actor = known.get("principal") or known.get("token")
     members = {
         "method": environ["REQUEST_METHOD"],
@@ -157,7 +157,7 @@ def end(request: Request, status: int, observe: Observe | None) -> None:
 
 
 def write_access_line(members: dict[str, Any]) -> None:
-    """Write the line of a request, as `extra` would, without looking up the stack which line of the program this is."""
+    """Write the line of a request with these members, without searching the stack for the line of the program."""
     record = logging.LogRecord.__new__(logging.LogRecord)
     created = time.time()
     record.__dict__.update(_BLANK)
@@ -166,7 +166,7 @@ def write_access_line(members: dict[str, Any]) -> None:
 
 
 def log_of_request(**members: Any) -> None:
-    """Let the line of the request that is under way say something more: why it was refused."""
+    """Add members to the log's line of the current request, such as why it was refused."""
     context_globals().__dict__.setdefault("log_members", {}).update(members)
 
 

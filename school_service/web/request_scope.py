@@ -45,7 +45,7 @@ from tenants.driver_errors import sqlstate
 from tenants.exceptions import ClientUnknown, SchoolChosen, SchoolElsewhere, TenancyError, UnknownSchool
 from tenants.registry.schools import School, find_open_school, find_school
 
-# What a statement fails with where a migration has changed the tables that it was written for.
+# SQLSTATEs of a statement that fails because a migration has changed its tables.
 _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
 
 SCHOOL_CACHE_SIZE = 10_000
@@ -81,9 +81,9 @@ class AppState:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
-        """Name the school of a request, from its headers Authorization and X-SCHOOL-ID; asks nobody.
+        """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
 
-        None where its token was not verified before, or may not be used so.
+        None where the token was not verified before, or does not cover the school.
         """
         token = self.verifier.find_verified(_bearer(authorization))
         try:
@@ -109,7 +109,7 @@ def app_state() -> AppState:
     return state
 
 
-# Once: the applications of a process share db.session.
+# Bound once, since the applications of a process share db.session.
 bind_sessions(db.session, lambda: app_state().binding_options)
 
 
@@ -144,10 +144,10 @@ def _bearer(authorization: str) -> str | None:
 
 
 class Access(NamedTuple):
-    """What a view asks of its principal: all of the permissions.
+    """What a view demands of its principal: all of the permissions.
 
-    The user whose own id is in the path needs none; and, `with_given_password`, is let in though they must change their
-    password first. `own_student`: nor does the user who is the student whose id is in the path, which their state says.
+    A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
+    change their password first. With `own_student` a user needs none for the student whom they are, by their state.
     """
 
     permissions: tuple[Permission, ...]
@@ -199,7 +199,7 @@ def run_in_request_scope(
         binding = _with_own_student(binding, own_student, token.user_id, state)
         access = Access(access.permissions, access.with_given_password, own_student=True)
     try:
-        # The share comes first, so that a request that waits holds no connection.
+        # Its turn in the share is waited for first, without holding a connection.
         with state.shares.of(school_id) as waited:
             if waited:
                 known["waited_for_share"] = waited
@@ -235,7 +235,7 @@ def run_in_request_scope(
 def _with_own_student(
     binding: SchoolBinding, student_id: UUID, user_id: UUID, state: AppState
 ) -> SchoolBinding:
-    """Let the user's state say whether they are a student: `own_student`."""
+    """Add a column to the user's state, `own_student`: whether the user is this student."""
     own = state.own_student.format(students=stored_in("students", binding.school_id))
     statement = f"SELECT caller.*, {own} AS own_student FROM ({binding.state}) AS caller"  # noqa: S608
     return replace(
@@ -319,7 +319,7 @@ class _Reading:
         _admit(self._token, self._access, state)
 
     def _admit_alone(self) -> None:
-        """Judge the principal, unless that was done."""
+        """Judge the principal, unless that was done before."""
         if not self._judged:
             self._admit(read(self._engine, self._binding, self._options).state)
 
@@ -336,7 +336,7 @@ class _Reading:
             found = read(self._engine, self._binding, self._options, reading)
             self._admit(found.state)
             return found
-        # A client's grant is read as the login, and no query together with it.
+        # A client's grant is read by the login itself: a query of the school can not go together with it.
         self._admit_alone()
         binding = SchoolBinding(self._binding.school_id, read_only=True)
         return read(self._engine, binding, self._options, Reading(sql, parameters))
@@ -408,7 +408,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
         except BaseException:
             session.rollback()
             if context.refusals and not binding.read_only:
-                # The request leaves nothing but that it was refused.
+                # The transaction is rolled back: only the entries of the refusal are stored.
                 context.admit = None
                 transaction(session, SchoolBinding(binding.school_id))
                 _commit(session, context.refusals)
@@ -416,7 +416,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
 
 
 class _in_context:  # noqa: N801 - reads as a function; a generator would cost each request several times as much
-    """Makes the request context; in the end whatever transaction there is is ended."""
+    """Sets the request context, and ends the transaction, if there is one, when the block is left."""
 
     __slots__ = ("_admit", "_binding", "_known", "_read")
 

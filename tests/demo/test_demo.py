@@ -147,6 +147,7 @@ def assert_is_filled(service, token, school):
     students = get("/students?pageSize=1000&status=ACTIVE")
     assert students["total"] >= 60
     assert all(student["guardian"]["full_name"] and student["cohort"] for student in students["data"])
+    assert_every_field_is_shown(students["data"])
     assert_staff_are_there(get)
     assert_traits_are_scored(get, students["data"])
     assert_a_year_has_graduated(get, school)
@@ -163,6 +164,11 @@ def assert_is_filled(service, token, school):
     login = service.ok("POST", "/users/login", token=token, school=school["id"], body=school["admin"])
     assert login["user"]["school"]["name"] == school["name"]
     assert login["user"]["school"]["address"]
+
+
+def assert_every_field_is_shown(records):
+    """Some record of the sample school has a value for each field, so that whoever tries the service sees it."""
+    assert {name for name in records[0] if not any(record[name] for record in records)} == set()
 
 
 def assert_the_first_term_is_complete(get, sessions):

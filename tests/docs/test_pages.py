@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages about the code: what looks like a name of it there is one.
-PAGES_OF_CODE = [ROOT / "docs" / name for name in ("architecture.md", "contributing.md", "serving.md")]
+PAGES_OF_CODE = [
+    ROOT / "docs" / name for name in ("architecture.md", "contributing.md", "glossary.md", "serving.md")
+]
 
 TOP = r"school_service|tenants|tests|migrations|benchmarks|docs"
 CODE = re.compile(r"`([^`\n]+)`")

@@ -43,6 +43,78 @@ def test_every_table_of_people_is_named_and_no_other():
     assert named == tables_of_people()
 
 
+# What a school stores of a person, column by column, in the words of the page.
+WORDS = {
+    "users": {
+        "username": "username",
+        "first_name": "names",
+        "last_name": "names",
+        "gender": "gender",
+        "photo": "photo",
+        "password_hash": "hash of the password",
+        "created_at": "created",
+        "deleted_at": "deleted",
+        "erased_at": "erased",
+    },
+    "contacts": {
+        "email_address": "e-mail address",
+        "phone_number": "phone number",
+        "physical_address": "postal address",
+    },
+    "students": {
+        "admission_number": "admission number",
+        "middle_name": "middle name",
+        "dob": "date of birth",
+        "status": "status",
+        "guardian_full_name": "name, relationship, phone and e-mail of the guardian",
+        "guardian_relationship": "name, relationship, phone and e-mail of the guardian",
+        "guardian_phone_number": "name, relationship, phone and e-mail of the guardian",
+        "guardian_email_address": "name, relationship, phone and e-mail of the guardian",
+    },
+    "employees": {
+        "title": "title",
+        "middle_name": "middle name",
+        "dob": "date of birth",
+        "join_date": "joining",
+        "marital_status": "marital status",
+        "blood_group": "blood group",
+        "religion": "religion",
+        "status": "status",
+        "lga_id": "local government area",
+        "state_id": "state",
+        "nationality_id": "nationality",
+        "department_id": "department",
+        "category_id": "category",
+        "position_id": "position",
+    },
+    "next_of_kin": {
+        "full_name": "name",
+        "relationship": "relationship",
+        "phone_number": "phone",
+        "physical_address": "address",
+    },
+}
+# What says nothing of the person: ids, what the service counts, and when the row was made.
+NOTHING_OF_THE_PERSON = {
+    "users": {"id", "username_key", "password_given_at", "session_number"},
+    "contacts": {"id", "owner_id", "created_at"},
+    "students": {"id", "number", "user_id", "created_at"},
+    "employees": {"id", "user_id", "contact_id", "created_at", "deleted_at"},
+    "next_of_kin": {"id", "employee_id", "employee_ref", "created_at"},
+}
+
+
+@pytest.mark.parametrize("table", WORDS)
+def test_every_column_of_a_person_is_named_in_words(table):
+    (row,) = [line for line in PAGE.splitlines() if line.startswith("| ") and f"| `{table}` |" in line]
+    columns = set(db.metadata.tables[table].columns.keys())
+
+    assert WORDS[table].keys() | NOTHING_OF_THE_PERSON[table] == columns, (
+        "name a new column here, and in docs/privacy.md in words"
+    )
+    assert [words for words in WORDS[table].values() if words not in row] == []
+
+
 def test_each_permission_that_is_named_exists():
     named = set(re.findall(r"`((?:read|write|delete):[a-z-]+)`", PAGE))
 

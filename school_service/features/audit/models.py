@@ -21,9 +21,9 @@ ADDRESS_LENGTH = 64
 
 
 class AuditEntry(db.Model):
-    """A change: who made it, when, from where, in which request, what of, and the values before and after.
+    """A change: who made it, when, from where and in which request; of which record; the values before and after.
 
-    Sign-ins and exports are on record as made, too. The role that serves may add entries and change none.
+    Sign-ins and exports are entries too. The role that serves may add entries, and can change none.
     """
 
     __tablename__ = "audit_entries"

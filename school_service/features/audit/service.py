@@ -1,7 +1,7 @@
 """Writing the audit log, in the transaction of the change itself: there is never one without the other.
 
-Entries go out with COMMIT, in one message: to write them costs no round trip. What was refused is an exception: its
-transaction is rolled back, and its entries are stored in one of their own.
+Entries go out with COMMIT, so that they cost no round trip of their own. What was refused is the exception: its
+transaction is rolled back, and its entries are stored in another one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tenants.clock import now
 from tenants.connections.engines import json_text
 from tenants.tenancy import SeedRows
 
-# As one JSON document: PostgreSQL is quicker to take it apart than to read as many parameters.
+# All entries are one JSON document, which PostgreSQL takes apart faster than it reads that many parameters.
 _INSERT = """
 INSERT INTO {audit_entries}
     (id, at, actor, actor_name, action, entity, entity_id, old, new, request_id, address)
@@ -53,10 +53,10 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one record: the values before (None: it was made) and after (None: it is gone).
+    """A change of one record: the values before (None where it was created) and after (None where it was deleted).
 
-    Values are of any type of JSON, and uuids, dates, times and decimals. Without an id it is of no record: of a
-    refused sign-in, say, with a username that nobody has.
+    Values are what JSON has, and uuids, dates, times and decimals. The id is None where there is no record, as in a
+    sign-in that was refused because nobody has the username.
     """
 
     entity_id: UUID | None
@@ -72,10 +72,10 @@ class Change:
 def score_values(
     score: Any, sheet: str | None = None, *, downloaded: str | None = None, forced: bool = False
 ) -> Values:
-    """What the log says of a score: it was entered by a sheet, the file of this name, or else by hand.
+    """Make the values of a score for the log: it was entered by the sheet of this file name, or else by hand.
 
-    `downloaded`: the moment of the sheet's download, where it was one. `forced`: it replaced what somebody else had
-    entered since.
+    `downloaded` is the moment at which the sheet was downloaded, None where it was not. `forced` says that the score
+    replaced one which somebody else had entered since.
     """
     if sheet is None:
         return {"score": score, "source": "hand"}
@@ -92,8 +92,9 @@ def newest_changes(
 ) -> Sequence[Any]:
     """Find the newest changes of some records: who made them, when, and what was before and after.
 
-    Those of one record come the newest first, so many at most. `old` and `new` are what this member of the values was
-    and is, such as `score`, or all of the values where it is None; `downloaded` is as in `score_values`.
+    Of each record at most `newest` are found, the newest first. `old` and `new` are what this member of the values was
+    and is, such as `score`, or all of the values where it is None. `downloaded` is the moment at which the sheet that
+    made the change was downloaded.
     """
     old, new = AuditEntry.old, AuditEntry.new
     ids = unnest_rows(id=(Uuid, list(entity_ids)))
@@ -108,8 +109,8 @@ def newest_changes(
             (new if member is None else new[member]).label("new"),
             AuditEntry.new["downloaded"].astext.label("downloaded"),
         )
-        # Written so that the index of entities is no use: it would be read as a whole for each record, where PostgreSQL
-        # has no statistics of the log yet.
+        # Concatenated, so that PostgreSQL can not use the index of entities: without statistics of the log it
+        # would read all of that index for each record.
         .where(AuditEntry.entity_id == ids.c.id, AuditEntry.entity.concat("") == entity)
         .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
         .limit(newest)
@@ -159,7 +160,10 @@ def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[s
 
 
 def logged_score(score: Any, sheet: Any) -> Any:
-    """What `score_values` says of a score that is stored, and of the file that it came in: columns of a statement."""
+    """Write as SQL what the log says of a score: the score, and the file that it came in, or that it came by hand.
+
+    Both arguments are columns of the statement that stores it.
+    """
     hand = func.jsonb_build_object("score", func.trim_scale(score), "source", "hand")
     of_sheet = func.jsonb_build_object("score", func.trim_scale(score), "source", "sheet", "file_name", sheet)
     return case((sheet.is_(None), hand), else_=of_sheet)
@@ -168,10 +172,10 @@ def logged_score(score: Any, sheet: Any) -> Any:
 def audit_written(
     entity: str, action: str, rows: FromClause, *, id: Any, moment: Any, entity_id: Any, old: Any, new: Any
 ) -> Insert:
-    """Make the INSERT that writes each of `rows` to the audit log, for the message that writes the records, too.
+    """Make the INSERT that adds an entry to the audit log for each of `rows`, to be sent with what writes the records.
 
-    For many rows at once: what the log says of them is made by PostgreSQL. All but `action` and who acted are columns
-    of the rows, or of the statement.
+    PostgreSQL makes the values of the entries, however many there are. All arguments but `entity` and `action` are
+    columns of the rows, or of the statement.
     """
     named: Any = (literal_column(f"'{action}'"), literal_column(f"'{entity}'"))
     values: Any = (id, moment, *named, entity_id, old, new)
@@ -183,10 +187,10 @@ def audit_written(
 
 
 def audit_deleted(entity: str, *conditions: Any, entity_id: Any, old: Any) -> Insert:
-    """Make the INSERT that writes a row to the audit log which the next statement of the message deletes.
+    """Make the INSERT that adds an entry to the audit log for a row which the next statement deletes, if it is there.
 
-    For what nobody knows before whether it is there: the conditions find the row, one at most, and `entity_id` and
-    `old` are made of its columns. All else is read when the statement runs.
+    The conditions find the row, one at most; `entity_id` and `old` are made of its columns. Who acts and when is read
+    when the statement runs.
     """
     values: Any = (
         bindparam("audit_id", callable_=uuid4, type_=Uuid()),
@@ -215,7 +219,7 @@ def _author_member(name: str) -> Callable[[], str | None]:
 
 
 def _author(context: RequestContext) -> dict[str, str | None]:
-    """Who acted, in which request, from which address."""
+    """Name who acts, in which request and from which address, as columns of an entry."""
     principal = context.principal
     return {
         "actor": principal.actor if principal else OPERATOR,
@@ -228,7 +232,7 @@ def _author(context: RequestContext) -> dict[str, str | None]:
 def operator_entry(
     operator: str, entity: str, entity_id: UUID, old: Values | None, new: Values | None
 ) -> SeedRows:
-    """Give the row of what the operator did to a school, by the columns that the log has had from the beginning."""
+    """Make the entry of what the operator did to a school, with the columns that the log has at every revision."""
     (entry,) = _entries(entity, [Change(entity_id, old, new)])
     values = {name: None if entry[name] is None else json_text(entry[name]) for name in ("old", "new")}
     return AuditEntry.__tablename__, [{**entry, **values, "actor": operator, "actor_name": operator}]

@@ -34,7 +34,7 @@ OAUTH_ERRORS = {
     500: (500, "server_error"),
     503: (503, "temporarily_unavailable"),
 }
-# What a description may not hold: quotes, backslashes, and all beyond ASCII.
+# Characters that a description may not have: quotes, backslashes, and all beyond ASCII.
 _UNSAID = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 
 
@@ -47,7 +47,7 @@ class TokenFormRefused(Invalid):
 
 
 class TokenRequestParser(BodyParser):
-    """Reads a token request in JSON, or as a form."""
+    """Reads a token request, which is JSON or a form."""
 
     def load_json(self, req: Request, schema: Any) -> Any:
         """Read the members; raises TokenFormRefused and WrongPassword of a form."""
@@ -55,7 +55,7 @@ class TokenRequestParser(BodyParser):
 
 
 def answer_error(error: Exception) -> Response:
-    """Answer an error: of a form with the members and statuses of RFC 6749 beside those of every error."""
+    """Answer an error; that of a form has the members and the status of RFC 6749 beside the members of every error."""
     response = handle(error)
     if not _is_form(request):
         return response
@@ -108,7 +108,7 @@ def _read_form(req: Request) -> dict[str, str]:
         "grant_type": grant_type,
         "client_id": client_id,
         "client_secret": client_secret,
-        # RFC 6749 knows no audience; there is only one.
+        # RFC 6749 has no audience; the service has only one.
         "audience": given.get("audience", app_state().settings.auth_audience),
     }
 

@@ -19,9 +19,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Check:
-    """A check that one thread makes at a time: who asks meanwhile is told what the last one found.
+    """A check that one thread makes at a time; whoever asks meanwhile gets the result of the last one.
 
-    So a database that is silent holds one thread at most. While none has ended yet, it does not pass.
+    So a database that does not answer holds one thread at most. Until the first check has ended, the result is False.
     """
 
     passes: Callable[[], bool]
@@ -29,7 +29,7 @@ class Check:
     _last: bool = False
 
     def __call__(self) -> bool:
-        """Tell whether it passes."""
+        """Tell whether the check passes."""
         if not self._lock.acquire(blocking=False):
             return self._last
         try:
@@ -40,7 +40,7 @@ class Check:
 
 
 def database_answers() -> bool:
-    """Ask the database, on a connection that is there for nothing else."""
+    """Tell whether the database answers, on a connection that is used for nothing else."""
     try:
         with db.engines[HEALTH_BIND].connect() as connection:
             connection.execute(text("SELECT 1"))

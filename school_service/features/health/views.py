@@ -61,7 +61,7 @@ class Life(MethodView):
     @blp.public
     @blp.returns(LifeSchema)
     def get(self) -> Any:
-        """Tell that the process answers; asks nothing else, and not the database."""
+        """Tell that the process answers; the database is not asked."""
         return {"status": "ok", "version": __version__}
 
 

@@ -1,4 +1,4 @@
-"""People: who has an account, and what the school knows of them.
+"""People: who has an account, and what the school has on record of them.
 
 - `roles`: roles and the permissions they bundle
 - `users`: user accounts, who can sign in to a school, and the roles that they have there

@@ -40,7 +40,7 @@ ADMINISTRATOR = "Administrator"
 
 
 class StoredPermission(db.Model):
-    """A permission that a school has: an access to a section, those of `core.permissions` and its own."""
+    """An access to a section: each of the service's permissions, and those that the school has added."""
 
     __tablename__ = "permissions"
     __table_args__ = (UniqueConstraint("section", "access"),)
@@ -83,9 +83,9 @@ def _key_of_username(context: Any) -> str:
 
 
 class User(db.Model):
-    """An account. A deleted one stays stored, with the time of its deletion, and its username stays taken.
+    """An account. A deleted account stays stored, with the time of its deletion, and its username stays taken.
 
-    An erased one is deleted too: it has neither a name nor a password any more, and does not come back.
+    An erased account is deleted too: it has neither a name nor a password any more, and can not be restored.
     `username_key` makes usernames unique without regard to case; it is made whenever the username is set.
     `password_given_at` is the moment at which somebody else made the account or set its password; null since its user
     set one.
@@ -124,7 +124,10 @@ search_index("ix_users_search", SEARCHED_OF_USER)
 
 
 def must_change_password() -> ColumnElement[bool]:
-    """Tell of a row of users whether its password has to be changed: given by others since the school demands that."""
+    """Tell of a row of users whether its password has to be changed.
+
+    It has to where somebody else gave it after the school began to demand that.
+    """
     since = select(SchoolSettings.must_change_password_since).scalar_subquery()
     return func.coalesce(User.password_given_at >= since, literal(False))
 
@@ -188,7 +191,7 @@ search_index("ix_students_search", SEARCHED_OF_STUDENT)
 
 
 def student_name(admission_number: str, student_id: object) -> str:
-    """Name a student in a message, by admission number and id."""
+    """Name a student in an error, by admission number and id."""
     return f"{admission_number} ({student_id})"
 
 
@@ -253,7 +256,10 @@ class BankAccount(db.Model):
 
 
 class NextOfKin(db.Model):
-    """Whom to tell when something happens to an employee; `employee_ref` as in BankAccount."""
+    """Whom to tell when something happens to an employee.
+
+    `employee_ref` is stored as the client's own system gave it, and links nothing.
+    """
 
     __tablename__ = "next_of_kin"
 

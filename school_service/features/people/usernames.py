@@ -17,7 +17,7 @@ _DIGEST_LENGTH = 64
 
 FALLBACK_STEM = "user"
 """The stem of a username for a name of which nothing can be written in plain letters."""
-# Leaves room for a number behind it.
+# Shorter than a name may be, so that a number can follow.
 MAX_STEM_LENGTH = NAME_LENGTH - 10
 
 # Letters that Unicode does not decompose, those of Hausa and Kanuri first.
@@ -43,7 +43,7 @@ _PLAIN = str.maketrans(
 
 
 def username_key(username: str) -> str:
-    """Write what two usernames have in common that count as the same: folded by case and form (NFKC_Casefold).
+    """Write a username as it is compared: two that differ in case or form alone have the same key (NFKC_Casefold).
 
     One that would be longer than MAX_KEY_LENGTH ends in a SHA-256 of all of it: an index takes no longer ones.
     """

@@ -20,8 +20,8 @@ SPARED = (
 )
 """Members of `old` and `new` whose values stay: what was done to an account, and ids and names of what is no person."""
 
-# Of the people who were erased: the account and its name, and the ids of all records that told of them. Those that are
-# deleted are named by the entry that says that they were erased.
+# Finds the people who were erased: the account and its name, and the ids of all records about them. The ids of deleted
+# records are in the entry that says that the person was erased.
 _ERASED = """
 WITH erased AS (
     SELECT id AS user_id, first_name || ' ' || last_name AS name FROM users WHERE erased_at IS NOT NULL
@@ -65,7 +65,7 @@ RETURNING a.id
 def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
     """Empty the values in a school's audit log that tell of people who were erased; returns how many entries changed.
 
-    What was done, when and by whom stays; an erased person who acted has the pseudonym there, too. Again changes
+    What was done, when and by whom stays; an erased person who acted appears under the pseudonym. A second call changes
     nothing. Where something changed, an entry says so. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
     """
     with connected_to_school(tenancy, school_id, as_owner=True) as (connection, school):

@@ -150,7 +150,7 @@ def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
     ]
     return (
         select(*columns)
-        # As arrays, so that each is looked up in the index, however long the log.
+        # The ids are one array, so that each is looked up in the index, however long the log is.
         .where(or_(AuditEntry.entity_id == any_(func.array(union_all(*records).scalar_subquery())), *entries))
         .order_by(AuditEntry.at, AuditEntry.id)
     )
@@ -358,7 +358,7 @@ def _form_teachers(employee_id: UUID) -> Rows:
 
 
 def _one(rows: Rows, name: str) -> Any:
-    """The only row, as a JSON object; null where there is none."""
+    """Make the column of the only row, as a JSON object; null where there is none."""
     found: ScalarSelect[Any] = (
         select(func.row_to_json(literal_column(f"of_{name}")))
         .select_from(rows.subquery(f"of_{name}"))
@@ -368,7 +368,7 @@ def _one(rows: Rows, name: str) -> Any:
 
 
 def _many(rows: Rows, name: str) -> Any:
-    """The rows, as a JSON array."""
+    """Make the column of the rows, as a JSON array."""
     objects = func.json_agg(func.row_to_json(literal_column(f"of_{name}")))
     found: ScalarSelect[Any] = (
         select(func.coalesce(objects, literal_column("'[]'::json")))

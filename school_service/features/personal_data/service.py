@@ -49,22 +49,22 @@ FIRST_NAME = "Erased"
 
 
 def record_copy(*, of: str, record_id: UUID) -> None:
-    """Write to the audit log that all that is stored of a student or an employee is told."""
+    """Write to the audit log that a copy of all that is stored of a student or an employee was handed out."""
     audit_change(EXPORT, record_id, new={"data": of})
 
 
 def check_student(*, id: UUID) -> None:
-    """Tell whether there is the student; raises NotFound."""
+    """Check that the student exists; raises NotFound."""
     get(Student, id)
 
 
 def check_employee(*, id: UUID) -> None:
-    """Tell whether there is the employee, deleted or not; raises NotFound."""
+    """Check that the employee exists, deleted or not; raises NotFound."""
     get(Employee, id)
 
 
 def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
-    """Erase a student's data; enrollments, results and graduation stay under a pseudonym. Again changes nothing.
+    """Erase a student's data; enrollments, results and graduation stay under a pseudonym. Twice is as once.
 
     Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the student
     is enrolled, or nobody would be left who has every permission.
@@ -88,7 +88,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
 
 
 def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
-    """Erase the data of an employee who is deleted; department, category and position stay. Again changes nothing.
+    """Erase the data of an employee who is deleted; department, category and position stay. Twice is as once.
 
     Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the employee
     is not deleted, or nobody would be left who has every permission.
@@ -146,7 +146,7 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Write the pseudonym for the name under which somebody submitted, published or reopened results, or promoted."""
+    """Replace the name under which somebody submitted, published or reopened results, or promoted, by the pseudonym."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, acts in (
         (Submission, ("submitted",)),
@@ -166,7 +166,7 @@ def _erase_signatory(user: User) -> None:
 
 
 def _erase_submitter(name: str, actor: str) -> None:
-    """Write the pseudonym for the name of who submitted subjects where publications say it.
+    """Replace the name of whoever submitted subjects by the pseudonym, where publications have it.
 
     The new rules are read and then written, since an UPDATE takes its values from Python. They pass as the text that
     PostgreSQL makes of them, so that all else in them stays to the letter.
@@ -242,7 +242,7 @@ def _delete_part(model: type[Any], employee_id: UUID) -> UUID | None:
 
 
 def _audit_erasure(entity: str, record: Any, **records: Any) -> None:
-    """Write that a person was erased, without a value; by the ids the operator finds what the log says of them."""
+    """Enter in the audit log that a person was erased: only the ids by which the operator finds entries."""
     db.session.flush()
     audit_change(
         entity, record.id, old={"erased": False}, new={"erased": True, "user": record.user_id, **records}

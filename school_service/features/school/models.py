@@ -59,7 +59,8 @@ NamedSetting = Department | EmployeeCategory | Position
 class SchoolSettings(db.Model):
     """What a school has switched on; one row, which every school has from its creation.
 
-    `must_change_password_since`: since when those whose password others gave have to change it; null: they need not.
+    `must_change_password_since` is the moment since which a password that somebody else gave has to be changed; null
+    where it need not be.
     """
 
     __tablename__ = "school_settings"

@@ -612,7 +612,7 @@ def test_it_is_on_record_with_actor_address_and_request(operation, api, other_ap
     assert log(other_api) == elsewhere
     if operation[0] == "POST":
         assert len(sent) <= MESSAGES.get(operation, MOST_MESSAGES), sent
-    # In the transaction of the change, and without a round trip of its own: in one message with the commit.
+    # In the transaction of the change, and without a round trip of its own: together with the commit.
     writing = [index for index, message in enumerate(sent) if "INSERT INTO audit_entries" in message]
     if operation in WITH_THE_RECORDS:
         assert [WITH_THE_RECORDS[operation] in sent[index] for index in writing] == [True], sent

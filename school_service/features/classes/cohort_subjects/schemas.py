@@ -27,7 +27,7 @@ class NewCohortSubjectSchema(Schema):
 
 
 class CohortSubjectFilterSchema(Schema):
-    """Which cohort subjects to list."""
+    """The cohort subjects to list."""
 
     batch = Id(required=False, metadata={"description": "A cohort, or any batch of it."})
     base = Id(required=False, metadata={"description": "The subject that is taught."})

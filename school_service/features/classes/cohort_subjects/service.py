@@ -33,7 +33,7 @@ That they take the compulsory subjects follows from their enrollment, and from t
 def check_cohort_subject_filter(
     *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
 ) -> None:
-    """Tell whether there is what a filter of cohort subjects names. Raises Invalid."""
+    """Check that the records which a filter of cohort subjects names exist. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if base is not None:
@@ -61,18 +61,20 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
     return made
 
 
-def taking_compulsory(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
-    """Let students of a cohort, whose rows the caller has locked, take all of its subjects but the electives.
+def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
+    """Make the statement by which students of a cohort take all of its subjects but the electives, for `execute`.
 
-    Returns the statement, for `execute`.
+    The caller has locked the rows of the students.
     """
     return _take_compulsory(cohort_id, list(student_ids), now())
 
 
-def taking_compulsory_at_once(*, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]) -> BoundQuery:
-    """Let students, each in some of these cohorts, take the compulsory subjects of those that they are in.
+def take_compulsory_subjects_of_cohorts(
+    *, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]
+) -> BoundQuery:
+    """Make the statement by which students take the compulsory subjects of those cohorts that they are in.
 
-    The caller has locked the students, unless they have just been made. Returns the statement, for `execute`.
+    The caller has locked the students, unless they have just been created. The statement is for `execute`.
     """
     return _take_compulsory_at_once(list(cohort_ids), list(student_ids), now())
 
@@ -153,7 +155,7 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
 
 @statement
 def drop_subjects(cohort_ids: list[UUID], student_ids: list[UUID]) -> Any:
-    """Let students drop all subjects of cohorts that they leave, keeping the scores: the statement, for `execute`."""
+    """Make the statement by which students drop all subjects of cohorts that they leave, for `execute`; scores stay."""
     subjects = select(CohortSubject.id).where(CohortSubject.cohort_id == _one_of(cohort_ids))
     return delete(SubjectEnrollment).where(
         SubjectEnrollment.student_id == _one_of(student_ids),
@@ -175,7 +177,7 @@ def _takers(*conditions: Any, moment: Any) -> Query:
 
 
 def _take(takers: Query) -> Sequence[UUID]:
-    """Let students take subjects; answers who did not take theirs before, once for each subject."""
+    """Let students take subjects; returns the students who did not take theirs before, once for each subject."""
     return db.session.scalars(_taking(takers).returning(SubjectEnrollment.student_id)).all()
 
 

@@ -31,10 +31,10 @@ def lock_students(student_ids: list[UUID]) -> Query:
 
 @read_model
 def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query:
-    """Select what decides whether students may be enrolled, to be read once they are locked; no row without a cohort.
+    """Select what decides whether students may be enrolled; to be read once they are locked. No row without a cohort.
 
-    `of_cohort` tells whether the batch is of the cohort, null where there is no such batch. `students` is JSON: those
-    there are, each with the open enrollment in the cohort's session, if there is one.
+    `of_cohort` tells whether the batch belongs to the cohort; it is null where there is no such batch. `students` is
+    JSON: the students who exist, each with the open enrollment in the cohort's session, if there is one.
     """
     in_session = and_(
         Enrollment.student_id == Student.id, Enrollment.session_id == Cohort.session_id, CURRENT
@@ -60,7 +60,7 @@ def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query
 
 
 def open_enrollments(student_id: Any) -> Any:
-    """A column: the open enrollments of a student, as JSON."""
+    """Make the column of the open enrollments of a student, as JSON."""
     return (
         select(_array_of("id", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id))
         .where(Enrollment.student_id == student_id, CURRENT)

@@ -23,8 +23,8 @@ from school_service.core.statements import execute, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.cohort_subjects.service import (
     drop_subjects,
-    taking_compulsory,
-    taking_compulsory_at_once,
+    take_compulsory_subjects,
+    take_compulsory_subjects_of_cohorts,
 )
 from school_service.features.classes.enrollments import reads
 from school_service.features.people.models import ACTIVE, Student, student_name
@@ -69,7 +69,7 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     execute(
         *([_end(moving, moment)] if moving else []),
         _start(starting, [uuid4() for _ in starting], [batch for _ in starting], moment),
-        taking_compulsory(cohort_id=cohort_id, student_ids=student_ids),
+        take_compulsory_subjects(cohort_id=cohort_id, student_ids=student_ids),
     )
     after = {"cohort": cohort_id, "batch": batch}
     audit_changes(ENTITY, [Change(one, _place_of(known[one]), after) for one in starting])
@@ -84,18 +84,18 @@ def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
 
 
 def enroll_new(*, batches: Mapping[UUID, Any]) -> None:
-    """Enroll students who have just been made, and are in no class: the batch of each, by the student's id.
+    """Enroll students who have just been created; `batches` has the batch of each, by the student's id.
 
-    A batch is what has its `id` and `cohort_id`. The cohorts must be locked. Sends one message.
+    A batch is anything with its `id` and `cohort_id`. The cohorts must be locked. Takes one round trip.
     """
-    execute(*entering([(uuid4(), student, batch) for student, batch in batches.items()]))
+    execute(*start_enrollments([(uuid4(), student, batch) for student, batch in batches.items()]))
 
 
-def entering(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
-    """Enroll students who are in no class of the batches' session: enrollments, each an id, a student and a batch.
+def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
+    """Make the statements that enroll students who are in no class of the batches' session, for `execute`.
 
-    A batch is what has its `id` and `cohort_id`. The cohorts must be locked and so must the students, unless nobody
-    else can know of them yet. Returns the statements, for `execute`.
+    Each enrollment is an id, a student and a batch, which is anything with its `id` and `cohort_id`. The cohorts must
+    be locked, and so must the students, unless this transaction has created them.
     """
     audit_changes(
         ENTITY,
@@ -107,16 +107,17 @@ def entering(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery,
     students = [student for _, student, _ in enrollments]
     return (
         _start(students, [each for each, _, _ in enrollments], [one.id for _, _, one in enrollments], now()),
-        taking_compulsory_at_once(
+        take_compulsory_subjects_of_cohorts(
             cohort_ids=list({batch.cohort_id for _, _, batch in enrollments}), student_ids=students
         ),
     )
 
 
-def withdrawing(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
-    """Take enrollments back as if they had never been: each has `id`, `student`, `cohort` and `batch`, as in JSON.
+def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+    """Make the statements that delete enrollments and the subjects taken with them, for `execute`.
 
-    Cohorts and students must be locked, and nothing may rest on them. Returns the statements, for `execute`.
+    Each enrollment has `id`, `student`, `cohort` and `batch`, as in JSON. Cohorts and students must be locked, and
+    nothing may refer to the enrollments.
     """
     audit_changes(ENTITY, [Change(UUID(one["student"]), _place_of(one), None) for one in enrollments])
     cohorts = [UUID(cohort) for cohort in {one["cohort"] for one in enrollments}]
@@ -140,11 +141,10 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     return cohort.id
 
 
-def leaving(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
-    """Take students, whose rows the caller has locked, out of every cohort, keeping history and scores.
+def end_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+    """Make the statements that take students out of every cohort, for `execute`; history and scores stay.
 
-    `enrollments` are all that are open, by student, as `reads.open_enrollments` selects them. Returns the statements,
-    for `execute`.
+    `enrollments` are all open ones of each student, by the student's id; the caller has locked the students' rows.
     """
     ended = [(student, one) for student, open_ones in enrollments.items() for one in open_ones]
     audit_changes(ENTITY, [Change(student, _place_of(one), None) for student, one in ended])
@@ -152,23 +152,23 @@ def leaving(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple
     return _end([UUID(one["id"]) for _, one in ended], now()), drop_subjects(cohorts, list(enrollments))
 
 
-def coming_back(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
-    """Let students be again where `leaving` took them out, and take what is compulsory there now.
+def reopen_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
+    """Make the statements that open ended enrollments again, for `execute`.
 
-    `enrollments` are those that it ended, by student, whose rows and cohorts the caller has locked. Returns the
-    statements, for `execute`.
+    The students take the subjects that are compulsory there now. `enrollments` are those to open, by the student's id;
+    the caller has locked the rows of the students and of the cohorts.
     """
     opened = [(student, one) for student, ended in enrollments.items() for one in ended]
     audit_changes(ENTITY, [Change(student, None, _place_of(one)) for student, one in opened])
     cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in opened}]
     return (
         _reopen([UUID(one["id"]) for _, one in opened]),
-        taking_compulsory_at_once(cohort_ids=cohorts, student_ids=list(enrollments)),
+        take_compulsory_subjects_of_cohorts(cohort_ids=cohorts, student_ids=list(enrollments)),
     )
 
 
 def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Read students, by id, of the JSON of `reads.enrolling`; raises Invalid naming who is unknown or not ACTIVE."""
+    """Read students from JSON, by id; raises Invalid naming those who are unknown or not ACTIVE."""
     known = {UUID(one["id"]): one for one in orjson.loads(students)}
     unknown = [str(one) for one in student_ids if one not in known]
     if unknown:
@@ -184,12 +184,12 @@ def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, 
 
 
 def _named(student: Mapping[str, Any]) -> str:
-    """Name a student in a message."""
+    """Name a student in an error."""
     return student_name(student["admission_number"], student["id"])
 
 
 def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Where an enrollment is, for the audit log; None where there is no enrollment."""
+    """Name cohort and batch of an enrollment for the audit log; None where there is no enrollment."""
     return {name: enrollment[name] for name in ("cohort", "batch")} if enrollment["batch"] else None
 
 
@@ -197,7 +197,7 @@ def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
 def _start(
     student_ids: list[UUID], enrollment_ids: list[UUID], batch_ids: list[UUID], moment: datetime
 ) -> Any:
-    """Start enrollments: each of a student in a batch, whose cohort is locked."""
+    """Insert enrollments: each of a student, in a batch whose cohort is locked."""
     rows = unnest_rows(id=(Uuid, enrollment_ids), student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
     values = (
         select(rows.c.id, rows.c.student_id, Batch.id, Batch.cohort_id, Cohort.session_id, moment)  # type: ignore[call-overload]
@@ -227,7 +227,7 @@ def _delete(enrollment_ids: list[UUID]) -> Any:
 
 
 def _leave(*conditions: Any) -> set[UUID]:
-    """End open enrollments and the subjects taken with them; returns whose."""
+    """End open enrollments and the subjects taken with them; returns the ids of the students."""
     ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=now())
     ended = db.session.execute(ending.returning(*_ENDED)).all()
     audit_changes(

@@ -19,7 +19,7 @@ class ImportFilterSchema(Schema):
 
 
 class ReplacedValueSchema(RecordSchema):
-    """A value of the sheet in place of which another is stored."""
+    """A value of the sheet that was stored as another, such as `F` as FEMALE."""
 
     column = fields.String(metadata={"description": "The name of the column."})
     value = fields.String(metadata={"description": "As the sheet has it."})

@@ -52,7 +52,7 @@ FILE_NAME = "students.xlsx"
 PASSWORDS_AT_ONCE = 300
 
 CLASS = "class"
-MAX_CLASSES_SHOWN = 8  # of which a message says that they can be written
+MAX_CLASSES_SHOWN = 8  # classes that an error names at most
 
 _GUARDIAN = "guardian_"
 _IDENTITY = ("first_name", "last_name", "admission_number")
@@ -94,7 +94,7 @@ Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _UniqueNames:
-    """What has to be unique of a row; without `has_username` the username is the admission number."""
+    """The values of a row that have to be unique; without `has_username` the username is the admission number."""
 
     row: int
     admission_number: str
@@ -103,7 +103,7 @@ class _UniqueNames:
 
     @property
     def username_key(self) -> str:
-        """What no two usernames may have in common."""
+        """The username as it is compared: no two accounts have the same key."""
         return username_key(self.username)
 
 
@@ -124,12 +124,12 @@ def template() -> tuple[str, bytes]:
 def upload(
     *, file: IO[bytes], validate: Validate, principal: Callable[[], Principal], dry_run: bool
 ) -> dict[str, Any]:
-    """Add the students of a sheet, all or none; counts the rows and the students created.
+    """Add the students of a sheet, all or none; returns the counts of rows and of students created.
 
-    `dry_run` answers the same and stores nothing. Each password costs some 40 ms of computing, for which the
-    transaction is ended and another begun: `principal` gives that of the transaction. Raises Invalid where the file
-    can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden where the sheet names
-    classes and the principal may enroll nobody.
+    With `dry_run` the answer is the same and nothing is stored. Each password costs some 40 ms of computing, for which
+    the transaction is ended and another begun: so `principal` is asked for whoever acts in the present one. Raises
+    Invalid where the file can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden
+    where the sheet names classes and the principal may enroll nobody.
     """
     importing = _StudentUpload(validate, principal, dry_run)
     counts = importing.run(file)
@@ -185,7 +185,7 @@ class _StudentUpload(SheetUpload[_Records]):
         if not self.dry_run:
             hashes = self._hashes(students, names)
             if any(classes):
-                # Again: hashing may have begun another transaction.
+                # Asked again, since hashing may have begun another transaction.
                 self._require_enrolling()
             _store(students, names, classes, hashes)
         return RowCounts(created=len(students))
@@ -193,7 +193,7 @@ class _StudentUpload(SheetUpload[_Records]):
     def _hashes(
         self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
     ) -> Sequence[str | None]:
-        """Hash the passwords, before anything is locked: that takes long, and no connection waits for it."""
+        """Hash the passwords before anything is locked: that takes long, so no connection is held meanwhile."""
         if not any("password" in student for student in students):
             return [None] * len(students)
         return outside_transaction(partial(_hash_passwords, students, names))
@@ -202,7 +202,7 @@ class _StudentUpload(SheetUpload[_Records]):
         self.principal().require([Permission.COHORTS_WRITE], "Enrolling students")
 
     def _replace_gender(self, row: Row) -> Iterator[RowError]:
-        """Write a gender as it is listed, and note what it was."""
+        """Replace the gender of a row by the listed value that it stands for, and count the replacement."""
         written = str(row.values.get("gender", "")).strip()
         if not written:
             return
@@ -256,7 +256,7 @@ def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterat
 
 
 def _cell_error(row: Row, column: str, message: str) -> RowError:
-    """Say of a cell what the schema says of the field."""
+    """Turn what the schema says of a field into the error of a cell."""
     value = row.values.get(column)
     if value is None:
         return RowError(row.number, column, REQUIRED, f"{column} is missing")
@@ -269,7 +269,7 @@ def _cell_error(row: Row, column: str, message: str) -> RowError:
 
 
 def _people(content: SheetContent) -> dict[int, str]:
-    """Name the student of each row in messages, as far as the row names them."""
+    """Name the student of each row for its errors, by what the row has of first name, last name and number."""
     people = {}
     for row in content.rows:
         first, last, number = (str(row.values.get(name, "")).strip() for name in _IDENTITY)
@@ -278,9 +278,10 @@ def _people(content: SheetContent) -> dict[int, str]:
 
 
 def _classes() -> dict[str, Any]:
-    """Find the batches by what a sheet calls them, in words; None where that is the name of several.
+    """Find the batches by the names that a sheet may have for them; None for a name that several have.
 
-    Of the current session the class alone will do, and where it has one arm, the classroom alone.
+    A name is classroom, arm and session. It may leave out the session where that is the current one, and the arm where
+    the cohort has only one.
     """
     found = db.session.execute(
         select(
@@ -337,7 +338,7 @@ def _weak_passwords(rows: Iterable[Row], names: Iterable[_UniqueNames]) -> Itera
 
 
 def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
-    """Find the names that the sheet has twice: the first row is good, the others are not."""
+    """Find the numbers and usernames that the sheet has twice: the errors are those of every row but the first."""
     numbers: dict[str, int] = {}
     usernames: dict[str, int] = {}
     for each in names:
@@ -360,7 +361,7 @@ def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
 
 
 def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
-    """Find the names that the school has already."""
+    """Find the admission numbers and usernames that the school has already."""
     of_sheet = {each.admission_number.lower() for each in names}
     small = func.lower(Student.admission_number)
     of_students = select(small.label("number"), Student.admission_number.label("written")).where(
@@ -400,7 +401,7 @@ def _store(
     if cohort_ids:
         lock_cohorts(cohort_ids=cohort_ids)
     numbers = next_numbers(STUDENTS, len(students))
-    # Again, under the lock: another import may have been committed since.
+    # Checked again under the lock: another import may have been committed since.
     raise_row_errors(_taken(names))
     moment = now()
     accounts = [

@@ -24,10 +24,10 @@ class UnknownSession(TenancyError):
 def export_to_file(
     tenancy: Tenancy, school_id: UUID, path: Path, session: str | None = None
 ) -> dict[str, Any]:
-    """Export a session of a school, by its id or name, by default the current one: all that the files can hold.
+    """Export everything of a session of a school, given by id or name; by default of the current session.
 
-    The file is its owner's alone, and is there when it is whole; the school's audit log says that it was made. Answers
-    what was exported. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, UnknownSession.
+    Only the owner of the file can read it, and it appears when it is complete; the school's audit log has an entry.
+    Returns what was exported. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, UnknownSession.
     """
     with connected_to_school(tenancy, school_id, snapshot=True) as (connection, school):
         found = None

@@ -1,7 +1,7 @@
 """The rows of each OneRoster file, of one academic session.
 
-The columns bear the standard's names. An id that the school has no record for is made of those that it has: the select
-gives them with `/` between, and the service makes a UUID of them (`service.derived_id`).
+The columns bear the standard's names. Where the school has no record with an id for what the standard wants, the id is
+made of several others: the select gives these with `/` between them, and the service makes a UUID of them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ GRADEBOOKS, RESULTS = Permission.GRADEBOOKS_READ, Permission.RESULTS_READ
 
 @dataclass(frozen=True)
 class Exported:
-    """What is exported: a session of a school, as far as these permissions go."""
+    """What is exported: a session of a school, and of it what these permissions allow."""
 
     school_id: UUID
     school_name: str
@@ -100,7 +100,7 @@ class Exported:
     permissions: Collection[Permission]
 
     def may(self, permission: Permission) -> bool:
-        """Tell whether what needs the permission is exported."""
+        """Tell whether the permission is among those of the export."""
         return permission in self.permissions
 
 
@@ -110,12 +110,12 @@ def files_of(permissions: Collection[Permission]) -> list[str]:
 
 
 def rows_of(file: str, exported: Exported) -> Rows:
-    """Select the rows of a file, by its columns."""
+    """Select the rows of a file, with the columns that the standard names."""
     return _FILES[file][1](exported)
 
 
 def _row(file: str, **given: Any) -> Select[*tuple[Any, ...]]:
-    """Select a file's columns in its order, those that are not given blank."""
+    """Select the columns of a file in the standard's order; those that are not given are blank."""
     columns = standard.COLUMNS[file]
     if not given.keys() <= set(columns):
         raise KeyError(f"{file} has no such column: {given.keys() - set(columns)}")
@@ -125,17 +125,17 @@ def _row(file: str, **given: Any) -> Select[*tuple[Any, ...]]:
 
 
 def _made_of(*ids: Any) -> Any:
-    """Write the ids of which one is to be made."""
+    """Join the ids of which one id is to be made."""
     return func.concat_ws("/", *ids)
 
 
 def _list(text: Any) -> Any:
-    """Write a list of one text without its commas, which the standard has between the texts of a list alone."""
+    """Write a list of one text: without commas, which in the standard separate the texts of a list."""
     return func.replace(text, ",", "")
 
 
 def _line(text: Any) -> Any:
-    """Write a text of several lines in one: the standard has no line breaks within a field."""
+    """Write a text in one line: the standard allows no line breaks within a field."""
     return func.regexp_replace(text, "[\r\n]+", " ", "g")
 
 
@@ -150,7 +150,7 @@ def _id(value: UUID) -> Any:
 
 
 def _after(day: Any) -> Any:
-    """The day after: the standard's ends are the first day that is no longer in."""
+    """Give the day after: an end in the standard is the first day that no longer belongs to the period."""
     return day + literal(1, Integer)
 
 
@@ -195,7 +195,7 @@ def _courses(exported: Exported) -> Rows:
         courseCode=Subject.code,
         orgSourcedId=_id(exported.school_id),
     ).select_from(Subject)
-    # What a homeroom is a class of.
+    # The courses that homerooms are classes of.
     classrooms = _row(
         "courses",
         sourcedId=Classroom.id,
@@ -250,7 +250,7 @@ def _classes(exported: Exported) -> Rows:
 
 
 def _people(exported: Exported) -> Subquery:
-    """Whoever has a role in the school: the account, the role, and `rank`, by which the first one is the primary."""
+    """Select whoever has a role in the school: account, role, and rank of the role; the first is the primary one."""
 
     def with_role(user_id: Any, role: str, rank: int) -> Select[*tuple[Any, ...]]:
         return select(
@@ -394,7 +394,7 @@ def _enrollments(exported: Exported) -> Rows:
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .where(Cohort.session_id == exported.session_id)
     )
-    # A class has one primary teacher: who has looked after it for longest.
+    # A class has one primary teacher: the form teacher who has looked after it for the longest time.
     since = func.row_number().over(
         partition_by=FormTeacher.batch_id, order_by=[FormTeacher.created_at, FormTeacher.employee_id]
     )
@@ -440,7 +440,7 @@ def _categories(exported: Exported) -> Rows:
     if not exported.may(RESULTS):
         titles.remove(TERM_RESULT)
     listed = unnest_rows(id=(Uuid, [_category_id(exported, title) for title in titles]), title=(Text, titles))
-    # The weights of single levels are left out: a category of the standard has one for the whole school.
+    # A category of the standard has one weight for the whole school: so weights of single levels are left out.
     weight = (
         func.jsonb_array_elements(ResultSettings.weights)
         .table_valued(column("value", JSONB))
@@ -458,7 +458,7 @@ def _categories(exported: Exported) -> Rows:
         .correlate(listed)
         .scalar_subquery()
     )
-    # The standard has whole percents.
+    # Percents are whole numbers in the standard.
     return _row(
         "categories", sourcedId=listed.c.id, title=listed.c.title, weight=func.round(found)
     ).select_from(listed)
@@ -521,7 +521,7 @@ def _line_items(exported: Exported) -> Rows:
 
 
 def _published_results(exported: Exported) -> Subquery:
-    """The graded subjects of the cards that are published, of cohort subjects that are still there."""
+    """Select the graded subjects of the published cards, where the cohort subjects still exist."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, Publication.term_id, Publication.published_at)
         .join(Publication, Publication.id == ReportCard.publication_id)

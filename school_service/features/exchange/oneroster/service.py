@@ -26,10 +26,10 @@ from tenants.connections.statements import copy_rows
 
 SYSTEM = "School Service"
 ALL = frozenset({Permission.STUDENTS_READ, Permission.GRADEBOOKS_READ, Permission.RESULTS_READ})
-"""The permissions with which every file is exported that the service knows."""
+"""The permissions with which every file is exported that the service can write."""
 
 _LINE = "\r\n"
-# How many columns of a file, from the first and from the fourth on, bear ids that are made of others.
+# The files in which ids are made of others: in the first column, or in the first and the fourth.
 _MADE_IDS = {"roles": 1, "enrollments": 1, "lineItems": 1, "results": 2}
 _UUID = rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _IDS = rb"(" + _UUID + rb")((?:/[0-9A-Za-z-]+)*)"
@@ -38,10 +38,10 @@ _FIRST_AND_FOURTH = re.compile(rb"\A" + _IDS + rb",,," + _IDS)
 
 
 def export(*, permissions: Collection[Permission], session: str | None = None) -> tuple[str, BinaryIO]:
-    """Export a session, by default the current one, as far as these permissions go: a file's name, and the file.
+    """Export what the permissions allow of a session, by default the current one; returns a file name and the file.
 
-    The transaction should be a snapshot, so that all files tell of one moment. Where no session is current, they have
-    headers alone. Raises Invalid for a session that is not there.
+    The transaction should be a snapshot, so that all files show the same moment. Where no session is current, the files
+    have only their headers. Raises Invalid for a session that does not exist.
     """
     found = None if session is None else find_session(session, "session")
     school = current_school()
@@ -63,7 +63,7 @@ def export(*, permissions: Collection[Permission], session: str | None = None) -
 
 
 def record_of(session_id: UUID | None, permissions: Collection[Permission]) -> Mapping[str, object]:
-    """Say in the audit log what was exported."""
+    """Make the values that the audit log has of an export: the session and the names of the files."""
     return {
         "format": f"OneRoster {standard.VERSION}",
         "session": None if session_id is None else str(session_id),
@@ -82,7 +82,8 @@ def write_export(
 ) -> UUID | None:
     """Write the zip of a session, by default the current one, into a file; returns the session, None without one.
 
-    `connection` is in the school. A statement for each file; rows go from PostgreSQL into the zip as they come.
+    The transaction of `connection` is bound to the school. Each file is one statement, whose rows go from PostgreSQL
+    into the zip as they come.
     """
     if session_id is None:
         session_id = connection.scalar(select(AcademicSession.id).where(AcademicSession.current))
@@ -125,7 +126,7 @@ def _csv(rows: Collection[Collection[str]]) -> bytes:
 
 
 class _Lines:
-    """Writes each row as a line of the standard's: ended by CRLF, with the ids that are made of others."""
+    """Writes each row as a line of the standard: it ends with CRLF, and has the ids that are made of others."""
 
     def __init__(self, out: IO[bytes], made_ids: int) -> None:
         self._out = out
@@ -145,9 +146,9 @@ def _make_ids(found: re.Match[bytes]) -> bytes:
 
 
 def derived_id(first: bytes, others: bytes) -> bytes:
-    """Make the id of what is known by several: a UUID of version 5, in which each is the namespace of the next.
+    """Make one id of several: a UUID of version 5, for which each id is the namespace of the next.
 
-    `others` begin with `/` each.
+    Each of `others` begins with `/`.
     """
     parts = others.decode().split("/")[1:]
     return str(reduce(uuid5, parts, UUID(first.decode()))).encode()

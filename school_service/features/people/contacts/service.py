@@ -74,7 +74,7 @@ def new_contact(*, owner: UUID, email_address: str, phone_number: str, physical_
         phone_number=phone_number,
         physical_address=physical_address,
     )
-    # Whose it is, and nothing of what it says.
+    # The log names the owner, and nothing that the contact says.
     audit_change("contact", contact.id, new={"owner": owner})
     return contact
 
@@ -99,7 +99,7 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:
-    """Tell whether there is the user whose contact a filter names. Raises Invalid."""
+    """Check that the user exists whose contact a filter asks for. Raises Invalid."""
     _check_owner(user_id, "user_id")
 
 

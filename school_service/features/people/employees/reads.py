@@ -167,7 +167,10 @@ def form_teacher(batch_id: UUID, employee_id: UUID) -> Query:
 
 @read_model
 def for_employee(department: UUID, category: UUID, position: UUID, stem: str) -> Query:
-    """Select which of the three there are, and the keys of `usernames` that begin with a stem of plain letters."""
+    """Select which of department, category and position exist, and the keys of usernames that begin with the stem.
+
+    The stem has plain letters only.
+    """
     usernames = select(func.array_agg(User.username_key)).where(User.username_key.startswith(stem))
     return select(
         exists().where(Department.id == department).label("department"),

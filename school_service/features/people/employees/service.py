@@ -74,7 +74,7 @@ def create_employee(
     joining.
     """
     _check_dates(dob, join_date)
-    # First, while this transaction has locked nothing: nobody waits for it while the registry is queried.
+    # This comes first, while the transaction has locked nothing: the registry is queried, and nobody waits meanwhile.
     check_origin(lga=lga, state=state, nationality=nationality)
     stem = stem_of(first_name, last_name)
     found = fetch_row(reads.for_employee(department, category, position, stem)) or {}
@@ -102,7 +102,7 @@ def create_employee(
     account = new_row(BankAccount, employee_id=employee.id, **bank_details)
     relative = new_row(NextOfKin, employee_id=employee.id, **next_of_kin)
     execute(owned, employee, account, relative)
-    # Whose they are, and nothing of what they say.
+    # The log names the employee, and nothing that the records say.
     audit_change("bank-account", account.id, new={"employee": employee.id})
     audit_change("next-of-kin", relative.id, new={"employee": employee.id})
     names = {"first_name": first_name, "middle_name": particulars["middle_name"], "last_name": last_name}
@@ -114,11 +114,11 @@ def change_employee(*, employee_id: UUID, principal: Principal, **changes: Any) 
     """Change any of an employee's members; first name, last name and gender are those of the user account.
 
     Who changes these needs every permission that the user has; the username stays. Raises NotFound, Forbidden, and
-    Invalid as `create_employee`.
+    Invalid for an unknown id, a local government area that is not in the state, and a birth after joining.
     """
     employee = _get_employee(employee_id)
     if not changes.keys().isdisjoint(_ORIGIN):
-        # The registry is queried while this employee's row alone is locked: who waits for it is changing it too.
+        # Only this employee's row is locked while the registry is queried: nobody else has to wait.
         check_origin(**{name: changes.get(name, getattr(employee, f"{name}_id")) for name in _ORIGIN})
     _check_dates(changes.get("dob", employee.dob), changes.get("join_date", employee.join_date))
     for name, model in _SETTINGS.items():
@@ -147,7 +147,10 @@ def change_next_of_kin(*, employee_id: UUID, **changes: Any) -> UUID:
 
 
 def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Employee | None:
-    """Find an employee, unless they are deleted; `for_update` and `for_share` as in `get`."""
+    """Find an employee who is not deleted, or None.
+
+    `for_update` locks the row FOR NO KEY UPDATE, `for_share` FOR SHARE.
+    """
     employee = find(Employee, employee_id, for_update=for_update, for_share=for_share)
     return None if employee is None or employee.deleted_at is not None else employee
 
@@ -169,12 +172,12 @@ def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
 
 
 def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
-    """Make an employee a form teacher of a batch; again changes nothing, and they don't become the latest.
+    """Make an employee a form teacher of a batch; for one who is that already, nothing changes.
 
     Raises NotFound for an unknown batch, Invalid for an unknown employee and one whose account is deleted.
     """
     batch = get(Batch, batch_id)
-    # FOR SHARE, so that neither is deleted before this is done: who is deleted teaches nobody.
+    # Locked FOR SHARE, so that neither is deleted meanwhile: a deleted employee teaches nobody.
     teacher = find_employee(teacher_id, for_share=True)
     if teacher is None:
         raise Invalid.field("teacher_id", "no such employee")
@@ -187,7 +190,7 @@ def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
 
 
 def remove_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> UUID:
-    """Let an employee be a form teacher of a batch no more; raises NotFound where they are none."""
+    """Remove a form teacher from a batch; raises NotFound where the employee is none of it."""
     if not _end_teaching(FormTeacher.batch_id == batch_id, FormTeacher.employee_id == teacher_id):
         raise NotFound("The employee is no form teacher of this batch.")
     return teacher_id
@@ -209,7 +212,7 @@ def _get_employee(employee_id: UUID) -> Employee:
 
 
 def _lock_part(model: type[Any], employee_id: UUID) -> Any:
-    """Lock the record of an employee, unless they are deleted, that there is one of for each; raises NotFound."""
+    """Lock the one record of this model that an employee has, unless they are deleted; raises NotFound."""
     part = db.session.scalars(
         select(model)
         .join(Employee, Employee.id == model.employee_id)
@@ -233,7 +236,7 @@ def _change_account(employee: Employee, names: Mapping[str, str], principal: Pri
 def _change_and_audit(entity: str, record: Any, changes: Mapping[str, Any]) -> None:
     _old, new = change(record, changes)
     if new:
-        # Which members, and nothing of what they say: the log can't be emptied of it by whoever serves.
+        # The log names the members, and not their values: whoever serves could not remove these from it.
         audit_change(
             entity, record.id, old={}, new={"changed": sorted(name.removesuffix("_id") for name in new)}
         )
@@ -245,7 +248,7 @@ def _check_dates(dob: date | None, join_date: date | None) -> None:
 
 
 def _audited(employee: Employee, user: User) -> dict[str, str]:
-    """What the audit log says of an employee."""
+    """Name the values that the audit log has of an employee."""
     return {
         "first_name": user.first_name,
         "middle_name": employee.middle_name,

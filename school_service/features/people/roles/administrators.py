@@ -34,12 +34,12 @@ def has_administrator() -> bool:
 
 
 def require_administrator(what: str) -> None:
-    """See that somebody has every permission after a change that took some from one who had them all.
+    """Check that somebody still has every permission, after a change that took some from one who had them all.
 
     `what` names the change for the message. Raises Conflict where nobody has them.
     """
     db.session.flush()
-    # Of two requests that each take from one of the last two, the second waits here for the first to commit.
+    # Two requests may take permissions from the last two administrators at once: the second waits for the first.
     lock = func.hashtextextended(func.concat("administrators of ", func.current_schema()), 0)
     db.session.execute(select(func.pg_advisory_xact_lock(lock)))
     if not has_administrator():

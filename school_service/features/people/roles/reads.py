@@ -26,7 +26,7 @@ def permission(permission_id: UUID) -> Query:
 
 
 def permissions_as_json(query: Query) -> Any:
-    """The permissions that a query made of `permissions` finds, as a JSON array in its order."""
+    """Write the permissions that a query finds as a JSON array, in the order of the query."""
     found = query.subquery("permission")
     return (
         select(

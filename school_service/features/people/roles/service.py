@@ -84,7 +84,7 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
 
 
 def end_creation_tokens(role_id: UUID) -> None:
-    """End the tokens that the creation of the role's users returned: who created them must not become them."""
+    """End the tokens that were returned when the role's users were created: their creators must not act as them."""
     db.session.execute(_ending_tokens(UserRole.role_id == role_id))
 
 

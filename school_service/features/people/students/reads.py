@@ -36,7 +36,7 @@ _guardian = case(
 
 
 def _latest(column: Any) -> Any:
-    """A column of the latest open enrollment of a student."""
+    """Select a column of the latest open enrollment of a student."""
     return (
         select(column)
         .where(Enrollment.student_id == Student.id, CURRENT)
@@ -115,7 +115,7 @@ def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def _may_be_found(search: Any) -> ColumnElement[bool]:
-    """Tell, by an index, of whom the longest word sought may be part of the student's row, or of the account's."""
+    """Select by an index the students in whose row, or account, the longest word of the search may be."""
     accounts = select(User.id).where(may_match(search, SEARCHED_OF_USER, longest=True))
     own = select(Student.user_id).where(may_match(search, SEARCHED_OF_STUDENT, longest=True))
     return Student.user_id.in_(union(accounts, own))

@@ -47,7 +47,7 @@ class StudentSchema(RecordSchema):
 
 
 class WholeRecord(Nested):
-    """A record within another: given as a whole, even where the other may be given in part."""
+    """A nested record that must be given as a whole, even where the record around it may be given in part."""
 
     def _deserialize(self, *arguments: Any, **options: Any) -> Any:
         return super()._deserialize(*arguments, **{**options, "partial": False})

@@ -92,7 +92,7 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
 
 
 def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> None:
-    """Change members of a record. The audit log has the values of AUDITED, of other members that they changed."""
+    """Change members of a record; the audit log has the values of AUDITED, and of others that they changed."""
     old = {name: getattr(record, name) for name in changes}
     changed = {name: value for name, value in changes.items() if value != old[name]}
     for name, value in changed.items():
@@ -111,7 +111,7 @@ def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> 
 def check_student_filter(
     *, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None
 ) -> None:
-    """Tell whether there are the batch and the cohort that a filter of students names. Raises Invalid."""
+    """Check that the batch and the cohort exist which a filter of students names. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if cohort is not None:

@@ -74,7 +74,7 @@ def match_students(
 
 
 def shown(student: Person) -> str:
-    """Name a student in a message: `Ngọzi Eze (QAC/2022/014)`."""
+    """Name a student in an error: `Ngọzi Eze (QAC/2022/014)`."""
     return f"{student.first_name} {student.last_name} ({student.admission_number})"
 
 

@@ -23,8 +23,8 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.roles.reads import permissions, permissions_as_json
 
-# Part of the statement batch that begins each request of a user: who are they, and what may they do still? The function
-# is the school's own (migration t0008).
+# Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
+# function of the school's schema (migration t0008).
 USER_STATE = """
 SELECT permissions, name, session_number, must_change_password FROM caller_state(%s) WHERE session_number IS NOT NULL
 """

@@ -47,8 +47,8 @@ def create_user(
 ) -> NewRow:
     """Add an account without roles; without a password nobody can sign in to it.
 
-    Comes first in its transaction, as `hash_first`. A username that is taken, in whatever case, is a conflict. Raises
-    Invalid for a password that the policy refuses, Busy.
+    To be called first in a transaction, since that ends while the password is hashed, and another begins. A username
+    that is taken, in whatever case, is a conflict. Raises Invalid for a password that the policy refuses, Busy.
     """
     user = new_user(
         username=username,
@@ -89,9 +89,9 @@ def new_user(
 
 
 def create_named_user(*, first_name: str, last_name: str, gender: str, taken: Collection[str]) -> UUID:
-    """Add an account without roles or password, named after whose it is: `adaeze.okafor`, numbered where taken.
+    """Add an account without roles or password, named after its user: `adaeze.okafor`, with a number where taken.
 
-    `taken` are the keys of usernames that begin as this one does, `names_taken` of `stem_of`. Returns its id.
+    `taken` are the keys of the usernames that begin in the same way. Returns the account's id.
     """
     stem, user_id = stem_of(first_name, last_name), uuid4()
     while True:
@@ -108,7 +108,7 @@ def create_named_user(*, first_name: str, last_name: str, gender: str, taken: Co
 def _name_user(
     user_id: UUID, username: str, first_name: str, last_name: str, gender: str, moment: datetime
 ) -> Any:
-    """Insert an account unless its name, which is its own key, is taken; answers its id then."""
+    """Insert an account unless its name is taken; returns the id where it was inserted. The name is its own key."""
     named = insert(User).values(
         id=user_id,
         username=username,
@@ -136,7 +136,10 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
 
 
 def change_account(user: User, changes: Mapping[str, Any]) -> None:
-    """Change what is given of an account, which the caller has locked and may change; nothing new, nothing written."""
+    """Change the given members of an account, which the caller has locked and may change.
+
+    Where no value differs, nothing is written.
+    """
     old, new = change(user, changes)
     if new:
         audit_change(ENTITY, user.id, old=old, new=new)
@@ -157,7 +160,7 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_h
         of_this_name.with_only_columns(User.id, User.password_hash)
     ).one_or_none() or (None, None)
     is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
-    # It was another transaction that read the hash: the account may have been changed since.
+    # The hash was read in another transaction: the account may have been changed since.
     unchanged = select(User).where(
         User.id == user_id, User.password_hash == stored, User.deleted_at.is_(None)
     )
@@ -211,7 +214,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
 
 
 def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
-    """Give a user a role, which the principal must have every permission of; again changes nothing.
+    """Give a user a role, of which the principal must have every permission; a role that they have changes nothing.
 
     Raises NotFound, Invalid for an unknown role, Forbidden.
     """
@@ -282,7 +285,7 @@ def set_password(
         must_differ=principal.must_change_password,
     )
     hashed = outside_transaction(confirm_and_hash)
-    # All is read again: it may have been changed meanwhile.
+    # Everything is read again: it may have been changed meanwhile.
     user = _settable(user_id, principal)
     if hashed is None or (is_own and user.password_hash != stored):
         audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
@@ -313,14 +316,14 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class HeldPermissions:
-    """What a user may do, the union over its roles: `names` as `access:section`; whether that is everything."""
+    """The permissions of all roles of a user: their names, as `access:section`, and whether these are all there are."""
 
     names: frozenset[str]
     all_of_them: bool
 
 
 def held_permissions(user_id: UUID) -> HeldPermissions:
-    """Find what a user may do, deleted or not."""
+    """Find the permissions that a user has, deleted or not."""
     held = (
         select(RolePermission.permission_id)
         .join(UserRole, UserRole.role_id == RolePermission.role_id)
@@ -356,7 +359,7 @@ def _begin_sessions(user: User) -> None:
 
 
 def _check_and_renew(stored: str | None, password: str) -> tuple[bool, str | None]:
-    """Tell whether this is the password; where its hash was made at another cost, the second value is a new one."""
+    """Tell whether the password is right; the second value is a new hash where the old one was made at another cost."""
     if not check_password(stored, password):
         return False, None
     return True, hash_password(password) if stored is not None and needs_rehash(stored) else None
@@ -382,7 +385,7 @@ def _settable(user_id: UUID, principal: Principal) -> User:
 def _confirm_and_hash(
     stored: str | None, current_password: str | None, password: str, *, username: str, must_differ: bool
 ) -> str | None:
-    """Hash a new password; None where there is a current one to confirm, and it is wrong. Raises Invalid, Busy."""
+    """Hash a new password; returns None where the current one must be confirmed and is wrong. Raises Invalid, Busy."""
     if current_password is not None:
         if not check_password(stored, current_password):
             return None

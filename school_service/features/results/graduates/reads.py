@@ -50,7 +50,7 @@ def graduating(student_id: UUID) -> Query:
 
 
 def last_class(student_id: Any) -> Any:
-    """A column: the classroom and session that a student was enrolled in last, empty where there was none."""
+    """Make the column of the classroom and session that a student was enrolled in last; empty where there was none."""
     found = (
         select(Classroom.name + " " + AcademicSession.name)
         .select_from(Enrollment)

@@ -31,7 +31,7 @@ from school_service.core.records import unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.enrollments.reads import lock_students
-from school_service.features.classes.enrollments.service import leaving
+from school_service.features.classes.enrollments.service import end_enrollments
 from school_service.features.people.models import ACTIVE, GRADUATED, WITHDRAWN, Student
 from school_service.features.results.graduates import reads
 from school_service.features.results.models import Graduate
@@ -56,7 +56,7 @@ def create_graduate(*, student: UUID) -> UUID:
     graduate_id, last_class = uuid4(), found["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
     made = execute(
-        *leaving(enrollments={student: orjson.loads(found["enrollments"])}),
+        *end_enrollments(enrollments={student: orjson.loads(found["enrollments"])}),
         _end_status([student]),
         _insert(graduate_id, student, last_class, now()),
     )
@@ -70,13 +70,13 @@ def create_graduate(*, student: UUID) -> UUID:
 def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> None:
     """Let students graduate, who are ACTIVE and whose rows the caller has locked, in this order of numbers.
 
-    They leave every cohort: `enrollments` are those that are open, by student, as `reads.open_enrollments` selects
-    them. Sends one message, with what goes `ahead` in it.
+    They leave every cohort: `enrollments` are all open ones of each student, by the student's id. Takes one round trip,
+    in which the statements `ahead` run first.
     """
     students = list(enrollments)
     made = execute(
         *ahead,
-        *leaving(enrollments=enrollments),
+        *end_enrollments(enrollments=enrollments),
         _end_status(students),
         numbers_taken(GRADUATES, len(students)),
         _insert_all([uuid4() for _ in students], students, len(students), now()),
@@ -85,11 +85,11 @@ def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping
     audit_changes(ENTITY, [Change(UUID(one["id"]), None, _audited(one)) for one in graduates])
 
 
-def coming_back(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
-    """Take back that students graduated, the last ones in number: they are ACTIVE again.
+def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
+    """Make the statements that undo the graduations with the last numbers: the students are ACTIVE again.
 
-    Each has `id`, `number`, `student` and `graduation_class`, as in JSON; they and the counter of graduates must be
-    locked. Returns the statements, for `execute`.
+    Each graduate has `id`, `number`, `student` and `graduation_class`, as in JSON. They and the counter of graduates
+    must be locked.
     """
     audit_changes(ENTITY, [Change(UUID(one["id"]), _audited(one), None) for one in graduates])
     students = [UUID(one["student"]) for one in graduates]
@@ -97,7 +97,7 @@ def coming_back(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, 
 
 
 def _audited(graduate: Mapping[str, Any]) -> dict[str, Any]:
-    """What the audit log says of a graduate."""
+    """Name the values that the audit log has of a graduate."""
     return {name: graduate[name] for name in ("number", "student", "graduation_class")}
 
 
@@ -119,7 +119,7 @@ def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: dateti
 def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: datetime) -> Any:
     """Insert graduates with the numbers that were taken last, in this order; answers them as JSON, `graduates`.
 
-    The numbers are taken by a statement of its own, as a statement writes to one table.
+    Another statement takes the numbers, since a statement writes to one table.
     """
     rows = unnest_rows("graduating", "place", id=(Uuid, ids), student_id=(Uuid, student_ids))
     values = {

@@ -1,6 +1,6 @@
 """What a picture is, read from its first bytes: whether PNG or JPEG, and how large.
 
-Before anything decodes it: a picture of 20,000 pixels a side, which would fill the memory, has few bytes.
+This is read before anything decodes the picture: one of 20,000 pixels a side has few bytes and would fill the memory.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ PICTURES = {LOGO: logo, SIGNATURE: signature}
 
 
 @statement
-def removing_unused(picture_id: UUID) -> Any:
-    """Delete a picture that neither the letterhead nor a publication names: the statement, for `execute`."""
+def delete_unused_picture(picture_id: UUID) -> Any:
+    """Make the statement that deletes a picture which neither the letterhead nor a publication names, for `execute`."""
     used = (
         exists().where(or_(model.logo_id == Picture.id, model.signature_id == Picture.id))
         for model in (Letterhead, Publication)

@@ -15,7 +15,7 @@ from school_service.features.audit.service import audit_change
 from school_service.features.results.letterheads import reads
 from school_service.features.results.letterheads.picture_format import read_format
 from school_service.features.results.models import JPEG, PNG, Letterhead, Picture
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from school_service.printing.printers import NotPrinted, print_paper
 
 ENTITY = "letterhead"
@@ -29,7 +29,7 @@ _COLUMNS = (*reads.TEXTS, "logo_id", "signature_id")
 def change_letterhead(**changes: str | None) -> BoundQuery:
     """Change any text of the letterhead; None takes it back.
 
-    Returns its read model, which is stored in one message with being read.
+    Returns its read model, which is stored in the round trip that reads it.
     """
     stored = _lock()
     changed = {name: value for name, value in changes.items() if value != stored[name]}
@@ -58,8 +58,8 @@ def put_picture(which: str, *, content: bytes) -> BoundQuery:
     """Set the logo or the signature: a PNG or JPEG from 16 to 2,000 pixels a side, that can be printed.
 
     It is printed once, without a connection. A picture is known by its hash and never changes; the one before goes,
-    unless a publication names it. Returns the read model of the letterhead, which is stored in one message with being
-    read. Raises Invalid for another file, and Busy where no printer is free in time.
+    unless a publication names it. Returns the read model of the letterhead, which is stored in the round trip
+    that reads it. Raises Invalid for another file, and Busy where no printer is free in time.
     """
     about = read_format(content)
     outside_transaction(partial(_prove, content))
@@ -92,16 +92,16 @@ def delete_picture(which: str) -> BoundQuery:
 
 def _lock(digest: str | None = None) -> dict[str, Any]:
     """Lock the settings, and read the letterhead as it is then."""
-    stored = execute(locking_settings(), reads.stored(digest))
+    stored = execute(lock_settings(), reads.stored(digest))
     if stored is None:
         raise RuntimeError("A letterhead has a row, whether the school has set any or not.")
     return stored
 
 
 def _replacing(which: str, stored: dict[str, Any], picture_id: Any) -> list[Any]:
-    """Name another picture or none, and delete the one before, where nothing names it any more."""
+    """Make the statements that name another picture, or none, and delete the former one if nothing names it."""
     before = stored[f"{which}_id"]
-    removing = [] if before is None else [reads.removing_unused(before)]
+    removing = [] if before is None else [reads.delete_unused_picture(before)]
     return [_letterhead({**stored, f"{which}_id": picture_id}), *removing]
 
 

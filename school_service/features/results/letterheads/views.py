@@ -11,7 +11,7 @@ from school_service.core.permissions import Permission
 from school_service.features.results.letterheads import reads, service
 from school_service.features.results.letterheads.schemas import LetterheadChangesSchema, LetterheadSchema
 from school_service.features.results.models import JPEG, LOGO, MOST_BYTES, PNG, SIGNATURE
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("letterheads", __name__, description="What stands at the head of what the school prints.")
@@ -30,7 +30,7 @@ class Letterhead(MethodView):
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(LetterheadChangesSchema)
     @blp.returns(LetterheadSchema)
-    @blp.if_match(reads.letterhead, locking_settings)
+    @blp.if_match(reads.letterhead, lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
         """Change what stands on the school's paper; null takes it back. What is published stays as it is."""
         return service.change_letterhead(**changes)

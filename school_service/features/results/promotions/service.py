@@ -48,7 +48,11 @@ from school_service.core.read_models import BoundQuery
 from school_service.core.records import not_found
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import OPERATOR, audit_change
-from school_service.features.classes.enrollments.service import coming_back, entering, withdrawing
+from school_service.features.classes.enrollments.service import (
+    delete_enrollments,
+    reopen_enrollments,
+    start_enrollments,
+)
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.results.graduates import service as graduates
 from school_service.features.results.models import (
@@ -64,7 +68,7 @@ from school_service.features.results.promotions.deciding import Judged, find, ju
 from school_service.features.results.promotions.rules import Rule
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Enrollment
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from school_service.features.scores.models import Assessment
 from tenants.clock import now
 
@@ -85,7 +89,7 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     read = reads.promotion_rules()
     levels = [rule["level"] for rule in rules if rule["level"] is not None]
     subjects = list({subject for rule in rules for subject in rule["required_subjects"]})
-    found = execute(locking_settings(), reads.replacing(levels, subjects))
+    found = execute(lock_settings(), reads.replacing(levels, subjects))
     if found is None:
         raise RuntimeError("What there is of rules has a row, whether there are any or not.")
     _refuse_rules(rules, set(orjson.loads(found["levels"])), set(orjson.loads(found["subjects"])))
@@ -266,7 +270,7 @@ def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
     return [
         promotion,
         _insert_batches(promotion_id, orjson.dumps(rows).decode()),
-        *(entering(enrollments) if enrollments else ()),
+        *(start_enrollments(enrollments) if enrollments else ()),
         _insert_decisions(promotion_id, orjson.dumps(decisions).decode()),
     ]
 
@@ -310,9 +314,13 @@ def undo(*, promotion_id: UUID) -> UUID:
     execute(
         _touch_assessments(promotion_id),
         _forget_enrollments(promotion_id),
-        *(withdrawing(made) if made else ()),
+        *(delete_enrollments(made) if made else ()),
         _take_up_subjects(promotion_id),
-        *((*graduates.coming_back(graduates=graduated), *coming_back(enrollments=back)) if back else ()),
+        *(
+            (*graduates.undo_graduations(graduates=graduated), *reopen_enrollments(enrollments=back))
+            if back
+            else ()
+        ),
         _end_batches(promotion_id),
         _end(promotion_id, now(), actor, actor_name),
     )

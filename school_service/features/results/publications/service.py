@@ -65,7 +65,7 @@ from school_service.features.results.publications.cards import new_cards, rules,
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.school.sessions.service import check_term
-from school_service.features.school.settings.service import sharing_settings
+from school_service.features.school.settings.service import share_settings
 from school_service.features.scores.models import GradeConfiguration
 from tenants.clock import now
 
@@ -327,7 +327,7 @@ def _judge(
     found = execute(
         reads.lock_cohorts(ids),
         reads.lock_students(ids, [*leaving, *take_in]),
-        sharing_settings(),
+        share_settings(),
         _share_bands(),
         reads.publishing(ids[0], ids, term, leaving, list(take_in)),
     )

@@ -17,7 +17,7 @@ from school_service.features.audit.service import audit_member_changes
 from school_service.features.results.models import ResultSettings
 from school_service.features.results.settings import reads
 from school_service.features.school.models import TERMS, Classroom
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from tenants.connections.engines import json_text
 
 ENTITY = "result-settings"
@@ -32,12 +32,12 @@ _DOCUMENTS = ("weights", "principal_comments")
 def change_result_settings(**changes: Any) -> BoundQuery:
     """Change any member of the settings; what is given as an array or an object is replaced as a whole.
 
-    Returns the read model of the settings, which are stored in one message with being read. Raises Invalid for weights
-    of a level that do not sum to 100, a level that no classroom has, term weights that are all 0, and what is there
-    twice.
+    Returns the read model of the settings, which are stored in the round trip that reads them. Raises Invalid for
+    weights of a level that do not sum to 100, a level that no classroom has, term weights that are all 0, and what is
+    there twice.
     """
     read = reads.result_settings()
-    old = execute(locking_settings(), reads.stored())
+    old = execute(lock_settings(), reads.stored())
     if old is None:
         raise RuntimeError("The settings have a row, whether the school has any or not.")
     if "weights" in changes:

@@ -9,7 +9,7 @@ from flask.views import MethodView
 from school_service.core.permissions import Permission
 from school_service.features.results.settings import reads, service
 from school_service.features.results.settings.schemas import ResultSettingsChangesSchema, ResultSettingsSchema
-from school_service.features.school.settings.service import locking_settings
+from school_service.features.school.settings.service import lock_settings
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("result_settings", __name__, description="How results are computed, ranked and shown.")
@@ -28,7 +28,7 @@ class ResultSettings(MethodView):
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(ResultSettingsChangesSchema)
     @blp.returns(ResultSettingsSchema)
-    @blp.if_match(reads.result_settings, locking_settings)
+    @blp.if_match(reads.result_settings, lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
         """Change how results are computed from now on; what is published stays as it is."""
         return service.change_result_settings(**changes)

@@ -66,7 +66,7 @@ def stored(term_id: UUID) -> Query:
 
 
 @read_model
-def locking(term_id: UUID) -> Query:
+def lock_term(term_id: UUID) -> Query:
     """Lock a term FOR NO KEY UPDATE: its calendar, and who was present how often, are compared with each other."""
     return select(Term.id).where(Term.id == term_id).with_for_update(key_share=True)
 
@@ -79,12 +79,12 @@ def check_term(*, id: UUID) -> None:
 def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     """Set the calendar of a term, all of its members.
 
-    Returns its read model, which is stored in one message with being read. Raises NotFound, Invalid where the term ends
-    before it starts or lies outside of its session, and Conflict where a student was present more often than school
-    opened.
+    Returns its read model, which is stored in the round trip that reads it. Raises NotFound, Invalid where the term
+    ends before it starts or lies outside of its session, and Conflict where a student was present more often than
+    school opened.
     """
     read = term_calendar(term_id)
-    current = execute(locking(term_id), stored(term_id))
+    current = execute(lock_term(term_id), stored(term_id))
     if current is None:
         raise not_found(Term)
     _check_dates(calendar, current)

@@ -29,7 +29,7 @@ def nationalities() -> list[Row]:
     return [
         {
             "id": _id(f"country:{country.alpha_2}"),
-            # "Tanzania" rather than "Tanzania, United Republic of", where ISO knows a common name.
+            # "Tanzania" rather than "Tanzania, United Republic of", where ISO has a common name.
             "name": getattr(country, "common_name", country.name),
             "code": country.alpha_2,
         }

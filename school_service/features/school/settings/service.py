@@ -31,7 +31,7 @@ def school_settings() -> Query:
 
 
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
-    """Make the read models of a setting that is known by its name: of all of them, and of one."""
+    """Make two read models of a model whose records have a name: of all records, and of one."""
 
     @read_model
     def settings() -> Query:
@@ -54,8 +54,8 @@ positions, position = _named(Position)
 def change_school_settings(*, must_change_password: bool | None = None) -> None:
     """Switch settings of the school on or off; what is None stays.
 
-    `must_change_password` concerns the passwords that are given from now on: nobody who has one is shut out, and
-    switched off, everybody is let in.
+    `must_change_password` concerns passwords that are given after it was switched on: nobody who has one already is
+    shut out. Switching it off lets everybody in again.
     """
     if must_change_password is None:
         return
@@ -76,19 +76,20 @@ def change_school_settings(*, must_change_password: bool | None = None) -> None:
 
 
 @statement
-def locking_settings() -> Any:
-    """Lock the school's row of settings until the transaction ends: the statement, for `execute`.
+def lock_settings() -> Any:
+    """Make the statement that locks the school's row of settings until the transaction ends, for `execute`.
 
-    For settings of which there is one row at most, and perhaps none yet that could be locked.
+    Settings of other tables, which have one row or none, are locked by it too: there may be no row of theirs to lock.
     """
     return select(SchoolSettings.id).with_for_update(key_share=True)
 
 
 @statement
-def sharing_settings() -> Any:
-    """Let nobody change what `locking_settings` is taken for until the transaction ends: the statement, for `execute`.
+def share_settings() -> Any:
+    """Make the statement that keeps settings as they are until the transaction ends, for `execute`.
 
-    For who reads these settings in more than one statement; many may do so at once.
+    It locks the school's row of settings FOR SHARE: for whoever reads settings in more than one statement. Many may do
+    so at once.
     """
     return select(SchoolSettings.id).with_for_update(read=True)
 
@@ -111,6 +112,6 @@ def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
 
 
 def _entity_of(model: type[NamedSetting]) -> str:
-    """What the audit log calls a department, an employee category or a position."""
+    """Name a department, an employee category or a position as the audit log does."""
     table: Any = model.__table__
     return record_name(table).replace(" ", "-")

@@ -79,7 +79,7 @@ class SchoolSettings(MethodView):
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(SchoolSettingsChangesSchema(partial=True))
     @blp.returns(SchoolSettingsSchema)
-    @blp.if_match(service.school_settings, service.locking_settings)
+    @blp.if_match(service.school_settings, service.lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
         """Switch on or off what is given.
 

@@ -44,7 +44,7 @@ def create_grade_configuration(
 ) -> BoundQuery:
     """Add a band of percentages, both thresholds within it, and its letter.
 
-    Returns the read model of the band, which is inserted in one message with being read. Raises Invalid where the
+    Returns the read model of the band, which is inserted in the round trip that reads it. Raises Invalid where the
     thresholds are the wrong way round, Conflict naming a band that it overlaps.
     """
     lock_table(GradeConfiguration)
@@ -63,7 +63,7 @@ def create_grade_configuration(
 def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) -> UUID:
     """Change any member of a band, even of one in use: scores have no grade of their own that would be lost.
 
-    Raises NotFound, and as `create_grade_configuration`.
+    Raises NotFound, Invalid where the thresholds are the wrong way round, and Conflict naming a band that it overlaps.
     """
     lock_table(GradeConfiguration)
     band = get(GradeConfiguration, grade_configuration_id)

@@ -11,11 +11,13 @@ import pytest
 from openpyxl import Workbook, load_workbook
 
 from school_service.app import create_app
-from school_service.features.classes.student_imports.sheet import COLUMNS
+from school_service.features.classes.student_imports.sheet import CLASS, COLUMNS
+from school_service.features.people.students.schemas import NewStudentSchema
 from school_service.features.people.users import service as users
 from school_service.sheets.sheet_files import PDF
 from school_service.sheets.uploads import NO_ROWS
 from school_service.sheets.xlsx_reader import NOT_A_WORKBOOK
+from school_service.web.fields import Nested
 from tests.client import ApiClient, Document
 from tests.conftest import make_place
 from tests.sheets.workbooks import handmade, saved, sheet_xml, workbook, zipped
@@ -55,6 +57,19 @@ def people(count, prefix="IM"):
 # What is imported.
 
 
+def test_a_sheet_has_a_column_for_each_field_of_a_posted_student():
+    fields = {
+        f"{name}_{part}" if part else name
+        for name, field in NewStudentSchema().fields.items()
+        for part in (field.schema.fields if isinstance(field, Nested) else [""])
+    }
+
+    # The class is no field: POST enrolls nobody.
+    assert {column.name for column in COLUMNS} == fields | {CLASS}, (
+        "see _MEANINGS of student_imports/sheet.py"
+    )
+
+
 def test_rows_become_students(api):
     columns = [column.name for column in COLUMNS]
     row = [
@@ -73,6 +88,7 @@ def test_rows_become_students(api):
         None,
     ]
 
+    assert len(row) == len(columns), "write a value for each column"
     assert api.ok(upload(api, workbook([columns, row]))) == created(1)
 
     (student,) = listed(api)
