@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import update
+from sqlalchemy.exc import IntegrityError
 
+from school_service.core.database import db
+from school_service.features.results.models import ReportCard
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 from tests.features.results.report_cards.test_verification import HTML, code_of, verify
 from tests.features.results.submissions.classes import message
@@ -199,6 +205,19 @@ def test_a3_whose_card_is_of_one_arm_gets_none_in_the_other(api, arms, together)
         again = [api.ok(arms.publish(batch))[0] for batch in (arms.second, arms.first)]
     assert {one["batch"]: one["students"] for one in again} == {arms.first: 3, arms.second: 3}
     assert {one["batch"]: one["left"] for one in again} == {arms.first: [mover], arms.second: []}
+
+
+def test_a3_an_index_says_that_a_card_of_a_term_is_in_force_once(api, arms):
+    (first,) = arms.published(arms.first)
+    api.ok(arms.reopen(first))
+    api.ok(arms.publish(arms.first))
+    student = UUID(arms.students[arms.first][0])
+
+    with (
+        pytest.raises(IntegrityError, match="uq_report_cards_student_id_term_id"),
+        in_transaction(SchoolBinding(UUID(str(api.school)))),
+    ):
+        db.session.execute(update(ReportCard).where(ReportCard.student_id == student).values(in_force=True))
 
 
 # They move, and a session goes on
