@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from school_service.core.texts import ordinal  # noqa: E402
-from school_service.demo.drawing import draw_badge, draw_signature  # noqa: E402
+from school_service.demo.letterhead import draw_badge, draw_signature  # noqa: E402
 from school_service.features.results.models import CARD_STATES, REPLACED_CARD, WITHDRAWN_CARD  # noqa: E402
 from school_service.printing.printers import Printers  # noqa: E402
 from school_service.printing.wording import long_date  # noqa: E402

@@ -21,7 +21,7 @@ from sqlalchemy import select
 from write_api_guide import PASSWORD, SHOWN, Page, installation, write
 
 from school_service.core.database import db
-from school_service.demo.drawing import draw_badge, draw_signature
+from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.results.models import ReportCard
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding

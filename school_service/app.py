@@ -63,9 +63,8 @@ from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
-from school_service.web import cors, error_responses, openapi
-from school_service.web.application import Service
-from school_service.web.json_provider import OrjsonProvider
+from school_service.web import error_responses, openapi, response_headers
+from school_service.web.application import OrjsonProvider, Service
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
@@ -168,7 +167,7 @@ def create_app(settings: Settings | None = None) -> Service:
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)
 
-    cors.register(app, settings.cors_origins)
+    response_headers.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
     for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):

@@ -126,7 +126,7 @@ def forget_engine(school_id: UUID) -> None:
     placement().forget(school_id)
 
 
-def shard_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
+def table_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
     """Name the tables of a school as its server names them; by default those of the transaction's school.
 
     None where the tables' own names are to be used: on a single server, and outside of the application's transactions.

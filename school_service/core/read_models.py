@@ -37,7 +37,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_school, current_session, request_context, shard_names
+from school_service.core.database import current_school, current_session, request_context, table_names
 from tenants.connections.dialect import psycopg2_dialect
 from tenants.connections.statements import write
 from tenants.registry.schools import School
@@ -114,7 +114,7 @@ class CompiledStatement:
 
         Either all of a statement's tables are named so, or none of them.
         """
-        names = shard_names(self._tables) if self._tables else None
+        names = table_names(self._tables) if self._tables else None
         if names is None:
             return self._text
         parts = self._parts.copy()

@@ -19,7 +19,7 @@ from uuid import UUID
 from sqlalchemy import Table, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_session, shard_names
+from school_service.core.database import current_session, table_names
 from school_service.core.read_models import (
     BoundQuery,
     ReadModel,
@@ -121,7 +121,7 @@ def stored_in(table: str, school_id: UUID | None = None) -> str:
 
     The school is the transaction's, unless another is given.
     """
-    names = shard_names((table,), school_id)
+    names = table_names((table,), school_id)
     return table if names is None else names[table]
 
 

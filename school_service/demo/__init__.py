@@ -6,15 +6,10 @@
 `fill_school`        the records of a school, step by step
 `context`            the people of a school, and the ids of what has been made
 `people`             names, and the people who bear them
-`school_structure`   sessions with their terms, classrooms, subjects
+`students`           the students, each with a guardian; last year's leavers
 `staff`              employees, and the form teachers among them
-`students`           the students, each with a guardian
-`graduates`          last year's leavers
-`cohorts`            the classes of the current session, and what they are taught
-`scores`             their assessments, and the scores
-`metrics`            the scores of their behaviour
-`letterhead`         what stands on the school's paper
-`drawing`            the pictures of it
-`terms`              calendars, and absences and comments of the first term
-`results`            the first term of two classes, published
+`terms`              sessions, classrooms, subjects, classes; calendars, and absences and comments of the first term
+`scores`             assessments of the current session, and the scores
+`letterhead`         what stands on the school's paper, and the pictures of it
+`results`            the scores of behaviour, and the first term of two classes, published
 """

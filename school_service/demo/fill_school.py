@@ -7,18 +7,23 @@ from collections.abc import Callable
 from sqlalchemy import select
 
 from school_service.core.database import db
-from school_service.demo.cohorts import make_cohort_subjects, make_cohorts
 from school_service.demo.context import DemoContext
-from school_service.demo.graduates import make_graduates
 from school_service.demo.letterhead import make_letterhead
-from school_service.demo.metrics import make_metrics
-from school_service.demo.results import make_results
+from school_service.demo.results import make_metrics, make_results
 from school_service.demo.sample_schools import SampleSchool
-from school_service.demo.school_structure import make_classrooms, make_sessions, make_subjects
 from school_service.demo.scores import make_scores
 from school_service.demo.staff import make_form_teachers, make_staff
-from school_service.demo.students import make_students
-from school_service.demo.terms import make_absences, make_calendars, make_comments
+from school_service.demo.students import make_graduates, make_students
+from school_service.demo.terms import (
+    make_absences,
+    make_calendars,
+    make_classrooms,
+    make_cohort_subjects,
+    make_cohorts,
+    make_comments,
+    make_sessions,
+    make_subjects,
+)
 from school_service.features.school.models import AcademicSession
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding

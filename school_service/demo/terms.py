@@ -1,4 +1,7 @@
-"""The calendar of the current session, and of its first term all that a report card needs beside the scores."""
+"""The school's years and classes: sessions, classrooms, subjects, cohorts; and the calendar of the current session.
+
+Of its first term, all that a report card needs beside the scores.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,97 @@ from school_service.core.database import db
 from school_service.core.statements import execute
 from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, first_day
 from school_service.features.audit.service import Change, audit_changes
+from school_service.features.classes.cohort_subjects.service import create_cohort_subject, take_subject
+from school_service.features.classes.enrollments.service import enroll
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.results.comments.service import ENTITY as COMMENT
 from school_service.features.results.models import TermComment
 from school_service.features.results.term_calendars.service import set_calendar
+from school_service.features.school.classrooms.service import create_classroom
+from school_service.features.school.cohorts.service import create_batch, create_cohort
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
+from school_service.features.school.sessions.service import create_session, create_term
+from school_service.features.school.subjects.service import create_subject
 from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.absences.service import absence_values
 from school_service.features.scores.models import ABSENT, EXCUSED, Absence, Assessment, GradebookEntry
 from tenants.clock import now
+
+CLASSROOMS = tuple(
+    (f"{short} {year}", level)
+    for short, level in (("JSS", "Junior Secondary"), ("SSS", "Senior Secondary"))
+    for year in (1, 2, 3)
+)
+SUBJECTS = (
+    ("English Language", "ENG"),
+    ("Mathematics", "MTH"),
+    ("Civic Education", "CVE"),
+    ("Computer Studies", "CMP"),
+    ("Agricultural Science", "AGR"),
+    ("Biology", "BIO"),
+    ("Chemistry", "CHM"),
+    ("Physics", "PHY"),
+    ("Economics", "ECO"),
+)
+_YEAR = timedelta(weeks=46) - timedelta(days=3)  # from a Monday in September to a Friday in July
+
+
+def make_sessions(context: DemoContext) -> None:
+    """Make last year's session and the current one, each with its three terms."""
+    for year in (THIS_YEAR - 1, THIS_YEAR):
+        name, begin = f"{year}/{year + 1}", first_day(year)
+        made = create_session(name=name, start_date=begin, end_date=begin + _YEAR, current=year == THIS_YEAR)
+        context.sessions[name] = made.id
+        for term in TERMS:
+            display_name = f"{term.title()} Term {name}"
+            context.terms[name, term] = create_term(
+                session_id=made.id, term=term, display_name=display_name
+            ).id
+
+
+def make_classrooms(context: DemoContext) -> None:
+    """Make the six classes of a secondary school."""
+    for name, level in CLASSROOMS:
+        context.classrooms[name] = create_classroom(name=name, level=level).id
+
+
+def make_subjects(context: DemoContext) -> None:
+    """Make the subjects, the language of the school's region among them."""
+    for name, code in (*SUBJECTS, context.school.language):
+        context.subjects[name] = create_subject(name=name, code=code).id
+
+
+SECOND_ARM = "B"
+# Compulsory for juniors; seniors choose.
+ELECTIVES = {"Economics", "Agricultural Science"}
+
+
+def make_cohorts(context: DemoContext) -> None:
+    """Make a cohort of each classroom, and enroll its students into the two arms in turn."""
+    for classroom, room_id in context.classrooms.items():
+        cohort_id = create_cohort(classroom=room_id, session_id=THIS_SESSION).id
+        # A cohort's first arm bears its id.
+        arms = (cohort_id, create_batch(cohort_id=cohort_id, name=SECOND_ARM).id)
+        students = context.students[classroom]
+        for number, arm in enumerate(arms):
+            enroll(cohort_id=cohort_id, batch=arm, students=students[number::2])
+        context.cohorts[classroom] = cohort_id
+        context.arms[classroom] = arms
+
+
+def make_cohort_subjects(context: DemoContext) -> None:
+    """Teach every subject to every cohort; of the electives, which seniors have, half of them take each."""
+    for classroom, cohort_id in context.cohorts.items():
+        for name, subject_id in context.subjects.items():
+            elective = classroom.startswith("SSS") and name in ELECTIVES
+            made = create_cohort_subject(cohort_id=cohort_id, subject_id=subject_id, elective=elective)
+            if elective:
+                students = context.students[classroom]
+                takers = context.population.random.sample(students, len(students) // 2)
+                take_subject(cohort_subject_id=made.id, student_ids=takers)
+            context.cohort_subjects[classroom, name] = made.id
+
 
 _FIRST, *_ = TERMS
 # For each term: the weeks of the session in which it begins and ends, and how many times school opens.

@@ -20,8 +20,8 @@ from school_service.serving.loop import EventLoop
 from school_service.serving.parser import RequestParser
 from school_service.serving.refusals import OVERLOADED, Refusal, refusal_of
 from school_service.web.client_address import first_untrusted
-from school_service.web.cors import answer_fields
 from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
+from school_service.web.response_headers import answer_fields
 
 if TYPE_CHECKING:
     from school_service.serving.monitoring import Metrics

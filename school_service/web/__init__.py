@@ -10,11 +10,11 @@
 `interface_operations`  which operations are the interface's, and parameters that an operation does not know
 `idempotency`       Idempotency-Key: a POST that is sent again is done once
 `entity_tags`       ETag, If-None-Match and If-Match
-`response_headers`  header fields of every answer
+`response_headers`  header fields of every answer, and of answers to pages of other origins (CORS)
+`application`       Flask's application: its JSON, its answers, its dispatch
 `error_responses`   one table from exceptions to answers, in one shape
 `integrity_errors`  violated constraints, as the client reads of them
 `openapi`           the OpenAPI document, and what each status of an error means in it
 `docs_page`         /openapi.json and /docs
 `request_log`       request ids and logs
-`json_provider`     orjson as Flask's JSON provider
 """

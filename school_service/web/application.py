@@ -8,11 +8,15 @@ methods, made to be overridden; where an extension has a function for each answe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+import orjson
 from flask import Flask, Request, Response
+from flask.json.provider import JSONProvider
 from flask.sessions import NullSession, SessionInterface
 from flask.signals import request_finished, request_tearing_down
 from flask.views import MethodView
@@ -22,6 +26,32 @@ from werkzeug.wsgi import get_host
 from school_service.web import request_log, response_headers
 from school_service.web.current import current_request
 from school_service.web.rendering import JsonAnswer
+
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+
+
+class OrjsonProvider(JSONProvider):
+    """Writes and reads with orjson; request bodies are read by `web.body_parser`, which keeps decimals exact."""
+
+    def dumps(self, obj: Any, **_options: Any) -> str:
+        """Write JSON text."""
+        try:
+            return orjson.dumps(obj, default=_plain, option=_OPTIONS).decode()
+        except orjson.JSONEncodeError:
+            # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
+            return json.dumps(obj, default=_plain, ensure_ascii=False).encode(errors="replace").decode()
+
+    def loads(self, s: str | bytes, **_options: Any) -> Any:
+        """Read JSON text."""
+        return orjson.loads(s)
+
+
+def _plain(value: Any) -> Any:
+    """Write what JSON does not know: decimals (of at most 15 digits) as numbers, all else as text."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)
+
 
 HOSTS_REMEMBERED = 1000
 

@@ -1,6 +1,14 @@
-"""Header fields of every answer: what caches may store, and that nobody guesses a media type."""
+"""Header fields of answers: what caches may store, and which pages of other origins may call the API (CORS, Fetch)."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flask import Flask, Response, request
+from flask_cors import CORS
+
+from school_service.config import ALL_ORIGINS
 
 FIELDS = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
 """The fields of an answer that does not say otherwise.
@@ -8,3 +16,67 @@ FIELDS = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
 Nothing may be stored by a cache unless its view says so: an answer has a person's data, or a token, or may have it
 tomorrow. What is public and says so: the OpenAPI document, its page, and the keys of the built-in provider.
 """
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# What a script may read of an answer's header, beside the few fields that every script may.
+EXPOSED = (
+    "Allow",
+    "Content-Disposition",
+    "ETag",
+    "Idempotency-Replayed",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-ID",
+)
+PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
+
+
+def answer_fields(origins: Sequence[str], origin: str | None) -> dict[str, str]:
+    """Make the header fields that let a page read an answer which is made without the application.
+
+    `origins` are those of the setting, `origin` is the request's, if it has one.
+    """
+    if not origins:
+        return {}
+    exposed = {"Access-Control-Expose-Headers": ", ".join(EXPOSED)}
+    if ALL_ORIGINS in origins:
+        return {"Access-Control-Allow-Origin": ALL_ORIGINS, **exposed}
+    if origin is None or origin not in origins:
+        return {"Vary": "Origin"}
+    return {"Access-Control-Allow-Origin": origin, **exposed, "Vary": "Origin"}
+
+
+def register(app: Flask, origins: Sequence[str]) -> None:
+    """Let scripts of pages of these origins read answers, errors among them; of none, nothing changes.
+
+    Never with credentials: who calls is told by a token alone, so that no page can use the cookies or certificate of
+    whoever looks at it. For that reason any header field may be sent.
+    """
+    if not origins:
+        return
+    every = ALL_ORIGINS in origins
+    CORS(
+        app,
+        origins=ALL_ORIGINS if every else [re.compile(rf"{re.escape(origin)}\Z") for origin in origins],
+        methods=METHODS,
+        expose_headers=EXPOSED,
+        max_age=PREFLIGHT_MAX_AGE,
+        supports_credentials=False,
+        send_wildcard=every,
+        always_send=every,
+        # Said below of every answer: one that was stored without an origin must not be shown to another.
+        vary_header=False,
+    )
+
+    @app.before_request
+    def answer_preflight() -> Response | None:
+        # Before the address is looked up: a script learns of a wrong one from the request itself, as a 404.
+        if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+            return Response()
+        return None
+
+    @app.after_request
+    def vary(response: Response) -> Response:
+        if not every:
+            response.vary.add("Origin")
+        return response

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -167,7 +169,9 @@ def test_a_token_of_another_installation_is_refused_though_the_key_is_the_same(
 ):
     app, tenancy = other_installation
     school = create_school(tenancy, name="Theirs", administrator=ADMINISTRATOR)
-    grants = {"client_id": "front-end", "all_schools": True, "all_permissions": True}
+    # The same name in both: one that no other test takes in a database that modules share.
+    client_id = f"front-end-{uuid4()}"
+    grants = {"client_id": client_id, "all_schools": True, "all_permissions": True}
     with tenancy.admin.begin() as connection:
         create_client(connection, **grants)
     grant(**grants)
@@ -175,7 +179,7 @@ def test_a_token_of_another_installation_is_refused_though_the_key_is_the_same(
     for each in (api.app, app):
         with each.app_context():
             key = each.extensions["school-service"].verifier.key
-            issued.append(issue_client_token(key, "front-end", [])["access_token"])
+            issued.append(issue_client_token(key, client_id, [])["access_token"])
             issuers.append(own_issuer())
     here, there = issued
     theirs = ApiClient(app, Document(app), there, school.id)

@@ -160,7 +160,7 @@ def test_on_a_node_a_statement_reads_changes_and_locks_the_shards(statement, on_
     plain = " ".join(compiled.sql.split())
     numbers = {"classrooms": 7, "subjects": 8}
     monkeypatch.setattr(
-        read_models, "shard_names", lambda tables: {table: f"{table}_{numbers[table]}" for table in tables}
+        read_models, "table_names", lambda tables: {table: f"{table}_{numbers[table]}" for table in tables}
     )
 
     assert " ".join(compiled.sql.split()) == on_a_node

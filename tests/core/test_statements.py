@@ -121,7 +121,7 @@ def test_the_other_school_has_nothing_of_it(api, other_api):
 def test_a_row_is_inserted_into_the_shard_on_a_node(monkeypatch):
     row, put = new_row(Subject, name="x", code="x"), put_row(Subject, "code", name="x", code="x")
     plain = row.batch()[0], put.batch()[0]
-    monkeypatch.setattr(statements, "shard_names", lambda tables, school_id: {"subjects": "subjects_8"})
+    monkeypatch.setattr(statements, "table_names", lambda tables, school_id: {"subjects": "subjects_8"})
 
     assert all(sql.startswith("INSERT INTO subjects (") for sql in plain)
     assert (row.batch()[0], put.batch()[0]) == tuple(

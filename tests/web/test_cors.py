@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from school_service.app import create_app
-from school_service.web.cors import answer_fields
+from school_service.web.response_headers import answer_fields
 from tests.conftest import dispose
 from tests.factories import UNKNOWN_ID
 
