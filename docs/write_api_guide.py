@@ -483,7 +483,8 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
         """
         A student who was away has an absence instead of a score (`PUT /assessments/{id}/absences`): ABSENT counts 0,
         EXCUSED counts nowhere. While anything is blank, submitting is 409 and names it; or `blanks` says what becomes
-        of it.
+        of it. Without a `batch` every arm of the cohort is submitted; with one that arm alone, and the others stay
+        open: `GET /submissions?cohort=` tells how far each is.
         """
     )
     page.show("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})

@@ -116,6 +116,11 @@ def check_error(response: TestResponse) -> None:
     """Assert that an error is in the one shape and shows nothing of the inside; health has an answer of its own."""
     if response.status_code < 400 or response.request.method == "HEAD" or response.request.path in HEALTH:
         return
+    if response.mimetype == "text/html":
+        # A page for a browser has nothing but its own words.
+        assert response.request.path.startswith("/verify/")
+        assert _INSIDE.search(response.get_data(as_text=True)) is None
+        return
     body = response.get_json()
     # A form for a token gets OAuth's members too.
     schema = TokenErrorSchema if response.request.mimetype == FORM else ErrorSchema

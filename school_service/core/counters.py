@@ -40,9 +40,12 @@ def next_numbers(name: str, count: int = 1) -> range:
     return range(last - count + 1, last + 1)
 
 
-def number_taken(name: str, *conditions: Any) -> CTE:
-    """Make the CTE that takes the next number of a counter where the conditions hold; its column is `value`."""
-    taking = update(Counter).where(Counter.name == name, *conditions).values(value=Counter.value + 1)
+def number_taken(name: str, *conditions: Any, count: Any = 1) -> CTE:
+    """Make the CTE that takes the next number of a counter where the conditions hold; its column is `value`.
+
+    It takes `count` numbers, of which `value` is the last.
+    """
+    taking = update(Counter).where(Counter.name == name, *conditions).values(value=Counter.value + count)
     return taking.returning(Counter.value).cte("taken")
 
 

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from functools import cache, partial, wraps
 from mimetypes import guess_type
 from os import SEEK_END
-from secrets import token_urlsafe
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, render_template, request
+from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
 from school_service.core.database import context_globals
@@ -27,9 +26,11 @@ from school_service.core.texts import plain_file_name
 from school_service.web.body_parser import BodyParser
 from school_service.web.current import current_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
+from school_service.web.error_responses import handle
 from school_service.web.fields import File
 from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, document_operation, note, notes
+from school_service.web.pages import HTML, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.rendering import (
     QUERY_TYPES,
@@ -48,9 +49,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
-PDF, ZIP, HTML = "application/pdf", "application/zip", "text/html"
-_SHOWN = ("application/json", HTML)  # the first, where both will do
-_NO_SCRIPTS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+PDF, ZIP = "application/pdf", "application/zip"
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -377,28 +376,37 @@ class Blueprint(flask_smorest.Blueprint):
         responds = self._responds(schema, render)
         return lambda view: unavailable(responds(view))
 
-    def returns_or_shows(self, schema: type[ma.Schema], *, template: str) -> Callable[[View], View]:
+    def returns_or_shows(
+        self, schema: type[ma.Schema], *, template: str, error_template: str
+    ) -> Callable[[View], View]:
         """Answer one record as JSON or, to whom prefers text/html, as a page, whose template gets its members.
 
-        The view returns the record as JSON in UTF-8. Numbers are texts in the template, as they are written.
+        The view returns the record as JSON in UTF-8. Numbers are texts in the template, as they are written. Every
+        error of the blueprint is a page, too, whose template gets what `show_error` gives it.
         """
 
         def render(body: bytes, _check: Callable[[], None]) -> Response:
-            if request.accept_mimetypes.best_match(_SHOWN) != HTML:
-                response = json_response(body)
+            if prefers_page():
+                response = show_page(template, **json.loads(body, parse_float=str))
             else:
-                nonce = token_urlsafe(16)
-                page = render_template(template, nonce=nonce, **json.loads(body, parse_float=str))
-                response = Response(page, mimetype=HTML)
-                response.headers["Content-Security-Policy"] = f"{_NO_SCRIPTS}; style-src 'nonce-{nonce}'"
+                response = json_response(body)
             response.vary.add("Accept")
             return response
 
+        def handle_error(error: Exception) -> Response:
+            response = handle(error)
+            if prefers_page():
+                response = show_error(response, error_template)
+            response.vary.add("Accept")
+            return response
+
+        self.register_error_handler(Exception, handle_error)
         responds = self._responds(schema, render)
 
         def decorate(view: View) -> View:
             shown = responds(view)
-            note(shown, other_content={HTML: {"schema": {"type": "string"}}})
+            page = {HTML: {"schema": {"type": "string"}}}
+            note(shown, other_content=page, other_error_content=page)
             return shown
 
         return decorate

@@ -43,6 +43,10 @@ answer's header `X-Request-ID`. Paged lists take `pageNumber` and `pageSize`; pa
 
 **Input.** Texts are trimmed, and may neither be blank nor hold NUL. Members that an operation does not
 know are refused.
+
+**Terms.** A `term` is given by its id, or as `FIRST`, `SECOND` or `THIRD` of the session that the operation is about:
+that of the batch, the cohort or the cohort subject. Of a student it is the latest session of theirs that has such a
+term, unless `session` names one. A list that is of no session has the terms of that name in all of them.
 """
 
 _CHALLENGE = {"WWW-Authenticate": {"description": "`Bearer` (RFC 6750).", "schema": {"type": "string"}}}
@@ -456,5 +460,9 @@ def document_operation(
         responses[304] = _NOT_MODIFIED
     if "other_content" in noted:
         responses[200]["content"].update(noted["other_content"])
+    if "other_error_content" in noted:
+        for status in statuses:
+            error = ERRORS[status].response(status)
+            responses[status] = {**error, "content": {**error["content"], **noted["other_error_content"]}}
     doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return doc

@@ -43,6 +43,8 @@ from tenants.clock import now
 POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
 AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
 BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
+OF_COHORT = (BOTH, COHORT)
+"""What cards show when positions in the cohort are on them: results of each arm rest on those of all."""
 COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not name.endswith("_TERM")))
 """The categories that count in a term: those of the others bring a term's result in from elsewhere."""
 

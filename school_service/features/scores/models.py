@@ -7,6 +7,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     Boolean,
     CheckConstraint,
     Date,
@@ -17,8 +18,10 @@ from sqlalchemy import (
     Numeric,
     String,
     UniqueConstraint,
+    Uuid,
     func,
     literal_column,
+    text,
 )
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -35,28 +38,29 @@ FILE_NAME_LENGTH = 255
 
 
 class Submission(db.Model):
-    """That the results of a cohort subject in a term are handed in; reopening them deletes it.
+    """That the results of an arm in a cohort subject and term are handed in; reopening them deletes it.
 
     Cohort and session are the cohort subject's own. `submitted_by` is an actor as in the audit log.
     """
 
     __tablename__ = "submissions"
     __table_args__ = (
-        UniqueConstraint("cohort_subject_id", "term_id"),
-        # What is submitted are the assessments of this subject and term: they refer to all three together.
-        UniqueConstraint("id", "cohort_subject_id", "term_id"),
+        UniqueConstraint("cohort_subject_id", "batch_id", "term_id"),
         ForeignKeyConstraint(
             ["cohort_subject_id", "cohort_id"], ["cohort_subjects.id", "cohort_subjects.cohort_id"]
         ),
+        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
         ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
         ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
         Index(None, "cohort_subject_id", "cohort_id"),
+        Index(None, "batch_id", "cohort_id"),
         Index(None, "cohort_id", "session_id"),
         Index(None, "term_id", "session_id"),
     )
 
     id: Mapped[UUID] = primary_key()
     cohort_subject_id: Mapped[UUID]
+    batch_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
@@ -68,9 +72,10 @@ class Submission(db.Model):
 class Assessment(db.Model):
     """An exam, a test or a continuous assessment of a cohort subject, in a term of the cohort's session.
 
-    Cohort and session are the cohort subject's own. They are here so that the term is always one of that
-    session, and the cohort keeps its session, whoever writes at the same time. While `submission_id` is set, nothing
-    of the assessment changes, nor its scores: whoever writes them holds the row, and reads it there.
+    Cohort and session are the cohort subject's own. They are here so that the term is always one of that session, and
+    the cohort keeps its session, whoever writes at the same time. `submitted_batches` are the arms whose results of the
+    subject and term are submitted: while there is any nothing of the assessment changes, nor do scores of students of
+    these arms. Whoever writes them holds the row, and reads it there.
     """
 
     __tablename__ = "assessments"
@@ -80,10 +85,6 @@ class Assessment(db.Model):
         ),
         ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
         ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
-        ForeignKeyConstraint(
-            ["submission_id", "cohort_subject_id", "term_id"],
-            ["submissions.id", "submissions.cohort_subject_id", "submissions.term_id"],
-        ),
         CheckConstraint(
             "category IN ('CA1', 'CA2', 'CA3', 'EXAM', 'FIRST_TERM', 'SECOND_TERM', 'THIRD_TERM')",
             name="category",
@@ -92,7 +93,6 @@ class Assessment(db.Model):
         Index(None, "cohort_subject_id", "cohort_id"),
         Index(None, "cohort_id", "session_id"),
         Index(None, "term_id", "session_id"),
-        Index(None, "submission_id", "cohort_subject_id", "term_id"),
     )
 
     id: Mapped[UUID] = primary_key()
@@ -111,7 +111,9 @@ class Assessment(db.Model):
     publish_scores: Mapped[bool] = mapped_column(Boolean)
     created_at: Mapped[datetime] = created_at()
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    submission_id: Mapped[UUID | None]
+    submitted_batches: Mapped[list[UUID]] = mapped_column(
+        ARRAY(Uuid), default=list, server_default=text("'{}'")
+    )
 
 
 NOT_DELETED = Assessment.deleted_at.is_(None)

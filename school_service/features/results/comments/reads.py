@@ -15,6 +15,7 @@ from school_service.features.results.figures.roster import members
 from school_service.features.results.models import TermCalendar, TermComment
 from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import Batch, Cohort, Term
+from school_service.features.school.sessions.service import is_term, is_term_id
 
 COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
 """What is said of a student's term."""
@@ -36,12 +37,11 @@ def comments(batch_id: UUID, term: str) -> Query:
         "last_name",
         User.last_name,
     )
-    is_term = or_(cast(Term.id, Text) == func.lower(term), Term.term == term)
     of_term = (
         select(Batch.cohort_id, Term.id.label("term_id"))
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Term, Term.session_id == Cohort.session_id)
-        .where(Batch.id == batch_id, is_term)
+        .where(Batch.id == batch_id, is_term(term))
         .cte("of_term")
     )
     cohort_id, term_id = (select(of_term.c[name]).scalar_subquery() for name in ("cohort_id", "term_id"))
@@ -56,7 +56,6 @@ def of_batch(batch_id: UUID, term: str) -> Query:
     `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
     """
     of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
-    is_term = or_(cast(Term.id, Text) == func.lower(term), of_session)
     return (
         select(
             Batch.cohort_id,
@@ -66,7 +65,7 @@ def of_batch(batch_id: UUID, term: str) -> Query:
         )
         .select_from(Batch)
         .join(Cohort, Cohort.id == Batch.cohort_id)
-        .outerjoin(Term, is_term)
+        .outerjoin(Term, or_(is_term_id(term), of_session))
         .where(Batch.id == batch_id)
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from marshmallow import fields, validate
 
 from school_service.features.results.models import COMMENT_LENGTH, MAX_TIMES_OPENED
+from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import MAX_IDS, Id, ListOf, Nested, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
-_TERM = "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."
 _PRESENT = "On how many of the times that school opened the student came."
 
 
@@ -35,7 +35,7 @@ class CommentFilterSchema(Schema):
     """Whose comments to show."""
 
     batch = Id(metadata={"description": "A cohort's id is its first batch."})
-    term = Text(metadata={"description": _TERM})
+    term = term_text("the batch's")
 
 
 class CommentUploadSchema(UploadOptionsSchema):

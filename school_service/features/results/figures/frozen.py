@@ -20,7 +20,6 @@ from sqlalchemy import (
     Numeric,
     Text,
     Uuid,
-    and_,
     case,
     cast,
     column,
@@ -35,7 +34,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.features.people.models import Student
-from school_service.features.results.figures.rules import is_term_id, one
+from school_service.features.results.figures.rules import one, term_of_student
 from school_service.features.results.models import (
     BATCH,
     BOTH,
@@ -45,7 +44,8 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
 )
-from school_service.features.school.models import CURRENT, AcademicSession, Batch, Enrollment, Term
+from school_service.features.school.models import Batch, Term
+from school_service.features.school.sessions.service import is_term_id
 
 Column = ColumnElement[Any]
 
@@ -113,15 +113,15 @@ def published_cards() -> Query:
     )
 
 
-def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
+def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: bool) -> CTE:
     """The card of a student in a term that is in force, as `published_cards`, and its `state`; or no row.
 
-    `term` is an id, or a name in the session that the student is in, or has been last. `withdrawn` tells whether to
-    take what is withdrawn, where nothing is in force.
+    `term` and `session` as in `term_of_student`. `withdrawn` tells whether to take what is withdrawn, where nothing is
+    in force.
     """
     is_withdrawn = Publication.state == WITHDRAWN
     return (
-        _cards_of(student_id, term)
+        _cards_of(student_id, term, session)
         .where(or_(ReportCard.in_force, is_withdrawn) if withdrawn else ReportCard.in_force)
         .order_by(ReportCard.in_force.desc(), Publication.published_at.desc(), Publication.id)
         .limit(1)
@@ -129,13 +129,13 @@ def latest_card(student_id: Any, term: Any, *, withdrawn: bool) -> CTE:
     )
 
 
-def card_of_version(student_id: Any, term: Any, version: Any) -> CTE:
+def card_of_version(student_id: Any, term: Any, version: Any, session: Any = None) -> CTE:
     """The card of a student in a term in a version of their batch's results, as `latest_card`; or no row.
 
     Of several batches it is that in which a card is in force, else that which published it last.
     """
     return (
-        _cards_of(student_id, term)
+        _cards_of(student_id, term, session)
         .where(Publication.version == version)
         .order_by(
             _has_other_in_force(Publication.batch_id).desc(), Publication.published_at.desc(), Publication.id
@@ -162,29 +162,12 @@ def _has_other_in_force(batch_id: Any) -> Column:
     )
 
 
-def _cards_of(student_id: Any, term: Any) -> Query:
+def _cards_of(student_id: Any, term: Any, session: Any) -> Query:
     """Select the cards of a student in a term, as `published_cards`, with `state`."""
-    enrolled = (
-        select(Enrollment.session_id)
-        .where(Enrollment.student_id == student_id, CURRENT)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    published = (
-        select(Publication.session_id)
-        .join(ReportCard, ReportCard.publication_id == Publication.id)
-        .join(AcademicSession, AcademicSession.id == Publication.session_id)
-        .where(ReportCard.student_id == student_id)
-        .order_by(AcademicSession.start_date.desc(), Publication.session_id)
-        .limit(1)
-        .scalar_subquery()
-    )
-    by_name = and_(Term.term == term, Term.session_id == func.coalesce(enrolled, published))
     return (
         published_cards()
         .add_columns(Publication.state, ReportCard.in_force)
-        .where(ReportCard.student_id == student_id, or_(is_term_id(term), by_name))
+        .where(ReportCard.student_id == student_id, is_term_id(term_of_student(student_id, term, session)))
     )
 
 

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from school_service.core.read_models import Query
 from school_service.features.results.figures.broadsheets import broadsheet_of
-from school_service.features.results.figures.rules import is_term, mean_over, one
+from school_service.features.results.figures.rules import mean_over, one
 from school_service.features.results.models import (
     GRADED,
     IN_FORCE,
@@ -37,6 +37,7 @@ from school_service.features.results.models import (
 )
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import TERMS, Term
+from school_service.features.school.sessions.service import is_term
 
 Column = ColumnElement[Any]
 

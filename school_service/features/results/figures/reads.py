@@ -123,18 +123,20 @@ def term_results_in(computed: Computed, batches: FromClause) -> Query:
 
 
 @read_model
-def term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+def term_result(
+    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+) -> Query:
     """Read model of TermResultSchema, for a student: as it was published, else live; `term` as in `live_term_result`.
 
     `user_id` is whose token asks: the student's own account is shown what is published of them, and no more.
     """
-    staff_found = frozen.latest_card(student_id, term, withdrawn=True)
-    live = _term_results(compute(scope_of_student(student_id, term)), student_id).order_by(None)
+    staff_found = frozen.latest_card(student_id, term, session, withdrawn=True)
+    live = _term_results(compute(scope_of_student(student_id, term, session)), student_id).order_by(None)
     unpublished = ~select(staff_found.c.state).exists()
     if user_id is None:
         return _either(frozen.term_result(staff_found), live.where(unpublished))
     is_own = frozen.is_own(student_id, user_id)
-    in_force = frozen.latest_card(student_id, term, withdrawn=False)
+    in_force = frozen.latest_card(student_id, term, session, withdrawn=False)
     return _either(
         frozen.own_term_result(in_force).where(is_own),
         frozen.term_result(staff_found).where(~is_own),
@@ -143,22 +145,27 @@ def term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Que
 
 
 @read_model
-def term_result_of_version(student_id: UUID, term: str, version: int, user_id: UUID | None = None) -> Query:
+def term_result_of_version(
+    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+) -> Query:
     """Read model of TermResultSchema, for a student: as a version of their batch's results was published.
 
     `term` as in `live_term_result`. No row for their own account, `user_id`.
     """
-    found = frozen.term_result(frozen.card_of_version(student_id, term, version))
+    found = frozen.term_result(frozen.card_of_version(student_id, term, version, session))
     return found if user_id is None else found.where(~frozen.is_own(student_id, user_id))
 
 
 @read_model
-def live_term_result(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+def live_term_result(
+    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+) -> Query:
     """Read model of TermResultSchema, for a student in the batch that they belong to; no row for their own account.
 
-    `term` is the id of a term or its name in their latest session. No row where they are in no batch of that session.
+    `term` is the id of a term or its name in the session, by default their latest that has such a term. No row where
+    they are in no batch of that session.
     """
-    live = _term_results(compute(scope_of_student(student_id, term)), student_id)
+    live = _term_results(compute(scope_of_student(student_id, term, session)), student_id)
     return live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
 
 
@@ -285,7 +292,9 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
         .cte("results")
     )
     of_term = and_(
-        Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == one(scope, "term_id")
+        Submission.cohort_subject_id == CohortSubject.id,
+        Submission.batch_id == batch,
+        Submission.term_id == one(scope, "term_id"),
     )
     taught = (
         select(

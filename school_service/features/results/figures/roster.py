@@ -168,11 +168,12 @@ def _closed_at(term_id: Any) -> Column:
     """When the results of a batch and term were closed to newcomers: a scalar subquery of a row of Enrollment.
 
     The last submission of a subject, or the first publication, where that was earlier: what is handed in again for a
-    correction lets nobody in. An arm without either, as one that was made later, has that of its cohort.
+    correction lets nobody in. An arm that nobody was in before the first publication of its cohort was made later, and
+    has that one, unless it is handed in by itself.
     """
     handed_in = (
         select(func.max(Submission.submitted_at))
-        .where(Submission.cohort_id == Enrollment.cohort_id, Submission.term_id == term_id)
+        .where(Submission.batch_id == Enrollment.batch_id, Submission.term_id == term_id)
         .correlate_except(Submission)
         .scalar_subquery()
     )
@@ -186,7 +187,16 @@ def _closed_at(term_id: Any) -> Column:
             Publication.cohort_id == Enrollment.cohort_id,
         )
     )
-    return func.coalesce(func.least(handed_in, of_batch), of_cohort)
+    member = aliased(Enrollment)
+    was_there = (
+        select(member.id)
+        .where(member.batch_id == Enrollment.batch_id, member.started_at <= of_cohort)
+        .correlate_except(member)
+        .exists()
+    )
+    return case(
+        (handed_in.is_not(None), func.least(handed_in, of_batch)), (was_there, of_batch), else_=of_cohort
+    )
 
 
 def _is_left_out(term_id: Any) -> Column:

@@ -46,6 +46,7 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.core.records import is_one_of
@@ -63,6 +64,7 @@ from school_service.features.results.models import (
     ReportCard,
     ResultSettings,
 )
+from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
     TERMS,
@@ -73,6 +75,7 @@ from school_service.features.school.models import (
     Enrollment,
     Term,
 )
+from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.models import (
     ABSENT,
     NOT_DELETED,
@@ -121,17 +124,11 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
     )
 
 
-def scope_of_student(student_id: Any, term: Any) -> Query:
-    """Select a term, by id, or by name in a student's latest session, and the batch that they belong to in it.
+def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
+    """Select a term, as `term_of_student` finds it, and the batch that a student belongs to in it.
 
     It is the one of their card in force, else the one that they are in.
     """
-    latest = (
-        select(Enrollment.session_id)
-        .where(Enrollment.student_id == student_id, CURRENT)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
-    )
     carded = (
         select(Publication.batch_id)
         .join(ReportCard, ReportCard.publication_id == Publication.id)
@@ -147,8 +144,36 @@ def scope_of_student(student_id: Any, term: Any) -> Query:
     )
     return _scope().where(
         Batch.id == func.coalesce(carded, enrolled),
-        or_(is_term_id(term), and_(Term.term == term, Term.session_id == latest.scalar_subquery())),
+        is_term_id(term_of_student(student_id, term, session)),
     )
+
+
+def term_of_student(student_id: Any, term: Any, session: Any = None) -> Column:
+    """The id of the term that a text means for a student, as text: an id, or a name in a session of theirs.
+
+    That is the `session`, by id or name, or else the latest that has a term of this name, of those in which the student
+    is enrolled or has a report card.
+    """
+    of_session = aliased(Term)
+    found = select(cast(of_session.id, Text))
+    if session is not None:
+        is_meant = or_(cast(of_session.id, Text) == func.lower(term), of_session.term == term)
+        meant = session_by_id_or_name(session).scalar_subquery()
+        return found.where(is_meant, of_session.session_id == meant).scalar_subquery()
+    enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student_id, CURRENT)
+    published = (
+        select(Publication.session_id)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .where(ReportCard.student_id == student_id)
+    )
+    latest = (
+        found.join(AcademicSession, AcademicSession.id == of_session.session_id)
+        .where(of_session.term == term, of_session.session_id.in_(enrolled.union_all(published)))
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+        .limit(1)
+        .correlate(None)
+    )
+    return func.coalesce(latest.scalar_subquery(), term)
 
 
 def _scope() -> Query:
@@ -171,16 +196,6 @@ def _scope() -> Query:
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Term, Term.session_id == AcademicSession.id)
     )
-
-
-def is_term(term: Any) -> Column:
-    """Tell whether a row of Term is the one of this id or name."""
-    return or_(is_term_id(term), Term.term == term)
-
-
-def is_term_id(term: Any) -> Column:
-    """Tell whether a row of Term is the one of this id."""
-    return cast(Term.id, Text) == func.lower(term)
 
 
 # Computing

@@ -10,6 +10,7 @@ from marshmallow import fields, validate
 
 from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUSES, TERM_STATUSES
 from school_service.features.school.models import TERMS
+from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES
 from school_service.web.fields import Id, QueryBoolean, QueryInteger, Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
@@ -289,11 +290,14 @@ class BroadsheetSchema(_ClassTermSchema):
     summary = fields.Nested(BroadsheetSummarySchema, metadata={"description": "How the batch did."})
 
 
-def term_text(whose: str, **options: Any) -> Text:
-    """A term, in a query or a body: its id, or its name in a session."""
-    return Text(
-        metadata={"description": f"FIRST, SECOND or THIRD of {whose} session, or the id of a term of it."},
-        **options,
+def session_of_student() -> Text:
+    """The session in which a student's term is meant."""
+    return sought_text(
+        required=False,
+        metadata={
+            "description": "The session that the term is of, by id or name; without it the student's latest that has "
+            "such a term."
+        },
     )
 
 
@@ -334,6 +338,7 @@ class TermResultFilterSchema(_LiveSchema):
     """Which results of a student to show."""
 
     term = term_text("the student's latest")
+    session = session_of_student()
     version = version_number()
 
     @ma.validates_schema

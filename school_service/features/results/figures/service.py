@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, and_, cast, or_, select
+from sqlalchemy import and_, exists, or_, select
 
 from school_service.core.database import db, is_current_user
 from school_service.core.errors import Forbidden, Invalid, NotFound
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
+from school_service.features.results.figures.rules import term_of_student
+from school_service.features.results.models import ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import (
     CURRENT,
     TERMS,
@@ -22,6 +25,7 @@ from school_service.features.school.models import (
     Enrollment,
     Term,
 )
+from school_service.features.school.sessions.service import check_term, is_term_id
 
 
 def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_live: Any) -> None:
@@ -32,21 +36,25 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
         raise Invalid.field("batch", "is not of the cohort")
 
 
-def check_term_result(*, id: UUID, term: str, live: bool = False, version: int | None = None) -> None:
-    """Say why a student has no term result. Raises NotFound, Invalid for an unknown term, and for one that the
-    student's session does not have, Forbidden for live figures and versions of one's own.
+def check_term_result(
+    *, id: UUID, term: str, session: str | None = None, live: bool = False, version: int | None = None
+) -> None:
+    """Say why a student has no term result. Raises NotFound, Invalid for an unknown term or session, and for a term
+    that the session does not have, Forbidden for live figures and versions of one's own.
     """
     student = get(Student, id)
     is_own = is_current_user(student.user_id)
     if is_own and (live or version is not None):
         raise Forbidden("Students see what is published of them alone.")
-    check_term(term)
+    if is_own and session is None:
+        # Of a term that the school does not have yet, too.
+        check_term(term)
+    else:
+        check_term_of_student(student_id=student.id, term=term, session=session)
     if is_own:
         raise NotFound("Nothing is published.")
     if version is not None:
         raise NotFound("The student has no report card of that version.")
-    if term in TERMS:
-        _check_latest_session(student.id, term)
     raise NotFound("The student belongs to no class in that term.")
 
 
@@ -61,38 +69,37 @@ def check_broadsheet(
         _check_session(session, found.cohort_id)
 
 
-def check_term(term: str) -> None:
-    """Tell whether a term can be meant, whatever the session: FIRST, SECOND and THIRD always can. Raises Invalid."""
-    if term not in TERMS and db.session.scalar(select(Term.id).where(_is_id(Term.id, term))) is None:
-        raise unknown_reference(Term, "term")
+def check_term_of_student(*, student_id: UUID, term: str, session: str | None = None) -> None:
+    """Tell whether a text means a term for a student, as `term_of_student` finds it. Raises Invalid.
 
-
-def _check_latest_session(student_id: UUID, term: str) -> None:
-    """Tell whether the session that a student is in has a term of this name. Raises Invalid."""
-    latest = (
-        select(Enrollment.session_id)
-        .where(Enrollment.student_id == student_id, CURRENT)
-        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
-        .limit(1)
+    A name can be meant of who has no session.
+    """
+    if session is not None:
+        session_id = find_session(session, "session")
+        _check_term_of(term, session_id, "that")
+        return
+    is_meant = is_term_id(term_of_student(student_id, term))
+    if db.session.scalar(select(Term.id).where(is_meant)) is not None:
+        return
+    is_theirs = or_(
+        exists().where(Enrollment.student_id == student_id, CURRENT),
+        exists().where(ReportCard.student_id == student_id),
     )
-    session_id = db.session.scalar(latest)
-    has_term = select(Term.id).where(Term.session_id == session_id, Term.term == term)
-    if session_id is not None and db.session.scalar(has_term) is None:
+    if term not in TERMS or db.session.scalar(select(is_theirs)):
         raise unknown_reference(Term, "term")
 
 
 def _check_term(term: str, cohort_id: UUID, whose: str) -> None:
-    session_id = db.session.scalar(select(Cohort.session_id).where(Cohort.id == cohort_id))
-    is_term = or_(_is_id(Term.id, term), and_(Term.term == term, Term.session_id == session_id))
-    found = db.session.scalar(select(Term.session_id).where(is_term))
+    _check_term_of(term, get(Cohort, cohort_id).session_id, whose)
+
+
+def _check_term_of(term: str, session_id: UUID, whose: str) -> None:
+    is_meant = or_(is_term_id(term), and_(Term.term == term, Term.session_id == session_id))
+    found = db.session.scalar(select(Term.session_id).where(is_meant))
     if found is None:
         raise unknown_reference(Term, "term")
     if found != session_id:
         raise Invalid.field("term", f"is not of {whose} session")
-
-
-def _is_id(column: Any, text: str) -> ColumnElement[bool]:
-    return cast(column, Text) == text.lower()
 
 
 def _check_session(session: str, cohort_id: UUID) -> None:

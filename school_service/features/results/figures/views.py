@@ -55,9 +55,11 @@ class StudentResults(MethodView):
         with positions as the school shows them.
         """
         if "version" in filters:
-            return reads.term_result_of_version(id, filters["term"], filters["version"], current_user_id())
+            return reads.term_result_of_version(
+                id, filters["term"], filters["version"], current_user_id(), filters.get("session")
+            )
         read = reads.live_term_result if filters["live"] else reads.term_result
-        return read(id, filters["term"], current_user_id())
+        return read(id, filters["term"], current_user_id(), filters.get("session"))
 
 
 @blp.route("/broadsheets")

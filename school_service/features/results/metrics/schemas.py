@@ -11,6 +11,7 @@ from marshmallow import fields, validate
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.school.models import TERMS
+from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, Input, QueryInteger, Text
 from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
@@ -62,9 +63,7 @@ class MetricFilterSchema(Schema):
 class MetricSheetSchema(MetricFilterSchema):
     """Which sheet to fill in."""
 
-    term = Text(
-        metadata={"description": "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."}
-    )
+    term = term_text("the batch's")
     metric_type = Choice(METRIC_TYPES)
 
 

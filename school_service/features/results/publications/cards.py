@@ -268,15 +268,19 @@ def rules(**more: Any) -> Column:
     return func.jsonb_build_object(*(part for member in members.items() for part in member), type_=JSONB)
 
 
-def subjects(cohort_id: Any, term_id: Any) -> Column:
-    """The subjects of a cohort and who submitted them in a term: an object by the id of the cohort subject."""
+def subjects(batch_id: Any, cohort_id: Any, term_id: Any) -> Column:
+    """The subjects of a cohort and who submitted them for an arm in a term: an object by the cohort subject's id."""
     subject = func.jsonb_build_object(
         "base", CohortSubject.subject_id,
         "elective", CohortSubject.elective,
         "submitted_by", Submission.submitted_by,
         "submitted_by_name", Submission.submitted_by_name,
     )  # fmt: skip
-    of_term = and_(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == term_id)
+    of_term = and_(
+        Submission.cohort_subject_id == CohortSubject.id,
+        Submission.batch_id == batch_id,
+        Submission.term_id == term_id,
+    )
     return (
         select(func.coalesce(func.jsonb_object_agg(CohortSubject.id, subject), _constant({})))
         .select_from(CohortSubject)

@@ -26,6 +26,7 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.results.figures.roster import belongs_without_card, members
@@ -34,14 +35,15 @@ from school_service.features.results.figures.rules import (
     blanks,
     compute,
     counts,
-    is_term,
     one,
     scope_of_batch,
     takers,
 )
 from school_service.features.results.models import (
+    DEFAULTS,
     IN_FORCE,
     LIVE,
+    OF_COHORT,
     PUBLISHED,
     LeftOut,
     Promotion,
@@ -49,6 +51,7 @@ from school_service.features.results.models import (
     PromotionDecision,
     Publication,
     ReportCard,
+    ResultSettings,
 )
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
@@ -61,6 +64,7 @@ from school_service.features.school.models import (
     Subject,
     Term,
 )
+from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 
@@ -232,11 +236,14 @@ def publishing(
                 they are enrolled, or null
     `leaving`   who of `leave_out` belongs to the batches: the student's id and the batch's
     `coming`    who of `take_in` was left out of them and belongs to them now, likewise
-    `open`      the names of subjects of the cohort that somebody takes, in which something counts and which are not
-                submitted
+    `open`      the names of subjects in which something counts, that somebody takes in an arm whose results are not
+                submitted, each with these arms where others are
     `incomplete`  subjects with the students who have a blank
     `earlier`   the results of earlier terms that have to be published first, with the students
     `later`     the published results of later terms that would change, with the students
+
+    Submitted and complete have to be the results of the batches alone, unless positions in the cohort are shown: then
+    those of every arm.
     """
     computed = compute(
         scope_of_batch(batch_id, term),
@@ -263,27 +270,49 @@ def publishing(
         .where(requested)
         .correlate(scope)
     )
-    submission = (
-        select(Submission.id)
-        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id)
-        .correlate(CohortSubject, scope)
-    )
+    rests_on = or_(requested, is_one_of(_shown_positions(), OF_COHORT))
     is_counting = select(computed.counting.c.id).where(
         computed.counting.c.cohort_subject_id == CohortSubject.id
     )
     taking = takers(computed)
-    is_taken = select(taking.c.student_id).where(taking.c.cohort_subject_id == CohortSubject.id)
-    not_submitted = (
-        select(_array(aggregate_order_by(Subject.name, Subject.name, CohortSubject.id)))
+    of_arms = (
+        select(
+            CohortSubject.id,
+            Subject.name,
+            func.json_agg(aggregate_order_by(Batch.name, Batch.name))
+            .filter(Submission.id.is_(None))
+            .label("arms"),
+            func.count(Submission.id).label("submitted"),
+        )
         .select_from(CohortSubject)
         .join(Subject, Subject.id == CohortSubject.subject_id)
-        .where(
-            CohortSubject.cohort_id == scope.c.cohort_id,
-            is_counting.exists(),
-            is_taken.exists(),
-            ~submission.exists(),
+        .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
+        .outerjoin(
+            Submission,
+            and_(
+                Submission.cohort_subject_id == CohortSubject.id,
+                Submission.batch_id == Batch.id,
+                Submission.term_id == one(scope, "term_id"),
+            ),
         )
-        .correlate(scope)
+        .where(
+            CohortSubject.cohort_id == one(scope, "cohort_id"),
+            rests_on,
+            is_counting.exists(),
+            # Where an arm is submitted all of it is.
+            case(
+                (Submission.id.is_not(None), _takers_of_arm(taking, roster).exists()),
+                else_=_takers_of_arm(taking, roster).where(~_is_held(scope, taking.c.student_id)).exists(),
+            ),
+        )
+        .group_by(CohortSubject.id, Subject.name)
+        .subquery("of_arms")
+    )
+    lacking = func.json_build_object(
+        "subject", of_arms.c.name, "arms", case((of_arms.c.submitted > 0, of_arms.c.arms))
+    )
+    not_submitted = select(_array(aggregate_order_by(lacking, of_arms.c.name, of_arms.c.id))).where(
+        of_arms.c.arms.is_not(None)
     )
     blank = _with_blanks(computed)
     incomplete = (
@@ -297,6 +326,9 @@ def publishing(
         .join(CohortSubject, CohortSubject.id == blank.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Student, Student.id == blank.c.student_id)
+        .join(roster, roster.c.student_id == Student.id)
+        .join(Batch, Batch.id == roster.c.batch_id)
+        .where(rests_on)
         .group_by(Subject.name, CohortSubject.id)
         .subquery("incomplete")
     )
@@ -354,6 +386,51 @@ def _coming(computed: Computed, batch_ids: Any, take_in: Any) -> Any:
         )
         .scalar_subquery()
     )
+
+
+def _shown_positions() -> Any:
+    """Which positions cards show, by the school's settings."""
+    return func.coalesce(select(ResultSettings.positions).scalar_subquery(), DEFAULTS["positions"])
+
+
+def _takers_of_arm(taking: Any, roster: Any) -> Query:
+    """Select who of a row's batch takes the subject of the row."""
+    return (
+        select(taking.c.student_id)
+        .join(roster, roster.c.student_id == taking.c.student_id)
+        .where(taking.c.cohort_subject_id == CohortSubject.id, roster.c.batch_id == Batch.id)
+        .correlate(CohortSubject, Batch)
+    )
+
+
+def _is_held(scope: Any, student_id: Any) -> Any:
+    """Tell whether a submission holds what a student has in the subject of a row, as `holding_batches` has it.
+
+    So who has come from an arm that was submitted before is submitted with it.
+    """
+    with_them, of_any = aliased(Submission), aliased(Submission)
+    theirs = (
+        select(Enrollment.id)
+        .join(with_them, with_them.batch_id == Enrollment.batch_id)
+        .where(
+            with_them.cohort_subject_id == CohortSubject.id,
+            with_them.term_id == one(scope, "term_id"),
+            Enrollment.student_id == student_id,
+            or_(CURRENT, with_them.submitted_at <= Enrollment.ended_at),
+        )
+        .correlate_except(Enrollment, with_them)
+    )
+    enrolled = (
+        select(Enrollment.id)
+        .where(Enrollment.student_id == student_id, Enrollment.cohort_id == one(scope, "cohort_id"), CURRENT)
+        .correlate_except(Enrollment)
+    )
+    any_arm = (
+        select(of_any.id)
+        .where(of_any.cohort_subject_id == CohortSubject.id, of_any.term_id == one(scope, "term_id"))
+        .correlate_except(of_any)
+    )
+    return or_(theirs.exists(), and_(~enrolled.exists(), any_arm.exists()))
 
 
 def _with_blanks(computed: Computed) -> Any:

@@ -8,9 +8,9 @@ from school_service.features.results.figures.schemas import (
     ResultSessionSchema,
     ResultStudentSchema,
     ResultTermSchema,
-    term_text,
 )
 from school_service.features.results.models import PUBLICATION_STATES
+from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, ListOf, Nested, QueryBoolean, StrictBoolean, free_text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 

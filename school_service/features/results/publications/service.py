@@ -48,7 +48,7 @@ from school_service.core.records import (
 )
 from school_service.core.statements import execute, in_one_round_trip, statement, table_lock
 from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
-from school_service.features.results.figures.service import check_broadsheet, check_term
+from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
     PUBLISHED,
     REOPENED,
@@ -64,6 +64,7 @@ from school_service.features.results.publications import reads
 from school_service.features.results.publications.cards import new_cards, rules, subjects
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
+from school_service.features.school.sessions.service import check_term
 from school_service.features.school.settings.service import share_settings
 from school_service.features.scores.models import GradeConfiguration
 from tenants.clock import now
@@ -409,7 +410,14 @@ def _refuse_results(found: Mapping[str, Any]) -> None:
     """Raise what is lacking in the results of a cohort that are to be published."""
     unsubmitted = orjson.loads(found["open"])
     if unsubmitted:
-        raise Conflict(f"Not submitted yet: {', '.join(unsubmitted)}.", {"subjects": unsubmitted})
+        subjects_and_arms = [
+            f"{one['subject']} ({', '.join(one['arms'])})" if one["arms"] else one["subject"]
+            for one in unsubmitted
+        ]
+        raise Conflict(
+            f"Not submitted yet: {', '.join(subjects_and_arms)}.",
+            {"subjects": [one["subject"] for one in unsubmitted]},
+        )
     incomplete = orjson.loads(found["incomplete"])
     if incomplete:
         words = "; ".join(f"{one['subject']}: {', '.join(one['students'])}" for one in incomplete)
@@ -527,7 +535,7 @@ def _insert(
         "rules": rules(
             batch_name=Batch.name,
             session_name=session_name,
-            subjects=subjects(Batch.cohort_id, term_id),
+            subjects=subjects(Batch.id, Batch.cohort_id, term_id),
             left=left_of_batch,
         ),
         "logo_id": Letterhead.logo_id,

@@ -33,7 +33,7 @@ from school_service.features.results.figures.frozen import (
     latest_card,
     published_cards,
 )
-from school_service.features.results.figures.rules import is_term, scope_of_student
+from school_service.features.results.figures.rules import scope_of_student
 from school_service.features.results.models import (
     BATCH,
     BOTH,
@@ -53,6 +53,7 @@ from school_service.features.results.publications.changes import class_figures, 
 from school_service.features.results.transcripts.reads import outcome_of
 from school_service.features.results.transcripts.reads import printed_transcript as transcript
 from school_service.features.school.models import Term
+from school_service.features.school.sessions.service import is_term
 
 
 @read_model
@@ -74,21 +75,20 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 
 
 @read_model
-def printed_of_student(student_id: UUID, term: str) -> Query:
-    """Select what is printed for a student, as `printed_of_batch`.
-
-    `term` is the id of a term or its name in the student's latest session.
-    """
-    return _printed(latest_card(student_id, term, withdrawn=False))
+def printed_of_student(student_id: UUID, term: str, session: str | None = None) -> Query:
+    """Select what is printed for a student, as `printed_of_batch`; `term` and `session` as in `term_of_student`."""
+    return _printed(latest_card(student_id, term, session, withdrawn=False))
 
 
 @read_model
-def printed_of_version(student_id: UUID, term: str, version: int, user_id: UUID | None = None) -> Query:
+def printed_of_version(
+    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+) -> Query:
     """Select what is printed for a student in a version of their batch's results, as `printed_of_student`.
 
     `user_id` is whose token asks: the student's own account gets none.
     """
-    found = card_of_version(student_id, term, version)
+    found = card_of_version(student_id, term, version, session)
     if user_id is not None:
         found = select(found).where(~is_own(student_id, user_id)).cte("of_others")
     return _printed(found)
@@ -101,12 +101,14 @@ def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 
 
 @read_model
-def drafted_of_student(student_id: UUID, term: str, user_id: UUID | None = None) -> Query:
+def drafted_of_student(
+    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+) -> Query:
     """Select what is printed for a student as results are now, as `drafted_of_batch`; `term` as published.
 
     `user_id` is whose token asks: the student's own account gets none.
     """
-    scope = scope_of_student(student_id, term).subquery("own_batch")
+    scope = scope_of_student(student_id, term, session).subquery("own_batch")
     batch_id = select(scope.c.batch_id).scalar_subquery()
     term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
     found = _drafted(cards(batch_id, term_id), array([student_id]))

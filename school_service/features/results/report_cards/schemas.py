@@ -7,10 +7,15 @@ from typing import Any
 import marshmallow as ma
 from marshmallow import fields, validate
 
-from school_service.features.results.figures.schemas import refuse_version, version_number
+from school_service.features.results.figures.schemas import (
+    refuse_version,
+    session_of_student,
+    version_number,
+)
 from school_service.features.results.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
 from school_service.features.school.models import TERMS
-from school_service.web.fields import Choice, Id, ListOf, QueryBoolean, Text
+from school_service.features.school.sessions.schemas import term_text
+from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -32,11 +37,8 @@ class _DraftSchema(Schema):
 class ReportCardFilterSchema(_DraftSchema):
     """Which card of a student to print."""
 
-    term = Text(
-        metadata={
-            "description": "FIRST, SECOND or THIRD of the student's latest session, or the id of a term."
-        }
-    )
+    term = term_text("the student's latest")
+    session = session_of_student()
     version = version_number()
 
     @ma.validates_schema
@@ -48,9 +50,7 @@ class ReportCardsFilterSchema(_DraftSchema):
     """Which cards of a batch to print, and as what."""
 
     batch_id = Id(data_key="batch", metadata={"description": "A batch; a cohort's id is its first batch."})
-    term = Text(
-        metadata={"description": "FIRST, SECOND or THIRD of the batch's session, or the id of a term of it."}
-    )
+    term = term_text("the batch's")
     students = ListOf(
         Id(),
         load_default=None,

@@ -15,7 +15,11 @@ from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.models import Student
-from school_service.features.results.figures.service import check_broadsheet, check_term, check_term_result
+from school_service.features.results.figures.service import (
+    check_broadsheet,
+    check_term_of_student,
+    check_term_result,
+)
 from school_service.features.results.models import MAX_CARDS, ZIP
 from school_service.features.results.report_cards import reads
 from school_service.features.results.transcripts.service import check_transcript
@@ -36,26 +40,27 @@ def print_card(
     user_id: UUID | None,
     public_url: str | None,
     version: int | None = None,
+    session: str | None = None,
 ) -> File:
     """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
 
-    `term` is the id of a term or its name in the student's latest session; `version` is that of the batch's results,
-    without it the one in force. `public_url`: where the service is found, for what verifies the card. `user_id` is
-    whose token asks: students get no drafts and no versions of their own, Forbidden. Raises NotFound, also where no
-    card is published, and Invalid for an unknown term.
+    `term` is the id of a term or its name in the session, by default the student's latest that has it; `version` is
+    that of the batch's results, without it the one in force. `public_url`: where the service is found, for what
+    verifies the card. `user_id` is whose token asks: students get no drafts and no versions of their own, Forbidden.
+    Raises NotFound, also where no card is published, and Invalid for an unknown term.
     """
     if draft:
-        read = reads.drafted_of_student(student_id, term, user_id)
+        read = reads.drafted_of_student(student_id, term, user_id, session)
     elif version is not None:
-        read = reads.printed_of_version(student_id, term, version, user_id)
+        read = reads.printed_of_version(student_id, term, version, user_id, session)
     else:
-        read = reads.printed_of_student(student_id, term)
+        read = reads.printed_of_student(student_id, term, session)
     found = _fetch(read)
     if found is None:
         if draft or version is not None:
-            check_term_result(id=student_id, term=term, live=draft, version=version)
+            check_term_result(id=student_id, term=term, session=session, live=draft, version=version)
         get(Student, student_id)
-        check_term(term)
+        check_term_of_student(student_id=student_id, term=term, session=session)
         raise NotFound("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
     of_version = {} if version is None else {"version": version}

@@ -51,11 +51,11 @@ class Verification(MethodView):
 
     @blp.public
     @blp.answers(404, 429)
-    @blp.returns_or_shows(VerifiedCardSchema, template="verified.html")
+    @blp.returns_or_shows(VerifiedCardSchema, template="verified.html", error_template="not_verified.html")
     def get(self, school: str, code: str) -> Any:
         """Verify a report card by the address that is printed on it: JSON, or a page for a browser.
 
-        It says what the paper must say. It is the same 404 for whatever can't be verified.
+        It says what the paper must say. It is the same 404 for whatever can't be verified, a page for a browser, too.
         """
         count_try(LIMIT, client_address(), message="Too many codes from this address. Try again later.")
         found = None

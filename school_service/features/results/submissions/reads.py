@@ -5,10 +5,26 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, case, cast, func, literal, literal_column, or_, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import (
+    ARRAY,
+    FromClause,
+    Text,
+    Uuid,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    not_,
+    null,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import is_one_of
 from school_service.features.audit.models import CREATE, AuditEntry
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
@@ -16,12 +32,12 @@ from school_service.features.results.figures import rules
 from school_service.features.results.figures.rules import (
     Computed,
     compute,
-    is_term,
     scope_of_batch,
     scope_of_subject,
 )
-from school_service.features.results.models import OPEN, PUBLISHED, SUBMITTED, Publication
+from school_service.features.results.models import BOTH, OF_COHORT, OPEN, PUBLISHED, SUBMITTED, Publication
 from school_service.features.school.models import Batch, Classroom, Cohort, Subject, Term
+from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 
 ENTITY = "submission"
@@ -30,21 +46,32 @@ ENTITY = "submission"
 
 @read_model
 def submissions(batch_id: UUID, term: str) -> Query:
-    """Read model of SubmissionSchema: of a batch's cohort, by the subject's name, where something counts.
+    """Read model of SubmissionSchema: of a batch, by the subject's name, where something counts.
 
     `term` is the id of a term or its name in the batch's session. What is submitted is there in any case.
     """
-    computed = compute(scope_of_batch(batch_id, term))
-    found, counted = _submissions(computed)
-    return found.where(or_(counted.is_not(None), Submission.id.is_not(None)))
+    found = _by_batch(compute(scope_of_batch(batch_id, term)))
+    return _of_batches(found).where(found.c.batch == batch_id, _is_listed(found))
 
 
 @read_model
-def submission(cohort_subject_id: UUID, term: str) -> Query:
-    """Read model of SubmissionSchema, for one, whether something counts or not; `term` as in `submissions`."""
+def submissions_of_cohort(cohort_id: UUID, term: str) -> Query:
+    """Read model of SubmissionSchema: of all batches of a cohort, as `submissions`, then by the batch's name."""
+    found = _by_batch(compute(scope_of_batch(cohort_id, term).where(Cohort.id == cohort_id)))
+    return _of_batches(found).where(_is_listed(found))
+
+
+@read_model
+def submission(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of SubmissionSchema, for one, whether something counts or not; `term` as in `submissions`.
+
+    Without a batch that of all batches together, which is SUBMITTED when each is in which somebody takes the subject.
+    """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
-    found, _ = _submissions(computed)
-    return found.where(CohortSubject.id == cohort_subject_id)
+    found = _by_batch(computed)
+    if batch_id is None:
+        return _of_all(found).where(found.c.cohort_subject == cohort_subject_id)
+    return _of_batches(found).where(found.c.cohort_subject == cohort_subject_id, found.c.batch == batch_id)
 
 
 @read_model
@@ -79,16 +106,19 @@ def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
 
 
 @read_model
-def submitting(cohort_subject_id: UUID, term: str) -> Query:
+def submitting(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
     """Select what decides whether results may be submitted, to be read once all is locked; no row without them.
 
-    `submission_id` is null while they are open, `counting` tells how many assessments count. `blanks` is JSON: each
-    assessment that has some, by abbreviation, with the students.
+    As JSON: `batches`, those of the cohort by name, each with how many of its students take the subject (`takers`) and
+    whether it is `submitted`; `blanks` of those that are not, or of the batch alone: each assessment that has some, by
+    abbreviation, with the students. `counting` tells how many assessments count.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
-    scope, counting, blank = computed.scope, computed.counting, rules.blanks(computed)
+    scope, counting, roster = computed.scope, computed.counting, computed.roster
+    blank, taking = rules.blanks(computed), rules.takers(computed)
     student = func.json_build_object("id", Student.id, "admission_number", Student.admission_number)
-    of_assessment = (
+    is_submitted = _submission(scope, cohort_subject_id).exists()
+    blanks_of = (
         select(
             counting.c.id,
             counting.c.abbreviation,
@@ -96,9 +126,15 @@ def submitting(cohort_subject_id: UUID, term: str) -> Query:
         )
         .join(blank, blank.c.assessment_id == counting.c.id)
         .join(Student, Student.id == blank.c.student_id)
+        .join(roster, roster.c.student_id == Student.id)
+        .join(scope, literal(True))
+        .join(Batch, Batch.id == roster.c.batch_id)
+        .where(not_(is_submitted))
         .group_by(counting.c.id, counting.c.abbreviation)
-        .subquery("of_assessment")
     )
+    if batch_id is not None:
+        blanks_of = blanks_of.where(Batch.id == batch_id)
+    of_assessment = blanks_of.subquery("of_assessment")
     one = func.json_build_object(
         "assessment", of_assessment.c.id,
         "abbreviation", of_assessment.c.abbreviation,
@@ -107,25 +143,38 @@ def submitting(cohort_subject_id: UUID, term: str) -> Query:
     blanks = select(
         cast(func.json_agg(aggregate_order_by(one, of_assessment.c.abbreviation, of_assessment.c.id)), Text)
     )
-    taking = rules.takers(computed)
-    is_taker = taking.c.cohort_subject_id == cohort_subject_id
+    takers = (
+        select(func.count())
+        .select_from(taking)
+        .join(roster, roster.c.student_id == taking.c.student_id)
+        .where(taking.c.cohort_subject_id == cohort_subject_id, roster.c.batch_id == Batch.id)
+        .correlate(Batch)
+    )
+    batch = func.json_build_object(
+        "id", Batch.id, "takers", takers.scalar_subquery(), "submitted", is_submitted
+    )  # fmt: skip
+    batches = (
+        select(cast(func.json_agg(aggregate_order_by(batch, Batch.name, Batch.id)), Text))
+        .where(Batch.cohort_id == scope.c.cohort_id)
+        .correlate(scope)
+    )
     return select(
         scope.c.cohort_id,
         scope.c.session_id,
         scope.c.term_id,
-        _submission_id(scope, cohort_subject_id),
+        batches.scalar_subquery().label("batches"),
         select(func.count()).select_from(counting).scalar_subquery().label("counting"),
-        select(func.count()).select_from(taking).where(is_taker).scalar_subquery().label("takers"),
         func.coalesce(blanks.scalar_subquery(), literal("[]")).label("blanks"),
     )
 
 
 @read_model
-def reopening(cohort_subject_id: UUID, term: str) -> Query:
+def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
     """Select what decides whether results may be reopened, to be read once all is locked; no row without them.
 
-    `submission_id` is null while they are open; `once` tells whether they were submitted before, by the audit log.
-    `published` is JSON: the names of the batches whose results of the term are published.
+    As JSON: `batches`, those of the cohort, each with whether it is `submitted`; `published`, the names of those whose
+    published results of the term rest on what is to be reopened: with positions in the cohort those of every batch,
+    else their own. `once` tells whether it was submitted before, by the audit log.
     """
     scope = scope_of_subject(cohort_subject_id, term).cte("scope")
     name = Classroom.name + " " + Batch.name
@@ -152,45 +201,82 @@ def reopening(cohort_subject_id: UUID, term: str) -> Query:
         )
         .correlate(scope)
     )
+    if batch_id is not None:
+        positions = func.coalesce(Publication.rules["positions"].astext, BOTH)
+        published = published.where(or_(Publication.batch_id == batch_id, is_one_of(positions, OF_COHORT)))
+        batches = AuditEntry.new["batches"]
+        once = once.where(
+            or_(
+                # It was all of them.
+                batches.astext.is_(None),
+                batches.contains(func.jsonb_build_array(cast(batch_id, Text), type_=JSONB)),
+            )
+        )
+    is_submitted = _submission(scope, cohort_subject_id).exists()
+    batch = func.json_build_object("id", Batch.id, "submitted", is_submitted)
+    batches_of = (
+        select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text))
+        .where(Batch.cohort_id == scope.c.cohort_id)
+        .correlate(scope)
+    )
     return select(
         scope.c.term_id,
-        _submission_id(scope, cohort_subject_id),
+        batches_of.scalar_subquery().label("batches"),
         once.exists().label("once"),
         func.coalesce(published.scalar_subquery(), literal("[]")).label("published"),
     )
 
 
-def _submission_id(scope: Any, cohort_subject_id: Any) -> Any:
+def _submission(scope: Any, cohort_subject_id: Any) -> Query:
+    """Select the submission of a batch, of whichever row there is."""
     return (
         select(Submission.id)
-        .where(Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == scope.c.term_id)
-        .correlate(scope)
-        .scalar_subquery()
-        .label("submission_id")
+        .where(
+            Submission.cohort_subject_id == cohort_subject_id,
+            Submission.batch_id == Batch.id,
+            Submission.term_id == scope.c.term_id,
+        )
+        .correlate(scope, Batch)
     )
 
 
-def _submissions(computed: Computed) -> tuple[Query, Any]:
-    """Select the submissions of all subjects of the scope's cohort, and how many assessments of each count."""
-    scope = computed.scope
+def _by_batch(computed: Computed) -> FromClause:
+    """How far the subjects of the scope's cohort are, a row for each of them and each batch.
 
-    def number(of: Any, name: str) -> Any:
-        subject = of.c.cohort_subject_id
-        return select(subject, func.count().label(name)).group_by(subject).subquery(f"number_of_{name}")
+    `assessments` is null where nothing counts.
+    """
+    scope, roster = computed.scope, computed.roster
 
-    counting = number(computed.counting, "assessments")
+    def number(of: FromClause, name: str) -> FromClause:
+        """Count by subject and batch what there is of students."""
+        whose = (of.c.cohort_subject_id, roster.c.batch_id)
+        return (
+            select(*whose, func.count().label(name))
+            .join(roster, roster.c.student_id == of.c.student_id)
+            .group_by(*whose)
+            .subquery(f"number_of_{name}")
+        )
+
+    def of_row(found: FromClause) -> Any:
+        return and_(found.c.cohort_subject_id == CohortSubject.id, found.c.batch_id == Batch.id)
+
+    subject = computed.counting.c.cohort_subject_id
+    counting = (
+        select(subject, func.count().label("assessments")).group_by(subject).subquery("number_of_counting")
+    )
     takers, blanks = number(rules.takers(computed), "takers"), number(rules.blanks(computed), "blanks")
     none: Any = literal_column("0")
-    state = case((Submission.id.is_(None), OPEN), else_=SUBMITTED)
-    found = (
+    return (
         select(
             CohortSubject.id.label("cohort_subject"),
             Subject.id.label("base"),
             Subject.name.label("subject"),
-            func.json_build_object("id", scope.c.term_id, "term", scope.c.term).label("term"),
-            state.label("state"),
+            Batch.id.label("batch"),
+            Batch.name.label("batch_name"),
+            scope.c.term_id,
+            scope.c.term,
             func.coalesce(takers.c.takers, none).label("takers"),
-            func.coalesce(counting.c.assessments, none).label("assessments"),
+            counting.c.assessments,
             func.coalesce(blanks.c.blanks, none).label("blanks"),
             Submission.submitted_at,
             Submission.submitted_by,
@@ -199,13 +285,75 @@ def _submissions(computed: Computed) -> tuple[Query, Any]:
         .select_from(scope)
         .join(CohortSubject, CohortSubject.cohort_id == scope.c.cohort_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Batch, Batch.cohort_id == scope.c.cohort_id)
         .outerjoin(counting, counting.c.cohort_subject_id == CohortSubject.id)
-        .outerjoin(takers, takers.c.cohort_subject_id == CohortSubject.id)
-        .outerjoin(blanks, blanks.c.cohort_subject_id == CohortSubject.id)
+        .outerjoin(takers, of_row(takers))
+        .outerjoin(blanks, of_row(blanks))
         .outerjoin(
             Submission,
-            and_(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == scope.c.term_id),
+            and_(
+                Submission.cohort_subject_id == CohortSubject.id,
+                Submission.batch_id == Batch.id,
+                Submission.term_id == scope.c.term_id,
+            ),
         )
-        .order_by(Subject.name, CohortSubject.id)
+        .subquery("by_batch")
     )
-    return found, counting.c.assessments
+
+
+def _is_listed(found: FromClause) -> Any:
+    return or_(found.c.assessments.is_not(None), found.c.submitted_at.is_not(None))
+
+
+def _of_batches(found: FromClause) -> Query:
+    """Select the submissions of subjects and batches."""
+    state = case((found.c.submitted_at.is_(None), OPEN), else_=SUBMITTED)
+    return select(
+        *_subject(found),
+        found.c.batch,
+        found.c.batch_name,
+        _term(found),
+        state.label("state"),
+        found.c.takers,
+        func.coalesce(found.c.assessments, literal_column("0")).label("assessments"),
+        found.c.blanks,
+        found.c.submitted_at,
+        found.c.submitted_by,
+        found.c.submitted_by_name,
+    ).order_by(found.c.subject, found.c.cohort_subject, found.c.batch_name, found.c.batch)
+
+
+def _of_all(found: FromClause) -> Query:
+    """Select the submissions of subjects, all batches together: submitted as the last one was."""
+    at = found.c.submitted_at
+    is_done = and_(
+        func.count(at) > literal_column("0"),
+        func.bool_and(or_(at.is_not(None), found.c.takers == literal_column("0"))),
+    )
+
+    def of_last(column: Any) -> Any:
+        last_first = aggregate_order_by(column, at.desc().nulls_last(), found.c.batch)
+        return case((is_done, func.array_agg(last_first, type_=ARRAY(column.type))[1])).label(column.name)
+
+    of_subject = (*_subject(found), found.c.term_id, found.c.term, found.c.assessments)
+    return select(
+        *_subject(found),
+        cast(null(), Uuid).label("batch"),
+        cast(null(), Text).label("batch_name"),
+        _term(found),
+        case((is_done, SUBMITTED), else_=OPEN).label("state"),
+        func.sum(found.c.takers).label("takers"),
+        func.coalesce(found.c.assessments, literal_column("0")).label("assessments"),
+        func.sum(found.c.blanks).label("blanks"),
+        of_last(at),
+        of_last(found.c.submitted_by),
+        of_last(found.c.submitted_by_name),
+    ).group_by(*of_subject)
+
+
+def _subject(found: FromClause) -> tuple[Any, ...]:
+    return found.c.cohort_subject, found.c.base, found.c.subject
+
+
+def _term(found: FromClause) -> Any:
+    return func.json_build_object("id", found.c.term_id, "term", found.c.term).label("term")

@@ -1,4 +1,4 @@
-"""Submissions: hand in the results of a subject in a term, and reopen them.
+"""Submissions: hand in the results of arms in a subject and a term, and reopen them.
 
 Both lock, in this order, so that none wait in a circle: the cohort FOR SHARE (who publishes locks it FOR NO KEY
 UPDATE), the cohort subject and its assessments of the term FOR NO KEY UPDATE. Scores and absences are written under a
@@ -8,20 +8,23 @@ lock of their assessment, assessments are added under one of the cohort subject:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import delete, literal_column, update
+from sqlalchemy import ARRAY, Text, Uuid, any_, cast, delete, insert, select, update
 
 from school_service.core.database import request_context
-from school_service.core.errors import Conflict
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.statements import execute, in_one_round_trip, new_row, statement
+from school_service.core.records import get_referenced, unnest_rows
+from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import OPERATOR, audit_change
-from school_service.features.results.figures.service import check_subject_results
+from school_service.features.results.figures.service import check_broadsheet, check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
 from school_service.features.results.submissions import reads
+from school_service.features.school.models import Batch, Cohort
 from school_service.features.scores.absences.service import storing_blanks
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 from tenants.clock import now
@@ -29,17 +32,35 @@ from tenants.clock import now
 MAX_NAMED = 200  # admission numbers in an error
 
 
-def submit(*, cohort_subject_id: UUID, term: str, blanks: str = REFUSE) -> BoundQuery:
+def check_submissions(*, term: str, batch: UUID | None = None, cohort: UUID | None = None) -> None:
+    """Tell whether there is what a list of submissions names. Raises Invalid."""
+    if batch is not None:
+        check_broadsheet(batch=batch, term=term)
+    if cohort is not None:
+        get_referenced(Cohort, cohort, "cohort")
+        check_broadsheet(batch=cohort, term=term)
+
+
+def submit(
+    *, cohort_subject_id: UUID, term: str, batch: UUID | None = None, blanks: str = REFUSE
+) -> BoundQuery:
     """Hand in the results of a cohort subject in a term; those that are handed in already stay as they are.
 
-    `term` is the id of a term or its name in the cohort's session. `blanks`: ABSENT or EXCUSED make each blank such an
-    absence, in the same transaction. Returns the read model of the submission, which is stored in one message with
-    being read. Raises NotFound, Invalid for an unknown term, and Conflict where nothing counts, and naming the blanks
-    that are refused.
+    `term` is the id of a term or its name in the cohort's session. `batch`: those of this arm alone; without it, those
+    of every arm in which somebody takes the subject. `blanks`: ABSENT or EXCUSED make each blank such an absence, in
+    the same transaction. Returns the read model of the submission, which is stored in one message with being read.
+    Raises NotFound, Invalid for an unknown term and for a batch that is unknown or of another cohort, and Conflict
+    where nothing counts, and naming the blanks that are refused.
     """
-    found = _lock(reads.submitting(cohort_subject_id, term), cohort_subject_id, term)
-    read = reads.submission(cohort_subject_id, term)
-    if found["submission_id"] is not None:
+    found = _lock(reads.submitting(cohort_subject_id, term, batch), cohort_subject_id, term)
+    read = reads.submission(cohort_subject_id, term, batch)
+    batches = orjson.loads(found["batches"])
+    submitted = [one for one in batches if one["submitted"]]
+    submitting = [one for one in _meant(batches, batch) if not one["submitted"]]
+    if batch is None:
+        with_takers = [one for one in submitting if one["takers"]]
+        submitting = with_takers if with_takers or submitted else submitting
+    if not submitting:
         return read
     if not found["counting"]:
         raise Conflict("Nothing counts in this subject and term: there is nothing to submit.")
@@ -47,16 +68,6 @@ def submit(*, cohort_subject_id: UUID, term: str, blanks: str = REFUSE) -> Bound
     if blank and blanks == REFUSE:
         raise _refused(blank)
     moment, principal = now(), request_context().principal
-    submission = new_row(
-        Submission,
-        cohort_subject_id=cohort_subject_id,
-        cohort_id=found["cohort_id"],
-        session_id=found["session_id"],
-        term_id=found["term_id"],
-        submitted_at=moment,
-        submitted_by=principal.actor if principal else OPERATOR,
-        submitted_by_name=principal.actor_name if principal else OPERATOR,
-    )
     absences = [
         (UUID(one["assessment"]), UUID(student["id"])) for one in blank for student in one["students"]
     ]
@@ -66,30 +77,45 @@ def submit(*, cohort_subject_id: UUID, term: str, blanks: str = REFUSE) -> Bound
         new={
             "state": SUBMITTED,
             "term": found["term_id"],
-            "takers": found["takers"],
+            **_audited(submitting, batches),
+            "takers": sum(one["takers"] for one in submitting),
             "assessments": found["counting"],
             "absences": {"status": blanks, "number": len(absences)} if absences else None,
         },
     )
     becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
     return in_one_round_trip(
-        submission,
+        _insert(
+            [uuid4() for _ in submitting],
+            _ids(submitting),
+            cohort_subject_id,
+            found["cohort_id"],
+            found["session_id"],
+            found["term_id"],
+            moment,
+            principal.actor if principal else OPERATOR,
+            principal.actor_name if principal else OPERATOR,
+        ),
         *becoming,
-        _hold(submission.id, cohort_subject_id, found["term_id"]),
+        _hold(cohort_subject_id, found["term_id"], _ids([*submitted, *submitting])),
         read=read,
     )
 
 
-def reopen(*, cohort_subject_id: UUID, term: str, reason: str) -> BoundQuery:
-    """Reopen the results of a cohort subject in a term, so that they can be corrected.
+def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | None = None) -> BoundQuery:
+    """Reopen the results of a cohort subject in a term, so that they can be corrected; of a `batch`, or of all.
 
-    What was reopened already stays as it is. `term` as in `submit`. Returns the read model of the submission, which is
-    deleted in one message with being read. Raises NotFound, Invalid for an unknown term, and Conflict for what was
-    never submitted, and naming the batches whose results of the term are published.
+    What was reopened already stays as it is. `term` and `batch` as in `submit`. Returns the read model of the
+    submission, which is deleted in one message with being read. Raises NotFound, Invalid for an unknown term and for a
+    batch that is unknown or of another cohort, and Conflict for what was never submitted, and naming the batches whose
+    published results of the term rest on it.
     """
-    found = _lock(reads.reopening(cohort_subject_id, term), cohort_subject_id, term)
-    read = reads.submission(cohort_subject_id, term)
-    if found["submission_id"] is None:
+    found = _lock(reads.reopening(cohort_subject_id, term, batch), cohort_subject_id, term)
+    read = reads.submission(cohort_subject_id, term, batch)
+    batches = orjson.loads(found["batches"])
+    submitted = [one for one in batches if one["submitted"]]
+    reopening = [one for one in _meant(batches, batch) if one["submitted"]]
+    if not reopening:
         if not found["once"]:
             raise Conflict("The results of this subject and term were never submitted.")
         return read
@@ -98,13 +124,38 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str) -> BoundQuery:
         raise Conflict(
             f"The results of {', '.join(published)} are published: reopen those publications first."
         )
+    about = {"term": found["term_id"], **_audited(reopening, batches)}
     audit_change(
         reads.ENTITY,
         cohort_subject_id,
-        old={"state": SUBMITTED, "term": found["term_id"]},
-        new={"state": OPEN, "term": found["term_id"], "reason": reason},
+        old={"state": SUBMITTED, **about},
+        new={"state": OPEN, **about, "reason": reason},
     )
-    return in_one_round_trip(_release(found["submission_id"]), _delete(found["submission_id"]), read=read)
+    return in_one_round_trip(
+        _hold(cohort_subject_id, found["term_id"], _ids([one for one in submitted if one not in reopening])),
+        _delete(cohort_subject_id, found["term_id"], _ids(reopening)),
+        read=read,
+    )
+
+
+def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
+    """Give the one of a cohort's batches that is meant, or all. Raises Invalid."""
+    if batch is None:
+        return batches
+    meant = [one for one in batches if one["id"] == str(batch)]
+    if not meant:
+        get_referenced(Batch, batch, "batch")
+        raise Invalid.field("batch", "is not of the cohort")
+    return meant
+
+
+def _audited(some: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the audit log says of batches: nothing where they are all of the cohort."""
+    return {} if len(some) == len(batches) else {"batches": [one["id"] for one in some]}
+
+
+def _ids(batches: Sequence[dict[str, Any]]) -> list[UUID]:
+    return [UUID(one["id"]) for one in batches]
 
 
 def _lock(judged: BoundQuery, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
@@ -138,24 +189,46 @@ def _refused(blanks: Sequence[dict[str, Any]]) -> Conflict:
 
 
 @statement
-def _hold(submission_id: UUID, cohort_subject_id: UUID, term_id: UUID) -> Any:
-    """Let the assessments of a submission, which are locked, name it."""
+def _insert(
+    ids: list[UUID],
+    batch_ids: list[UUID],
+    cohort_subject_id: UUID,
+    cohort_id: UUID,
+    session_id: UUID,
+    term_id: UUID,
+    moment: datetime,
+    actor: str,
+    actor_name: str,
+) -> Any:
+    rows = unnest_rows(id=(Uuid, ids), batch_id=(Uuid, batch_ids))
+    values: dict[str, Any] = {
+        "id": rows.c.id,
+        "cohort_subject_id": cohort_subject_id,
+        "batch_id": rows.c.batch_id,
+        "cohort_id": cohort_id,
+        "session_id": session_id,
+        "term_id": term_id,
+        "submitted_at": moment,
+        "submitted_by": cast(actor, Text),
+        "submitted_by_name": cast(actor_name, Text),
+    }
+    return insert(Submission).from_select(list(values), select(*values.values()), include_defaults=False)
+
+
+@statement
+def _hold(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> Any:
+    """Let the assessments of a subject and term, which are locked, say whose results are submitted."""
     return (
         update(Assessment)
         .where(Assessment.cohort_subject_id == cohort_subject_id, Assessment.term_id == term_id, NOT_DELETED)
-        .values(submission_id=submission_id)
+        .values(submitted_batches=cast(batch_ids, ARRAY(Uuid)))
     )
 
 
 @statement
-def _release(submission_id: UUID) -> Any:
-    return (
-        update(Assessment)
-        .where(Assessment.submission_id == submission_id)
-        .values(submission_id=literal_column("NULL"))
+def _delete(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> Any:
+    return delete(Submission).where(
+        Submission.cohort_subject_id == cohort_subject_id,
+        Submission.term_id == term_id,
+        Submission.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
     )
-
-
-@statement
-def _delete(submission_id: UUID) -> Any:
-    return delete(Submission).where(Submission.id == submission_id)

@@ -8,7 +8,6 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
-from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.submissions import reads, service
 from school_service.features.results.submissions.schemas import (
     NewSubmissionSchema,
@@ -29,9 +28,11 @@ class Submissions(MethodView):
 
     @blp.requires(Permission.RESULTS_READ)
     @blp.arguments(SubmissionFilterSchema, location="query")
-    @blp.returns_list(SubmissionSchema, if_empty=check_broadsheet)
+    @blp.returns_list(SubmissionSchema, if_empty=service.check_submissions)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the subjects of a batch's cohort in which something counts in a term, by name."""
+        """List the subjects of a batch in which something counts in a term, by name; or of all batches of a cohort."""
+        if "cohort" in filters:
+            return reads.submissions_of_cohort(filters["cohort"], filters["term"])
         return reads.submissions(filters["batch"], filters["term"])
 
 
@@ -45,6 +46,7 @@ class SubmissionOfSubject(MethodView):
     def post(self, body: dict[str, Any], id: UUID) -> Any:
         """Submit the results of a cohort subject in a term: nothing of them changes until they are reopened.
 
+        With a batch, those of this arm alone; without it, those of every arm in which somebody takes the subject.
         Blanks are 409: `errors.json.blanks` names assessments and admission numbers; or each becomes an absence.
         """
         return service.submit(cohort_subject_id=id, **body)

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, cast, func, or_, select
+from sqlalchemy import and_, func, or_, select
 
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
+from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
 from school_service.sheets.sheet_reader import DETAILS, sheet_of_another
 
@@ -49,8 +50,7 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     """
     refuse = error or partial(Invalid.field, "term")
     of_session = and_(Term.session_id == batch.session_id, Term.term == text)
-    is_term = or_(cast(Term.id, Text) == text.lower(), of_session)
-    term = db.session.scalars(select(Term).where(is_term)).one_or_none()
+    term = db.session.scalars(select(Term).where(or_(is_term_id(text), of_session))).one_or_none()
     if term is None:
         raise refuse("no such term")
     if term.session_id != batch.session_id:

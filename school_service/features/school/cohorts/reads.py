@@ -57,12 +57,12 @@ def session_by_id_or_name(text: Any) -> Query:
 
 
 @read_model
-def for_cohort(classroom_id: UUID, session: str) -> Query:
-    """Select what a new cohort needs, and take the number of its first batch.
+def for_cohort(classroom_id: UUID, session: str, batches: int) -> Query:
+    """Select what a new cohort needs, and take the numbers of so many batches, of which the last is `number`.
 
     `classroom` tells whether there is such a one; `session_id` is null where there is no session of this id or name.
     """
-    number = number_taken(BATCHES)
+    number = number_taken(BATCHES, count=batches)
     return select(
         exists().where(Classroom.id == classroom_id).label("classroom"),
         session_by_id_or_name(session).scalar_subquery().label("session_id"),

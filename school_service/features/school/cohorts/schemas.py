@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from marshmallow import fields
+from typing import Any
 
-from school_service.web.fields import Id, Text, sought_text
+from marshmallow import ValidationError, fields, validate, validates
+
+from school_service.web.fields import Id, ListOf, Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
+
+MAX_BATCHES = 50
 
 
 class CohortSchema(RecordSchema):
@@ -16,11 +20,30 @@ class CohortSchema(RecordSchema):
     session = fields.String(metadata={"description": "The id of the academic session."})
 
 
-class NewCohortSchema(Schema):
-    """What a cohort is made of."""
+class CohortPlaceSchema(Schema):
+    """Where a cohort belongs."""
 
     classroom = Id()
     session_id = sought_text(metadata={"description": "The academic session's id or its name."})
+
+
+class NewCohortSchema(CohortPlaceSchema):
+    """What a cohort is made of."""
+
+    batches = ListOf(
+        Text(),
+        required=False,
+        validate=validate.Length(min=1, max=MAX_BATCHES),
+        metadata={
+            "description": "The names of its batches, such as Gold and Silver; without it there is one, A."
+        },
+    )
+
+    @validates("batches")
+    def check_names(self, names: list[str], **_options: Any) -> None:
+        """Let no two batches have the same name."""
+        if len(set(names)) < len(names):
+            raise ValidationError("Names a batch more than once.")
 
 
 class BatchSchema(RecordSchema):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,12 +20,12 @@ ENTITY = "cohort"
 NO_SESSION = "no such session"
 
 
-def create_cohort(*, classroom: UUID, session_id: str) -> NewRow:
-    """Make a cohort of a classroom in a session, with its first batch, whose id is the cohort's.
+def create_cohort(*, classroom: UUID, session_id: str, batches: Sequence[str] = (FIRST_BATCH,)) -> NewRow:
+    """Make a cohort of a classroom in a session, with its batches by name; the first one's id is the cohort's.
 
     A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
     """
-    found = fetch_row(reads.for_cohort(classroom, session_id))
+    found = fetch_row(reads.for_cohort(classroom, session_id, len(batches)))
     if found is None or not found["classroom"]:
         raise unknown_reference(Classroom, "classroom")
     if found["session_id"] is None:
@@ -32,7 +33,12 @@ def create_cohort(*, classroom: UUID, session_id: str) -> NewRow:
     session: UUID = found["session_id"]
     cohort = new_row(Cohort, classroom_id=classroom, session_id=session)
     audit_change(ENTITY, cohort.id, new={"classroom": classroom, "session": session})
-    execute(cohort, _new_batch(cohort.id, FIRST_BATCH, found["number"], batch_id=cohort.id))
+    first = found["number"] - len(batches) + 1
+    made = [
+        _new_batch(cohort.id, name, number, batch_id=cohort.id if number == first else None)
+        for number, name in enumerate(batches, first)
+    ]
+    execute(cohort, *made)
     return cohort
 
 

@@ -12,6 +12,7 @@ from school_service.core.statements import row_lock
 from school_service.features.school.cohorts import reads, service
 from school_service.features.school.cohorts.schemas import (
     BatchSchema,
+    CohortPlaceSchema,
     CohortSchema,
     NewBatchSchema,
     NewCohortSchema,
@@ -36,7 +37,7 @@ class Cohorts(MethodView):
     @blp.arguments(NewCohortSchema)
     @blp.returns(CohortSchema)
     def post(self, cohort: dict[str, Any]) -> Any:
-        """Create a cohort, with its first batch: A, whose id is the cohort's."""
+        """Create a cohort, with its batches, by default one, A; the first one's id is the cohort's."""
         return reads.cohort(service.create_cohort(**cohort).id)
 
 
@@ -51,7 +52,7 @@ class OneCohort(MethodView):
         return reads.cohort(id)
 
     @blp.requires(Permission.COHORTS_WRITE)
-    @blp.arguments(NewCohortSchema)
+    @blp.arguments(CohortPlaceSchema)
     @blp.returns(CohortSchema)
     @blp.if_match(reads.cohort, row_lock(Cohort))
     def patch(self, cohort: dict[str, Any], id: UUID) -> Any:

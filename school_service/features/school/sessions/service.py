@@ -6,15 +6,15 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, Text, and_, cast, func, or_, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import get, get_referenced, lock_table
+from school_service.core.records import get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
-from school_service.features.school.models import AcademicSession, Term
+from school_service.features.school.models import TERMS, AcademicSession, Term
 
 ENTITY = "session"
 
@@ -47,6 +47,16 @@ def terms(session_id: UUID | None = None) -> Query:
         .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
     )
     return found if session_id is None else found.where(Term.session_id == session_id)
+
+
+def is_term(term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is the one of this id or name."""
+    return or_(is_term_id(term), Term.term == term)
+
+
+def is_term_id(term: Any) -> ColumnElement[bool]:
+    """Tell whether a row of Term is the one of this id."""
+    return cast(Term.id, Text) == func.lower(term)
 
 
 @read_model
@@ -93,6 +103,18 @@ def check_term_filter(*, session_id: UUID | None = None) -> None:
     """Tell whether there is the session that a filter of terms names. Raises Invalid."""
     if session_id is not None:
         get_referenced(AcademicSession, session_id, "session_id")
+
+
+def check_term(term: str, session_id: UUID | None = None) -> None:
+    """Tell whether there is the term that a text means: by its id or, in a session, by its name. Raises Invalid.
+
+    Without a session FIRST, SECOND and THIRD can always be meant.
+    """
+    if session_id is None and term in TERMS:
+        return
+    by_name = and_(Term.term == term, Term.session_id == session_id)
+    if db.session.scalar(select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)) is None:
+        raise unknown_reference(Term, "term")
 
 
 def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:

@@ -41,7 +41,12 @@ from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, student_name
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.absences import reads
-from school_service.features.scores.assessments.service import find_assessment, lock_assessment
+from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.service import (
+    find_assessment,
+    lock_assessment,
+    refuse_submitted,
+)
 from school_service.features.scores.models import Absence, Assessment, GradebookEntry
 from tenants.clock import now
 
@@ -71,7 +76,8 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
 
     A note that is left out stays. Returns the read model of the assessment's absences, which are stored in one message
     with being read. Raises NotFound, Invalid naming the students who are named twice, are not in the cohort, do not
-    take the subject or are withdrawn, and Conflict naming those who have a score, or where the results are submitted.
+    take the subject or are withdrawn, and Conflict naming those who have a score, or where the results of the arm of
+    one of them are submitted.
     """
     assessment = lock_assessment(assessment_id)
     students = [row["student"] for row in absences]
@@ -79,6 +85,8 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
     if twice:
         raise Invalid.field("absences", f"named more than once: {', '.join(twice)}")
     known = {row.id: row for row in db.session.execute(_judged(assessment, students))}
+    held = {batch for row in known.values() for batch in row.submitted}
+    refuse_submitted(held, assessment.cohort_subject_id, assessment.term_id)
     _refuse(students, known)
     changed = [change for row in absences if (change := _change(row, known[row["student"]]))]
     read = reads.absences(assessment.id)
@@ -134,8 +142,15 @@ def storing_blanks(
 
 
 def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
-    """Take an absence away; returns the student's id. Raises NotFound, and Conflict where the results are submitted."""
+    """Take an absence away; returns the student's id.
+
+    Raises NotFound, and Conflict where the results of the student's arm are submitted.
+    """
     assessment = lock_assessment(assessment_id)
+    if assessment.submitted_batches:
+        theirs = select(holding_batches(student_id)).where(Assessment.id == assessment_id)
+        held = db.session.execute(theirs).scalar_one()
+        refuse_submitted(held, assessment.cohort_subject_id, assessment.term_id)
     of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
     status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
     if status is None:
@@ -204,7 +219,10 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
             .label("has_score"),
             Absence.status.label("absence"),
             Absence.note,
+            holding_batches(Student.id).label("submitted"),
         )
+        .select_from(Student)
+        .join(Assessment, Assessment.id == assessment.id)
         .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
         .where(Student.id == any_(cast(students, ARRAY(Uuid))))
     )
@@ -262,7 +280,7 @@ def _store(
     touched = (
         update(Assessment)
         .where(Assessment.id == assessment_id)
-        .values(submission_id=Assessment.submission_id)
+        .values(submitted_batches=Assessment.submitted_batches)
         .cte("touched")
     )
     return storing.on_conflict_do_update(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import or_, select
+from sqlalchemy import ARRAY, Text, Uuid, and_, any_, case, cast, exists, func, literal_column, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
-from school_service.features.school.models import Batch, Cohort, Subject, Term
+from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
+from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+
+NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
 
 
 @read_model
@@ -41,42 +46,48 @@ def assessment(assessment_id: UUID) -> Query:
 
 
 @read_model
-def assessments_of_subject(batch_id: UUID, subject_id: UUID, term_id: UUID) -> Query:
+def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
 
-    The subject is the cohort subject or the base subject.
+    The subject is the cohort subject or the base subject, `term` the id of a term or its name in the cohort's session.
     """
     return (
         assessments.query()
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
+        .join(Term, Term.id == Assessment.term_id)
         .where(
             Batch.id == batch_id,
             or_(CohortSubject.id == subject_id, CohortSubject.subject_id == subject_id),
-            Assessment.term_id == term_id,
+            is_term(term),
         )
     )
 
 
 @read_model
-def taught(cohort_subject_id: UUID, term_id: UUID) -> Query:
+def taught(cohort_subject_id: UUID, term: str) -> Query:
     """Select what decides whether a cohort subject may have an assessment in a term; no row without the first.
 
-    `of_session` tells whether the term is of the cohort's session, null where there is no such term; `submission_id`
-    is null unless the results of that term are submitted, which the cohort subject must be locked for.
+    `term` is the id of a term or its name in the cohort's session. `of_session` tells whether the term is of the
+    cohort's session, null where there is no such term; `submitted` are the arms whose results of that term are
+    submitted, as texts, which the cohort subject must be locked for.
     """
-    of_session = select(Term.session_id == Cohort.session_id).where(Term.id == term_id)
-    submission = select(Submission.id).where(
-        Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == term_id
+    of_session = Term.session_id == Cohort.session_id
+    submitted = (
+        select(func.array_agg(cast(Submission.batch_id, Text)))
+        .where(Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == Term.id)
+        .correlate(Term)
     )
     return (
         select(
             CohortSubject.cohort_id,
             Cohort.session_id,
-            of_session.scalar_subquery().label("of_session"),
-            submission.scalar_subquery().label("submission_id"),
+            cast(Term.id, Text).label("term_id"),
+            of_session.label("of_session"),
+            func.coalesce(submitted.scalar_subquery(), NO_BATCHES).label("submitted"),
         )
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .outerjoin(Term, or_(is_term_id(term), and_(Term.term == term, of_session)))
         .where(CohortSubject.id == cohort_subject_id)
     )
 
@@ -87,14 +98,63 @@ def lock_subject(cohort_subject_id: UUID) -> Query:
     return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
 
 
+def holding_batches(student_id: Any) -> Any:
+    """A column: the arms whose submission holds what a student has in an assessment, as texts.
+
+    That is the arm of the cohort in which the student is, and one that they have left since it was submitted. Of who
+    is in no arm any more, each that is submitted. Of a row of Assessment that is locked, all is as it is then.
+    """
+    when_submitted = exists().where(
+        Submission.cohort_subject_id == Assessment.cohort_subject_id,
+        Submission.batch_id == Enrollment.batch_id,
+        Submission.term_id == Assessment.term_id,
+        Submission.submitted_at <= Enrollment.ended_at,
+    )
+    of_student = and_(
+        Enrollment.student_id == student_id,
+        Enrollment.cohort_id == Assessment.cohort_id,
+        or_(CURRENT, when_submitted.correlate(Assessment, Enrollment)),
+    )
+    theirs = (
+        select(func.array_agg(cast(Enrollment.batch_id, Text)))
+        .where(of_student, Enrollment.batch_id == any_(Assessment.submitted_batches))
+        .correlate_except(Enrollment)
+        .scalar_subquery()
+    )
+    is_in_an_arm = exists().where(of_student).correlate_except(Enrollment)
+    return case(
+        (func.cardinality(Assessment.submitted_batches) == 0, NO_BATCHES),
+        (is_in_an_arm, func.coalesce(theirs, NO_BATCHES)),
+        else_=cast(Assessment.submitted_batches, ARRAY(Text)),
+    )
+
+
 @read_model
-def submitted(submission_id: UUID) -> Query:
-    """Select what a submission is called: the names of its subject and its term."""
+def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Query:
+    """Select what submissions of arms are called: the names of subject and term, and of the arms where some are open.
+
+    `arms` is null where these are all of the cohort.
+    """
+    is_one = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
+    names = (
+        select(
+            case(
+                (
+                    ~func.bool_and(is_one),
+                    func.string_agg(
+                        Batch.name, aggregate_order_by(literal_column("', '"), Batch.name)
+                    ).filter(is_one),
+                )
+            )
+        )
+        .where(Batch.cohort_id == CohortSubject.cohort_id)
+        .correlate(CohortSubject)
+        .scalar_subquery()
+    )
     return (
-        select(Subject.name.label("subject"), Term.display_name.label("term"))
-        .select_from(Submission)
-        .join(CohortSubject, CohortSubject.id == Submission.cohort_subject_id)
+        select(Subject.name.label("subject"), Term.display_name.label("term"), names.label("arms"))
+        .select_from(CohortSubject)
         .join(Subject, Subject.id == CohortSubject.subject_id)
-        .join(Term, Term.id == Submission.term_id)
-        .where(Submission.id == submission_id)
+        .join(Term, Term.id == term_id)
+        .where(CohortSubject.id == cohort_subject_id)
     )

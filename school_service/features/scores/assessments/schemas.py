@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES, FILE_NAME_LENGTH
 from school_service.web.fields import Choice, Id, IsoDate, Points, StrictBoolean, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
@@ -36,7 +37,7 @@ class NewAssessmentSchema(Schema):
     total_points = Points(
         zero=False, metadata={"description": "The maximum score, with two decimal places at most."}
     )
-    term = Id(metadata={"description": "A term of the cohort's session."})
+    term = term_text("the cohort's", as_id=True)
     description = free_text()
     file_name = Text(FILE_NAME_LENGTH, any_characters=True)
     include_in_final = StrictBoolean()
@@ -48,4 +49,4 @@ class AssessmentFilterSchema(Schema):
 
     cohort = Id(metadata={"description": "A batch of the cohort, or the cohort."})
     subject = Id(metadata={"description": "The cohort subject, or the subject that is taught."})
-    term = Id(metadata={"description": "The id of the term."})
+    term = term_text("the cohort's", as_id=True)

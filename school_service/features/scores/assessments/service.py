@@ -1,12 +1,15 @@
 """Assessments: create, find, delete softly; and whether their results are submitted.
 
-Whoever submits results locks the cohort subject and its assessments of the term FOR NO KEY UPDATE. Whoever adds an
-assessment locks the cohort subject FOR SHARE, then looks for a submission; whoever writes scores or absences locks the
-assessment, and reads there whether its results are submitted. So no write is lost between a submission and its figures.
+Results are submitted by arm. Whoever submits them locks the cohort subject and its assessments of the term FOR NO KEY
+UPDATE. Whoever adds an assessment locks the cohort subject FOR SHARE, then looks for a submission; whoever writes
+scores or absences locks the assessment, and reads there which arms are submitted. So no write is lost between a
+submission and its figures. What concerns all arms, such as a change of the assessment, is refused once one is
+submitted; a score or an absence, once that of its student is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -15,11 +18,12 @@ from uuid import UUID
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import fetch_row
-from school_service.core.records import find, get_referenced, not_found, unknown_reference
+from school_service.core.records import find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, insert_row
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.models import CohortSubject
-from school_service.features.school.models import Batch, Subject, Term
+from school_service.features.school.models import Batch, Cohort, Subject, Term
+from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.assessments import reads
 from school_service.features.scores.models import Assessment
 from tenants.clock import now
@@ -30,7 +34,7 @@ ENTITY = "assessment"
 def create_assessment(
     *,
     subject: UUID,
-    term: UUID,
+    term: str,
     category: str,
     name: str,
     abbreviation: str,
@@ -43,8 +47,9 @@ def create_assessment(
 ) -> NewRow:
     """Add an assessment of a cohort subject in a term of its cohort's session.
 
-    `total_points` is the maximum score. Raises Invalid for an unknown cohort subject or term, and for a term
-    of another session, and Conflict where the results of the subject and term are submitted.
+    `term` is the id of a term or its name in that session, `total_points` the maximum score. Raises Invalid for an
+    unknown cohort subject or term, and for a term of another session, and Conflict where results of the subject and
+    term are submitted, of whichever arm.
     """
     found = execute(reads.lock_subject(subject), reads.taught(subject, term))
     if found is None:
@@ -53,13 +58,14 @@ def create_assessment(
         raise unknown_reference(Term, "term")
     if not found["of_session"]:
         raise Invalid.field("term", "is not of the cohort's session")
-    refuse_submitted(found["submission_id"])
+    term_id = UUID(found["term_id"])
+    refuse_submitted(found["submitted"], subject, term_id)
     assessment = insert_row(
         Assessment,
         cohort_subject_id=subject,
         cohort_id=found["cohort_id"],
         session_id=found["session_id"],
-        term_id=term,
+        term_id=term_id,
         category=category,
         name=name,
         abbreviation=abbreviation,
@@ -76,15 +82,16 @@ def create_assessment(
     return assessment
 
 
-def check_assessment_filter(*, cohort: UUID, subject: UUID, term: UUID) -> None:
+def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
     """Tell whether there are the records that a filter of assessments names.
 
-    `cohort` is a batch of it, `subject` a cohort subject or a base subject. Raises Invalid, naming the field.
+    `cohort` is a batch of it, `subject` a cohort subject or a base subject, `term` the id of a term or its name in the
+    cohort's session. Raises Invalid, naming the field.
     """
-    get_referenced(Batch, cohort, "cohort")
+    batch = get_referenced(Batch, cohort, "cohort")
     if db.session.get(CohortSubject, subject) is None:
         get_referenced(Subject, subject, "subject")
-    get_referenced(Term, term, "term")
+    check_term(term, get(Cohort, batch.cohort_id).session_id)
 
 
 def find_assessment(
@@ -96,36 +103,46 @@ def find_assessment(
 
 
 def lock_assessment(assessment_id: UUID) -> Assessment:
-    """Lock an assessment FOR NO KEY UPDATE, to change it or what belongs to it.
-
-    Raises NotFound, and Conflict where its results are submitted.
-    """
+    """Lock an assessment FOR NO KEY UPDATE, to change what belongs to it. Raises NotFound."""
     assessment = find_assessment(assessment_id, for_update=True)
     if assessment is None:
         raise not_found(Assessment)
-    refuse_submitted(assessment.submission_id)
     return assessment
 
 
-def refuse_submitted(submission_id: UUID | None) -> None:
-    """Refuse to change what is submitted; raises Conflict.
+def lock_open_assessment(assessment_id: UUID) -> Assessment:
+    """Lock an assessment FOR NO KEY UPDATE, to change what concerns all arms.
 
-    `submission_id` is that of an assessment whose row is locked, or of a cohort subject's term while it is locked.
+    Raises NotFound, and Conflict where results of an arm are submitted.
     """
-    if submission_id is None:
+    assessment = lock_assessment(assessment_id)
+    refuse_submitted(assessment.submitted_batches, assessment.cohort_subject_id, assessment.term_id)
+    return assessment
+
+
+def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_id: UUID) -> None:
+    """Refuse to change what is submitted, of a cohort subject and term; raises Conflict.
+
+    `batch_ids` are the arms whose submission holds it, in an assessment whose row is locked, or of a cohort subject
+    that is.
+    """
+    if not batch_ids:
         return
-    found = fetch_row(reads.submitted(submission_id))
+    found = fetch_row(reads.submitted(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
     if found is None:
-        raise RuntimeError(f"There is no submission {submission_id}.")
-    raise Conflict(f"The results of {found['subject']}, {found['term']}, are submitted: reopen them first.")
+        raise RuntimeError(f"There is no cohort subject {cohort_subject_id} with the term {term_id}.")
+    of_some = f" for {found['arms']}" if found["arms"] else ""
+    raise Conflict(
+        f"The results of {found['subject']}, {found['term']}, are submitted{of_some}: reopen them first."
+    )
 
 
 def delete_assessment(*, assessment_id: UUID) -> UUID:
     """Delete an assessment softly: it is gone from every answer, its entries with it.
 
-    Raises NotFound, and Conflict where its results are submitted.
+    Raises NotFound, and Conflict where results of an arm are submitted.
     """
-    assessment = lock_assessment(assessment_id)
+    assessment = lock_open_assessment(assessment_id)
     assessment.deleted_at = now()
     audit_change(ENTITY, assessment.id, old=_audited(assessment))
     return assessment.id

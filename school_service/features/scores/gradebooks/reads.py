@@ -11,7 +11,8 @@ from sqlalchemy.orm import aliased
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student
-from school_service.features.school.models import CURRENT, Batch, Enrollment
+from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
+from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
 ENTRY = (
@@ -26,16 +27,30 @@ ENTRY = (
 """The columns of GradebookEntrySchema, of an entry joined with its assessment."""
 
 
+def _was_changed() -> Any:
+    before = aliased(Assessment, name="before")
+    as_the_statement_began: Any = select(literal_column("before.ctid")).where(before.id == Assessment.id)
+    return (
+        literal_column("assessments.ctid") != as_the_statement_began.correlate(Assessment).scalar_subquery()
+    )
+
+
+WAS_CHANGED = _was_changed()
+"""A column: whether the row of an assessment that is locked is another than it was when the statement began."""
+
+
 @read_model
 def entries(
     batch_id: UUID | None = None,
     student_id: UUID | None = None,
     assessment_id: UUID | None = None,
     term_id: UUID | None = None,
+    term: str | None = None,
 ) -> Query:
     """Read model of GradebookEntrySchema, in order of creation: all, or those that fit every filter.
 
-    Each filter has an index: the entries' of batch, student and assessment, the assessments' of term.
+    `term` is the name of a term, in whichever session. Each other filter has an index: the entries' of batch, student
+    and assessment, the assessments' of term.
     """
     found = (
         select(*ENTRY)
@@ -49,6 +64,8 @@ def entries(
         found = found.where(GradebookEntry.assessment_id == assessment_id)
     if term_id is not None:
         found = found.where(Assessment.term_id == term_id)
+    if term is not None:
+        found = found.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
     if batch_id is None:
         return found
     # An entry's batch is of its assessment's cohort. This condition lets PostgreSQL begin with the assessments.
@@ -77,16 +94,18 @@ def assessment_lock(entry_id: UUID) -> Query:
 def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    `of_cohort` is null where there is no such batch, `submission_id` unless the results are submitted. Only the
-    assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score had
-    been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is missed.
-    `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is now.
+    `of_cohort` is null where there is no such batch; `submitted` are the arms whose submission holds the score. Only
+    the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score
+    had been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is
+    missed. `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is
+    now.
     """
-    was_changed = literal_column("assessments.ctid") != _as_the_statement_began(assessment_id)
     return (
         select(
             Assessment.total_points,
-            Assessment.submission_id,
+            Assessment.cohort_subject_id,
+            Assessment.term_id,
+            holding_batches(student_id).label("submitted"),
             select(Batch.cohort_id == Assessment.cohort_id)
             .where(Batch.id == batch_id)
             .scalar_subquery()
@@ -104,16 +123,10 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
             or_(
                 exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
                 # It was changed since the statement began, as it is when absences are entered.
-                was_changed,
+                WAS_CHANGED,
             ).label("may_be_absent"),
-            was_changed.label("was_changed"),
+            WAS_CHANGED.label("was_changed"),
         )
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
-
-
-def _as_the_statement_began(assessment_id: UUID) -> Any:
-    """Find where the row of an assessment was, whatever the row is that is locked."""
-    before = aliased(Assessment, name="before")
-    return select(literal_column("before.ctid")).where(before.id == assessment_id).scalar_subquery()

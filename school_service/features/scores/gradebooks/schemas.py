@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES
 from school_service.web.fields import Id, Points
 from school_service.web.schemas import RecordSchema, Schema
@@ -45,4 +46,4 @@ class GradebookFilterSchema(Schema):
     )
     student = Id(required=False, metadata={"description": "Those of a student, by id."})
     assessment = Id(required=False, metadata={"description": "Those of an assessment, by id."})
-    term = Id(required=False, metadata={"description": "Those of the assessments of a term, by id."})
+    term = term_text("any", required=False)

@@ -53,9 +53,11 @@ from school_service.features.audit.service import (
     score_values,
 )
 from school_service.features.people.models import Student
-from school_service.features.school.models import Batch, Term
+from school_service.features.school.models import Batch
+from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.absences.service import absence_values, delete_absences, taking_away
+from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.assessments.service import find_assessment, refuse_submitted
 from school_service.features.scores.gradebooks import reads
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
@@ -87,9 +89,9 @@ def check_gradebook_filter(
     batch: UUID | None = None,
     student: UUID | None = None,
     assessment: UUID | None = None,
-    term: UUID | None = None,
+    term: str | None = None,
 ) -> None:
-    """Tell whether there is what the filters name. Raises Invalid."""
+    """Tell whether there is what the filters name; `term` is the id of a term or the name of one. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if student is not None:
@@ -97,7 +99,7 @@ def check_gradebook_filter(
     if assessment is not None and find_assessment(assessment) is None:
         raise Invalid.field("assessment", "no such assessment")
     if term is not None:
-        get_referenced(Term, term, "term")
+        check_term(term)
 
 
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:
@@ -106,7 +108,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
     taken away in that message, too. Raises Invalid for an unknown id, a score beyond the total points, a
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
-    results are submitted.
+    results of the student's arm are submitted.
     """
     found = fetch_row(reads.assessed(assessment, student, batch))
     if found is not None and found["was_changed"]:
@@ -114,7 +116,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
-    refuse_submitted(found["submission_id"])
+    refuse_submitted(found["submitted"], found["cohort_subject_id"], found["term_id"])
     _check_score(score, found["total_points"])
     if found["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
@@ -138,7 +140,8 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
     """Correct a score by hand, from 0 to the assessment's total points; the one that is there already stays as it is.
 
     The student may have left the batch or the subject meanwhile: what was entered can still be corrected. Raises
-    NotFound, Invalid for a score beyond the total points, and Conflict where the results are submitted.
+    NotFound, Invalid for a score beyond the total points, and Conflict where the results of the student's arm are
+    submitted.
     """
     entry, assessed = _lock_entry(entry_id)
     if score is not None:
@@ -152,7 +155,10 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
 
 
 def delete_entry(*, entry_id: UUID) -> UUID:
-    """Remove an entry; the audit log keeps its score. Raises NotFound, and Conflict where the results are submitted."""
+    """Remove an entry; the audit log keeps its score.
+
+    Raises NotFound, and Conflict where the results of the student's arm are submitted.
+    """
     entry, _assessed = _lock_entry(entry_id)
     audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
     db.session.delete(entry)
@@ -243,16 +249,25 @@ def _for_log(scores: Sequence[Score], forced: Collection[str]) -> tuple[str, str
 
 def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
     """Lock the assessment of an entry FOR SHARE, then the entry FOR NO KEY UPDATE; raises NotFound, Conflict."""
-    assessed = db.session.scalar(
-        select(Assessment)
+    locking = (
+        select(
+            Assessment,
+            holding_batches(GradebookEntry.student_id).label("submitted"),
+            reads.WAS_CHANGED.label("was_changed"),
+        )
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
         .where(GradebookEntry.id == entry_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
         .execution_options(populate_existing=True)
     )
-    if assessed is None:
+    found = db.session.execute(locking).one_or_none()
+    if found is not None and found.was_changed:
+        # Its results may have been submitted, and the student may have changed arms before.
+        found = db.session.execute(locking).one_or_none()
+    if found is None:
         raise not_found(GradebookEntry)
-    refuse_submitted(assessed.submission_id)
+    assessed: Assessment = found.Assessment
+    refuse_submitted(found.submitted, assessed.cohort_subject_id, assessed.term_id)
     return get(GradebookEntry, entry_id, for_update=True), assessed
 
 

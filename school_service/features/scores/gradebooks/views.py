@@ -9,6 +9,7 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.statements import row_lock
+from school_service.features.school.sessions.schemas import id_and_name
 from school_service.features.scores.gradebooks import reads, service
 from school_service.features.scores.gradebooks.schemas import (
     GradebookEntrySchema,
@@ -32,7 +33,10 @@ class GradebookEntries(MethodView):
     def get(self, filters: dict[str, Any]) -> Any:
         """List gradebook entries in order of creation, all or those that fit every filter."""
         return reads.entries(
-            filters.get("batch"), filters.get("student"), filters.get("assessment"), filters.get("term")
+            filters.get("batch"),
+            filters.get("student"),
+            filters.get("assessment"),
+            *id_and_name(filters.get("term")),
         )
 
     @blp.requires(Permission.GRADEBOOKS_WRITE)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from marshmallow import fields
 
+from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
 from school_service.web.fields import Id, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
 
 class ScoresheetStudentSchema(RecordSchema):
@@ -30,13 +31,27 @@ class ScoresheetEntrySchema(RecordSchema):
 class ScoresheetFilterSchema(Schema):
     """Which scores to show."""
 
-    term = Id(required=False, metadata={"description": "Those of the assessments of this term."})
+    term = term_text("the cohort's", as_id=True, required=False)
 
 
-class ScoreSheetOptionsSchema(Schema):
+class _ArmSchema(Schema):
+    batch = Id(
+        required=False,
+        metadata={"description": "An arm of the cohort: its students alone. A cohort's id is its first arm."},
+    )
+
+
+class ScoreSheetOptionsSchema(_ArmSchema):
     """What a sheet to fill in has."""
 
     absences = QueryBoolean(
         load_default=False,
         metadata={"description": "A column for absences, too: ABSENT or EXCUSED instead of a score."},
     )
+    arms = QueryBoolean(
+        load_default=False, metadata={"description": "A column for the arm that each student is in, too."}
+    )
+
+
+class ScoreSheetUploadSchema(UploadOptionsSchema, _ArmSchema):
+    """How to enter a score sheet."""

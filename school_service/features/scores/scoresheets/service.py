@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.core.records import get, get_referenced
+from school_service.core.records import get
 from school_service.features.classes.models import CohortSubject
-from school_service.features.school.models import Term
+from school_service.features.school.models import Cohort
+from school_service.features.school.sessions.service import check_term
 
 
-def check_scoresheet(*, id: UUID, term: UUID | None = None) -> None:
+def check_scoresheet(*, id: UUID, term: str | None = None) -> None:
     """Tell whether there are the cohort subject and the term of a score sheet. Raises NotFound, Invalid."""
-    get(CohortSubject, id)
+    subject = get(CohortSubject, id)
     if term is not None:
-        get_referenced(Term, term, "term")
+        check_term(term, get(Cohort, subject.cohort_id).session_id)

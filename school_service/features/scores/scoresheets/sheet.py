@@ -10,14 +10,14 @@ from typing import IO, Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from sqlalchemy import Text, and_, cast, func, literal_column, select
+from sqlalchemy import ARRAY, Text, and_, cast, exists, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
-from school_service.core.records import not_found
+from school_service.core.records import get_referenced, not_found
 from school_service.core.statements import execute, row_lock
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -33,6 +33,7 @@ from school_service.features.people.students.sheet_uploads import ClassSheetUplo
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
+    Batch,
     Classroom,
     Cohort,
     Enrollment,
@@ -40,6 +41,7 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.scores.absences.service import AbsenceChange, storing
+from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.assessments.service import refuse_submitted
 from school_service.features.scores.gradebooks.service import (
     ENTITY,
@@ -57,7 +59,7 @@ from school_service.features.scores.models import (
     Assessment,
     GradebookEntry,
 )
-from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues
+from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, normalized_name
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
@@ -68,6 +70,7 @@ from school_service.sheets.uploads import RowCounts
 SHEET = "Scores"
 SCORE = "score"
 ABSENCE = "absence"
+ARM = "arm"
 _ENTRY = "entry"
 ASSESSMENT = "Assessment"
 
@@ -76,7 +79,10 @@ _STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
 
 
 class _Taker(NamedTuple):
-    """Whoever takes the subject, with the batch that they are in, their absence, and the entry with their score."""
+    """Whoever takes the subject, with the arm that they are in, their absence, and the entry with their score.
+
+    `held` are the arms whose submission holds what they have.
+    """
 
     admission_number: str
     first_name: str
@@ -88,58 +94,85 @@ class _Taker(NamedTuple):
     note: str | None
     entry_id: str | None
     stored: str | None
+    arm: str
+    held: list[str]
 
 
 _MatchedRows = list[tuple[_Taker, Row]]
 
 
-def download(*, assessment_id: UUID, absences: bool = False) -> tuple[str, bytes]:
+def download(
+    *, assessment_id: UUID, batch: UUID | None = None, absences: bool = False, arms: bool = False
+) -> tuple[str, bytes]:
     """Write an assessment's score sheet to fill in: the file's name and the workbook.
 
-    It has a row for everyone who takes the subject, in whichever arm of the cohort, with the scores that
-    are stored; with `absences` a column for these, too. Raises NotFound.
+    It has a row for everyone who takes the subject, in whichever arm of the cohort or in the `batch` that is given,
+    with the scores that are stored; with `absences` a column for these, too, and with `arms` one for the arm of each.
+    Raises NotFound, and Invalid for an unknown batch and one of another cohort.
     """
-    found = fetch_row((_with_absences if absences else _score_sheet)(assessment_id))
+    found = fetch_row((_score_sheet_in_full if absences or arms else _score_sheet)(assessment_id, batch))
     if found is None:
         raise not_found(Assessment)
+    arm = None if batch is None else _find_arm(batch, found["cohort_id"])
     rows = orjson.loads(found["rows"])
     audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
-    table = Table(SHEET, _columns(found["total_points"], absences=absences), rows)
+    table = Table(SHEET, _columns(found["total_points"], absences=absences, arms=arms), rows)
     name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"
+    if arm:
+        name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
     downloaded, hidden = download_details(found["moment"], stored)
-    details = _details(found)
+    class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
+    details = _details(found, class_)
     page_header = (
-        f"{current_school().name}\n{found['classroom']} {found['session']}\n{found['subject']}",
+        f"{current_school().name}\n{class_}\n{found['subject']}",
         f"{found['name']}\n{found['term']}\n{_plain(found['total_points'])} points",
     )
     return name, write_workbook([table], [*details, downloaded], hidden=hidden, page_header=page_header)
 
 
 def upload(
-    *, assessment_id: UUID, file: IO[bytes], file_name: str, dry_run: bool = False, force: bool = False
+    *,
+    assessment_id: UUID,
+    file: IO[bytes],
+    file_name: str,
+    batch: UUID | None = None,
+    dry_run: bool = False,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Enter the scores and absences of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    A student who is not in the sheet, or has neither there, keeps what is stored. A score takes an absence away.
-    Uploads for an assessment follow one another. `dry_run` stores nothing, and answers what would change, too, and who
-    is not in the sheet. Raises NotFound, Invalid for what is no sheet of this assessment, InvalidRows naming every bad
-    row, RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and
-    Conflict where the results are submitted.
+    With a `batch` all rows are of its students. A student who is not in the sheet, or has neither there, keeps what is
+    stored. A score takes an absence away. Uploads for an assessment follow one another. `dry_run` stores nothing, and
+    answers what would change, too, and who is not in the sheet. Raises NotFound, Invalid for what is no sheet of this
+    assessment and for a batch that is unknown or of another cohort, InvalidRows naming every bad row, RowsChanged where
+    scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict where a row changes
+    what is submitted, or the results of all arms are.
     """
     found = fetch_row(_total_points(assessment_id))
     if found is None:
         raise not_found(Assessment)
+    if batch is not None:
+        _find_arm(batch, found["cohort_id"])
     sheet_upload = _ScoreUpload(
         assessment_id=assessment_id,
         total_points=found["total_points"],
         file_name=file_name,
+        batch=batch,
         dry_run=dry_run,
         force=force,
     )
     return sheet_upload.run(file)
+
+
+def _find_arm(batch_id: UUID, cohort_id: str) -> Batch:
+    """Find an arm of a cohort. Raises Invalid."""
+    batch = get_referenced(Batch, batch_id, "batch")
+    if str(batch.cohort_id) != cohort_id:
+        raise Invalid.field("batch", "is not of the assessment's cohort")
+    return batch
 
 
 @dataclass(kw_only=True)
@@ -148,6 +181,9 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
 
     assessment_id: UUID
     total_points: Decimal
+    batch: UUID | None
+    cohort_subject_id: UUID = field(init=False)
+    term_id: UUID = field(init=False)
     takers: list[_Taker] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
@@ -156,29 +192,45 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True))
+        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
 
     def lock(self) -> None:
         # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
         found = execute(_lock(self.assessment_id), _class_list(self.assessment_id))
         if found is None:
             raise not_found(Assessment)
-        refuse_submitted(found["submission_id"])
+        self.cohort_subject_id, self.term_id = found["cohort_subject_id"], found["term_id"]
         self.total_points = found["total_points"]
-        self.takers = [_Taker(*row) for row in orjson.loads(found["takers"])]
+        takers = [_Taker(*row) for row in orjson.loads(found["takers"])]
+        if self.batch is not None:
+            takers = [taker for taker in takers if taker.batch_id == str(self.batch)]
+        if all(taker.held for taker in takers):
+            self._refuse_submitted(takers, otherwise=found["submitted"])
+        self.takers = takers
+
+    def _refuse_submitted(self, takers: Iterable[_Taker], otherwise: Iterable[str] = ()) -> None:
+        held = {batch for taker in takers for batch in taker.held}
+        refuse_submitted(held or set(otherwise), self.cohort_subject_id, self.term_id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
+        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved.
+        arms = {taker.admission_number: taker.arm for taker in self.takers} if self.download else {}
         matched = self.match_class(
             content,
             self.takers,
-            not_in_class="is a student who does not take the subject",
-            validate=partial(_row_errors, total_points=self.total_points),
+            not_in_class="is a student who does not take the subject"
+            + " in this arm" * (self.batch is not None),
+            validate=partial(_row_errors, total_points=self.total_points, arms=arms),
         )
         _refuse_scored(matched, self.letters)
         return matched
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         compared = compare_scores([_score(taker, row) for taker, row in matched if SCORE in row.values])
+        absences = [change for taker, row in matched if (change := _absence(taker, row))]
+        changing = {score.student_id for score in (*compared.new, *compared.changed)}
+        changing |= {str(change.student_id) for change in absences if change.status != change.before}
+        self._refuse_submitted(taker for taker, _ in matched if taker.id in changing)
         rows = self.refuse_changed(
             self._replaced(matched, compared),
             entity=ENTITY,
@@ -186,7 +238,6 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
             newest=1,  # each is of the score: a record has no other value
         )
         forced = frozenset(taker.id for taker, row in matched if row.number in rows)
-        absences = [change for taker, row in matched if (change := _absence(taker, row))]
         if self.dry_run:
             self.answer["changes"] = _changes(matched, compared)
             counts = RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
@@ -279,26 +330,31 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
 
 @read_model
 def _total_points(assessment_id: UUID) -> Query:
-    """Select the total points of an assessment, unless it is deleted."""
-    return select(Assessment.total_points).where(Assessment.id == assessment_id, NOT_DELETED)
+    """Select the total points of an assessment, and its cohort, unless it is deleted."""
+    return select(Assessment.total_points, cast(Assessment.cohort_id, Text).label("cohort_id")).where(
+        Assessment.id == assessment_id, NOT_DELETED
+    )
 
 
 _lock = row_lock(Assessment)
 
 
 @read_model
-def _score_sheet(assessment_id: UUID) -> Query:
-    """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name."""
-    return _sheet(assessment_id, absences=False)
+def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
+    """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name.
+
+    Or, with a batch, those who are in it.
+    """
+    return _sheet(assessment_id, batch_id, in_full=False)
 
 
 @read_model
-def _with_absences(assessment_id: UUID) -> Query:
-    """What the score sheet of an assessment says, its rows as JSON with the absence of each student, by name."""
-    return _sheet(assessment_id, absences=True)
+def _score_sheet_in_full(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
+    """What the score sheet of an assessment says, as `_score_sheet`, with the absences and arms of its students."""
+    return _sheet(assessment_id, batch_id, in_full=True)
 
 
-def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
+def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Query:
     of_assessment = and_(
         GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     )
@@ -313,8 +369,15 @@ def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
         GradebookEntry.score,
         _ENTRY,
         GradebookEntry.id,
-        *((ABSENCE, _absence_status(Assessment.id)) if absences else ()),
+        *((ABSENCE, _absence_status(Assessment.id), ARM, _arm(Assessment.cohort_id)) if in_full else ()),
     )
+    is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
+    if batch_id is not None:
+        is_listed.append(
+            exists()
+            .where(Enrollment.student_id == Student.id, Enrollment.batch_id == batch_id, CURRENT)
+            .correlate_except(Enrollment)
+        )
     rows = (
         select(
             cast(
@@ -325,7 +388,7 @@ def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
         .outerjoin(GradebookEntry, of_assessment)
-        .where(SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id)
+        .where(*is_listed)
         .correlate(Assessment)
         .scalar_subquery()
     )
@@ -335,6 +398,7 @@ def _sheet(assessment_id: UUID, *, absences: bool) -> Query:
             Assessment.name,
             Assessment.file_name,
             Assessment.total_points,
+            cast(Assessment.cohort_id, Text).label("cohort_id"),
             Subject.name.label("subject"),
             Classroom.name.label("classroom"),
             AcademicSession.name.label("session"),
@@ -358,19 +422,35 @@ def _absence_status(assessment_id: Any) -> Any:
     return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
-def _columns(total_points: Decimal, *, absences: bool) -> list[Column]:
+def _arm(cohort_id: Any) -> Any:
+    """The name of the arm of a cohort in which a student is."""
+    return (
+        select(Batch.name)
+        .join(Enrollment, Enrollment.batch_id == Batch.id)
+        .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
+        .correlate_except(Batch, Enrollment)
+        .scalar_subquery()
+    )
+
+
+def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
     score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
     absence = Column(ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence")
-    return [*STUDENT_COLUMNS, score, absence] if absences else [*STUDENT_COLUMNS, score]
+    arm = Column(ARM, locked=True, width=12, heading="Arm")
+    return [*STUDENT_COLUMNS, *([arm] if arms else []), score, *([absence] if absences else [])]
 
 
-def _details(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _class(sheet: Mapping[str, Any]) -> str:
+    return f"{sheet['classroom']} {sheet['session']}"
+
+
+def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
     return [
         ("School", current_school().name),
         (ASSESSMENT, sheet["name"]),
         ("Subject", sheet["subject"]),
-        ("Class", f"{sheet['classroom']} {sheet['session']}"),
+        ("Class", class_),
         ("Term", sheet["term"]),
         ("Total points", _plain(sheet["total_points"])),
         (f"{ASSESSMENT} ID", sheet["id"]),
@@ -394,6 +474,8 @@ def _class_list(assessment_id: UUID) -> Query:
         Absence.note,
         GradebookEntry.id,
         cast(GradebookEntry.score, Text),
+        Batch.name,
+        holding_batches(Student.id),
     )
     takers = (
         select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
@@ -401,6 +483,7 @@ def _class_list(assessment_id: UUID) -> Query:
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
+        .join(Batch, Batch.id == Enrollment.batch_id)
         .outerjoin(Absence, and_(Absence.assessment_id == Assessment.id, Absence.student_id == Student.id))
         .outerjoin(
             GradebookEntry,
@@ -414,15 +497,29 @@ def _class_list(assessment_id: UUID) -> Query:
         .correlate(Assessment)
         .scalar_subquery()
     )
-    return select(Assessment.total_points, Assessment.submission_id, takers.label("takers")).where(
-        Assessment.id == assessment_id, NOT_DELETED
-    )
+    return select(
+        Assessment.cohort_subject_id,
+        Assessment.term_id,
+        Assessment.total_points,
+        cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
+        takers.label("takers"),
+    ).where(Assessment.id == assessment_id, NOT_DELETED)
 
 
-def _row_errors(row: Row, total_points: Decimal) -> Iterable[RowError]:
+def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterable[RowError]:
+    errors = _score_errors(row, total_points)
     if ABSENCE in row.values:
-        return [*_score_errors(row, total_points), *_absence_errors(row)]
-    return _score_errors(row, total_points)
+        errors = (*errors, *_absence_errors(row))
+    return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
+
+
+def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
+    """Compare the arm of a row with that of its student, by admission number, where it is among `arms`."""
+    number, written = str(row.values.get(ADMISSION_NUMBER, "")).strip(), row.values[ARM]
+    arm = arms.get(number)
+    if arm is not None and normalized_name(str(written)) != normalized_name(arm):
+        problem = f"is not the arm of {number}, who is in {arm}"
+        yield RowError(row.number, ARM, INVALID, problem, written, "download the sheet again")
 
 
 def _absence_errors(row: Row) -> Iterator[RowError]:

@@ -14,9 +14,10 @@ from school_service.features.scores.scoresheets.schemas import (
     ScoresheetEntrySchema,
     ScoresheetFilterSchema,
     ScoreSheetOptionsSchema,
+    ScoreSheetUploadSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import UploadedRowsSchema, UploadOptionsSchema
+from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
     "scoresheets", __name__, description="The scores of a cohort subject, and sheets to enter them with."
@@ -43,7 +44,7 @@ class SheetToFillIn(MethodView):
     @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
     def get(self, options: dict[str, Any], id: UUID) -> Any:
-        """Download an assessment's score sheet: an Excel workbook with everyone who takes the subject."""
+        """Download an assessment's score sheet: an Excel workbook with who takes the subject, in an arm or in all."""
         return sheet.download(assessment_id=id, **options)
 
 
@@ -52,7 +53,7 @@ class FilledInSheet(MethodView):
     """The score sheet of an assessment, filled in."""
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
-    @blp.arguments(UploadOptionsSchema, location="query")
+    @blp.arguments(ScoreSheetUploadSchema, location="query")
     @blp.takes_file("scoresheet")
     @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
@@ -60,7 +61,7 @@ class FilledInSheet(MethodView):
         """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone.
 
         A column `absence`, where there is one, has ABSENT or EXCUSED for whoever has no score. The sheet is an Excel
-        workbook (.xlsx) or a .csv file. Scores that were changed since it was downloaded are 409: `errors.rows` names
-        each, and who changed it.
+        workbook (.xlsx) or a .csv file. Rows of an arm whose results are submitted may only repeat what is stored.
+        Scores that were changed since it was downloaded are 409: `errors.rows` names each, and who changed it.
         """
         return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "", **options)

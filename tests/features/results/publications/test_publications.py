@@ -138,7 +138,7 @@ def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, 
 
 def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, arms):
     electives = [make.cohort_subject(arms.cohort, elective=True) for _ in range(2)]
-    (taker,), (later, _) = arms.students[arms.first][:1], arms.students[arms.second]
+    taker, later = arms.students[arms.first]
     arms.mark()
     for elective in electives:
         api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [taker]))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from hashlib import sha256
 from uuid import UUID, uuid4
 
 import psycopg2
 import pytest
 from sqlalchemy import event, select, update
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service.auth.login_throttle import limiter
 from school_service.core.database import db
@@ -332,8 +335,79 @@ def test_a_phone_gets_a_page_without_scripts(arms, api, anyone, place):
     policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
     assert policy.rsplit("'nonce-", 1)[1].rstrip("'") in page
-    # Errors are JSON all the same.
-    assert verify(anyone, place.id, uuid4(), accept=HTML).mimetype == "application/json"
+
+
+def shown_error(answer):
+    """The page of an error: it has no scripts, and its style is let through by its hash."""
+    assert answer.mimetype == "text/html"
+    assert answer.headers["Vary"] == "Accept"
+    page = answer.get_data(as_text=True)
+    (style,) = re.findall("<style>(.*?)</style>", page, re.DOTALL)
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert policy.endswith(f"style-src 'sha256-{digest}'")
+    assert "<script" not in page
+    assert "None" not in page
+    return page
+
+
+def test_a_browser_is_shown_that_there_is_no_card(rehearsed, anyone, place):
+    limiter.limiter.storage.reset()
+    answer = verify(anyone, place.id, uuid4(), accept=HTML)
+
+    assert answer.status_code == 404
+    page = shown_error(answer)
+    assert "There is no report card with this code. Ask the school." in page
+    # Whatever was asked for is not in it.
+    for school, code in ((uuid4(), uuid4()), (place.id, "x"), ("x", "<b>bold")):
+        other = verify(anyone, school, code, accept=HTML)
+        assert (other.status_code, other.get_data(as_text=True)) == (404, page)
+    # JSON where that is asked for, as ever.
+    told = verify(anyone, place.id, uuid4())
+    assert (told.status_code, told.mimetype) == (404, "application/json")
+    assert told.headers["Vary"] == "Accept"
+
+
+def test_a_browser_is_shown_when_to_come_back(anyone, place):
+    limiter.limiter.storage.reset()
+    for _ in range(60):
+        verify(anyone, "x", "x")
+
+    answer = verify(anyone, place.id, uuid4(), accept=HTML)
+
+    assert answer.status_code == 429
+    after = int(answer.headers["Retry-After"])
+    assert f"Come back in {after} second" in shown_error(answer)
+    assert verify(anyone, place.id, uuid4()).get_json()["message"].startswith("Too many codes")
+
+
+def test_a_browser_is_shown_when_the_service_can_answer_again(anyone, place, monkeypatch):
+    limiter.limiter.storage.reset()
+
+    def wait_in_vain(**_traces):
+        raise PoolTimeout
+
+    monkeypatch.setattr(reads, "verified", wait_in_vain)
+
+    answer = verify(anyone, place.id, uuid4(), accept=HTML)
+
+    assert answer.status_code == 503
+    assert f"Come back in {answer.headers['Retry-After']} seconds" in shown_error(answer)
+
+
+def test_a_browser_is_shown_what_the_service_did_not_foresee(anyone, place, monkeypatch, logs):
+    limiter.limiter.storage.reset()
+
+    def fail(**_traces):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(reads, "verified", fail)
+
+    answer = verify(anyone, place.id, uuid4(), accept=HTML)
+
+    assert answer.status_code == 500
+    assert "could not be looked up" in shown_error(answer)
 
 
 @pytest.mark.parametrize(

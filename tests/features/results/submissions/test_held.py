@@ -158,11 +158,11 @@ def test_a_score_that_waits_for_a_submission_is_refused_after_it(committing, ten
     schema = schema_name(committing.api.school)
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     hold = f"""
-        INSERT INTO "{schema}".submissions (id, cohort_subject_id, cohort_id, session_id, term_id, submitted_at,
-            submitted_by, submitted_by_name)
-        SELECT id, cohort_subject_id, cohort_id, session_id, term_id, timestamptz '2026-01-01', 'x', 'x'
+        INSERT INTO "{schema}".submissions (id, cohort_subject_id, batch_id, cohort_id, session_id, term_id,
+            submitted_at, submitted_by, submitted_by_name)
+        SELECT id, cohort_subject_id, cohort_id, cohort_id, session_id, term_id, timestamptz '2026-01-01', 'x', 'x'
         FROM "{schema}".assessments;
-        UPDATE "{schema}".assessments SET submission_id = id
+        UPDATE "{schema}".assessments SET submitted_batches = ARRAY[cohort_id]
     """
     with (
         tenancy.admin.connect() as submitting,

@@ -19,6 +19,46 @@ def test_a_cohort_is_born_with_a_batch_that_has_its_id(api, make):
     assert batches(api, cohort) == [{"id": cohort["id"], "number": 1, "name": "A", "cohort": cohort["id"]}]
 
 
+def new_cohort(make, names):
+    body = {"classroom": make.classroom()["id"], "session_id": make.session()["id"], "batches": names}
+    return make.api.post("/cohorts", body)
+
+
+def test_a_cohort_is_born_with_the_batches_that_are_named(api, make):
+    make.cohort()
+
+    cohort = api.ok(new_cohort(make, [" Gold ", "Silver", "Àṣà"]))
+
+    found = {batch["name"]: batch for batch in batches(api, cohort)}
+    assert {name: batch["number"] for name, batch in found.items()} == {"Gold": 2, "Silver": 3, "Àṣà": 4}
+    assert [name for name, batch in found.items() if batch["id"] == cohort["id"]] == ["Gold"]
+    assert make.batch(cohort)["number"] == 5
+    logged = api.ok(api.get("/audit", query_string={"entity": "batch"}))["data"]
+    assert [entry["new"]["name"] for entry in logged if entry["new"]["cohort"] == cohort["id"]][1:] == [
+        "Àṣà", "Silver", "Gold",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "names", [[], None, "Gold", ["A", "A"], ["A", " A "], [""], [1], [None], ["x" * 121], ["x"] * 51, ["\0"]]
+)
+def test_names_that_are_none_are_refused_with_the_cohort(api, make, names):
+    answer = new_cohort(make, names)
+
+    assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, ["batches"])
+    assert api.ok(api.get("/cohorts")) == []
+    assert batches(api, make.cohort())[0]["number"] == 1
+
+
+def test_a_cohort_that_is_there_takes_no_names(api, make):
+    cohort = make.cohort()
+    body = {"classroom": make.classroom()["id"], "session_id": cohort["session"], "batches": ["B"]}
+
+    answer = api.patch(f"/cohorts/{cohort['id']}", body)
+
+    assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, ["batches"])
+
+
 def test_a_batch_is_added_and_listed_by_name(api, make):
     cohort = make.cohort()
 
