@@ -91,7 +91,7 @@ def enter_comments(
 ) -> BoundQuery:
     """Enter comments on students of a batch, all or none: a member that is left out stays, None clears it.
 
-    Returns the read model of the batch's comments, which are stored in one message with being read. Raises Invalid
+    Returns the read model of the batch's comments, which are stored in the round trip that reads it. Raises Invalid
     for an unknown batch or term, and naming the students who are named twice, are not in the batch, or were present
     more often than school opened; Forbidden where a principal's comment changes and the caller may not write results,
     and Conflict while the batch's results of the term are published.

@@ -114,9 +114,10 @@ def published_cards() -> Query:
 
 
 def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: bool) -> CTE:
-    """The card of a student in a term that is in force, as `published_cards`, and its `state`; or no row.
+    """The card of a student in a term that is in force, with what its publication says of it and `state`; or no row.
 
-    `term` and `session` as in `term_of_student`. `withdrawn` tells whether to take what is withdrawn, where nothing is
+    `term` is the id of a term, or its name in `session`, by default in the student's latest session that has such a
+    term. `withdrawn` tells whether to take what is withdrawn, where nothing is
     in force.
     """
     is_withdrawn = Publication.state == WITHDRAWN
@@ -130,7 +131,7 @@ def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: b
 
 
 def card_of_version(student_id: Any, term: Any, version: Any, session: Any = None) -> CTE:
-    """The card of a student in a term in a version of their batch's results, as `latest_card`; or no row.
+    """The card of a student in a term in a version of their batch's results, with its `state`; or no row.
 
     Of several batches it is that in which a card is in force, else that which published it last.
     """
@@ -163,7 +164,7 @@ def _has_other_in_force(batch_id: Any) -> Column:
 
 
 def _cards_of(student_id: Any, term: Any, session: Any) -> Query:
-    """Select the cards of a student in a term, as `published_cards`, with `state`."""
+    """Select all cards of a student in a term, each with what its publication says of it and its `state`."""
     return (
         published_cards()
         .add_columns(Publication.state, ReportCard.in_force)
@@ -180,7 +181,7 @@ def term_result(found: CTE) -> Query:
 
 
 def own_term_result(found: CTE) -> Query:
-    """Select what a student sees of their own card, as `term_result`."""
+    """Select the term result that a student sees of their own card: as much of it as the school's settings show."""
     card = found.c.card
     columns = {name: _member(card, name, kind) for name, kind in _TERM_RESULT.items()}
     subject, number = literal_column("listed.subject", JSONB), literal_column("listed.number", Integer)

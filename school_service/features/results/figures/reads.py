@@ -208,13 +208,13 @@ def printed_broadsheet(batch_id: UUID, term: str) -> Query:
 
 @read_model
 def printed_live_broadsheet(batch_id: UUID, term: str) -> Query:
-    """Select what the workbook of `live_broadsheet` says, as `printed_broadsheet`."""
+    """Select what the workbook of a term's figures as they are now says, in texts of JSON."""
     return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=True)
 
 
 @read_model
 def printed_session_broadsheet(batch_id: UUID, session: str) -> Query:
-    """Select what the workbook of `session_broadsheet` says, as `printed_broadsheet`; its term has no name."""
+    """Select what the workbook of a session's figures says, in texts of JSON; its term has no name."""
     return published.session_broadsheet(latest_of_session(batch_id, session), printed=True)
 
 

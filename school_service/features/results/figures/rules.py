@@ -116,7 +116,7 @@ def scope_of_batch(batch_id: Any, term: Any) -> Query:
 
 
 def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
-    """Select the cohort of a cohort subject with its first batch, and a term of its session, as `scope_of_batch`."""
+    """Select the cohort of a cohort subject with its first batch, and a term of its session, by id or by name."""
     return (
         _scope()
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
@@ -125,7 +125,7 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
 
 
 def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
-    """Select a term, as `term_of_student` finds it, and the batch that a student belongs to in it.
+    """Select a term of a student, by id or by name in a session, and the batch that the student belongs to in it.
 
     It is the one of their card in force, else the one that they are in.
     """

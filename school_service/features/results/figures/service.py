@@ -70,7 +70,7 @@ def check_broadsheet(
 
 
 def check_term_of_student(*, student_id: UUID, term: str, session: str | None = None) -> None:
-    """Tell whether a text means a term for a student, as `term_of_student` finds it. Raises Invalid.
+    """Tell whether there is the term that a text names for a student, in `session` or in any. Raises Invalid.
 
     A name can be meant of who has no session.
     """

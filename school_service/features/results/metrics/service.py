@@ -56,7 +56,7 @@ def check_metric_filter(*, batch_id: UUID) -> None:
 def create_definition(*, name: str, metric_type: str) -> BoundQuery:
     """Add a trait after the others of its type; one that a sheet could not tell from another is a conflict.
 
-    Returns the read model of the trait, which is inserted in one message with being read. Raises Invalid for the
+    Returns the read model of the trait, which is inserted in the round trip that reads it. Raises Invalid for the
     name of a column that says whose row it is.
     """
     if words_of(name) in {words_of(column.name) for column in STUDENT_COLUMNS}:

@@ -83,7 +83,7 @@ MOST_NAMED = 20
 def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     """Replace the rules of promotion, all of them.
 
-    Returns their read model; they are stored in one message with being read. Raises Invalid for a level that is there
+    Returns their read model; they are stored in the round trip that reads it. Raises Invalid for a level that is there
     twice or that no classroom has, a trial average that is no less than the average, and unknown subjects.
     """
     read = reads.promotion_rules()
@@ -244,7 +244,7 @@ def promote(
 
 
 def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
-    """Write what is stored of a promotion, and the enrollments: statements that go out in one message."""
+    """Write what is stored of a promotion, and the enrollments: statements that go out in one round trip."""
     made = {one.student["id"]: uuid4() for one in judged.decisions if one.is_new}
     enrollments = [
         (made[one.student["id"]], UUID(one.student["id"]), _batch(judged.batches[str(one.to_batch)]))

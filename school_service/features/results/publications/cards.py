@@ -105,7 +105,7 @@ def cards(batch_id: Any, term: Any) -> Query:
 
 
 def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, roster: FromClause) -> Query:
-    """Select the cards of versions to be, of batches of one cohort: as `cards`, with the batch and what changed.
+    """Select the cards of the next versions of batches of one cohort, each with its batch and what changed.
 
     `roster` is who belongs to the cohort's batches in the term, as `figures.roster.members`. `changed` tells whether
     a card says something else of its student than the one of the version before, or there was none;

@@ -369,7 +369,7 @@ def _leaving(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
 
 
 def _coming(computed: Computed, batch_ids: Any, take_in: Any) -> Any:
-    """Who of `take_in` was left out of the batches and belongs to them now: as `_leaving`."""
+    """The students of `take_in` who were left out of the batches and belong to them now."""
     roster = computed.roster
     was_left_out = and_(
         LeftOut.student_id == roster.c.student_id,
@@ -404,7 +404,7 @@ def _takers_of_arm(taking: Any, roster: Any) -> Query:
 
 
 def _is_held(scope: Any, student_id: Any) -> Any:
-    """Tell whether a submission holds what a student has in the subject of a row, as `holding_batches` has it.
+    """Tell whether the submission of an arm that a student is or was in holds what they have in the subject of a row.
 
     So who has come from an arm that was submitted before is submitted with it.
     """
@@ -687,7 +687,7 @@ def published_name(batch_id: Any, term_id: Any) -> Any:
 
 @read_model
 def is_open(batch_id: UUID, term_id: UUID) -> Query:
-    """Select `published`, as `published_name`."""
+    """Select `published`: the name of a batch and a term while its results are published, else null."""
     return select(published_name(batch_id, term_id).label("published"))
 
 

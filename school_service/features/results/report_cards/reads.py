@@ -76,7 +76,7 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 
 @read_model
 def printed_of_student(student_id: UUID, term: str, session: str | None = None) -> Query:
-    """Select what is printed for a student, as `printed_of_batch`; `term` and `session` as in `term_of_student`."""
+    """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published."""
     return _printed(latest_card(student_id, term, session, withdrawn=False))
 
 
@@ -84,7 +84,7 @@ def printed_of_student(student_id: UUID, term: str, session: str | None = None) 
 def printed_of_version(
     student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
 ) -> Query:
-    """Select what is printed for a student in a version of their batch's results, as `printed_of_student`.
+    """Select what is printed for a student in a version of their batch's results: one row with one card.
 
     `user_id` is whose token asks: the student's own account gets none.
     """
@@ -96,7 +96,7 @@ def printed_of_version(
 
 @read_model
 def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
-    """Select what is printed for a batch as results are now: as `printed_of_batch`, without codes."""
+    """Select what is printed for a batch as results are now: one row with drafts of the cards, which have no codes."""
     return _printed(_drafted(cards(batch_id, term), student_ids).cte("found"))
 
 
@@ -104,7 +104,7 @@ def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
 def drafted_of_student(
     student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
 ) -> Query:
-    """Select what is printed for a student as results are now, as `drafted_of_batch`; `term` as published.
+    """Select what is printed for a student as results are now: one row with a draft of the card, which has no code.
 
     `user_id` is whose token asks: the student's own account gets none.
     """

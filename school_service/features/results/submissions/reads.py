@@ -56,7 +56,7 @@ def submissions(batch_id: UUID, term: str) -> Query:
 
 @read_model
 def submissions_of_cohort(cohort_id: UUID, term: str) -> Query:
-    """Read model of SubmissionSchema: of all batches of a cohort, as `submissions`, then by the batch's name."""
+    """Read model of SubmissionSchema: of all batches of a cohort, by the subject's name, then by the batch's."""
     found = _by_batch(compute(scope_of_batch(cohort_id, term).where(Cohort.id == cohort_id)))
     return _of_batches(found).where(_is_listed(found))
 

@@ -48,7 +48,7 @@ def submit(
 
     `term` is the id of a term or its name in the cohort's session. `batch`: those of this arm alone; without it, those
     of every arm in which somebody takes the subject. `blanks`: ABSENT or EXCUSED make each blank such an absence, in
-    the same transaction. Returns the read model of the submission, which is stored in one message with being read.
+    the same transaction. Returns the read model of the submission, which is stored in the round trip that reads it.
     Raises NotFound, Invalid for an unknown term and for a batch that is unknown or of another cohort, and Conflict
     where nothing counts, and naming the blanks that are refused.
     """
@@ -106,7 +106,7 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     """Reopen the results of a cohort subject in a term, so that they can be corrected; of a `batch`, or of all.
 
     What was reopened already stays as it is. `term` and `batch` as in `submit`. Returns the read model of the
-    submission, which is deleted in one message with being read. Raises NotFound, Invalid for an unknown term and for a
+    submission, which is deleted in the round trip that reads it. Raises NotFound, Invalid for an unknown term and for a
     batch that is unknown or of another cohort, and Conflict for what was never submitted, and naming the batches whose
     published results of the term rest on it.
     """

@@ -53,7 +53,7 @@ def transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
 
 @read_model
 def printed_transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
-    """Select what a transcript says on paper: as `transcript`, whose `school` names the pictures by their hash, too."""
+    """Select what a transcript says on paper: what the answer says, and in `school` the pictures, by their hash."""
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
     return _transcript(student_id, own, pictures=True)
 

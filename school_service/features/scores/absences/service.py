@@ -74,10 +74,10 @@ def check_assessment(*, id: UUID) -> None:
 def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]) -> BoundQuery:
     """Add or change the absences of students, all or none: each has `student`, `status` and perhaps `note`.
 
-    A note that is left out stays. Returns the read model of the assessment's absences, which are stored in one message
-    with being read. Raises NotFound, Invalid naming the students who are named twice, are not in the cohort, do not
-    take the subject or are withdrawn, and Conflict naming those who have a score, or where the results of the arm of
-    one of them are submitted.
+    A note that is left out stays. Returns the read model of the assessment's absences, which are stored in the
+    round trip that reads it. Raises NotFound, Invalid naming the students who are named twice, are not in the cohort,
+    do not take the subject or are withdrawn, and Conflict naming those who have a score, or where the results of the
+    arm of one of them are submitted.
     """
     assessment = lock_assessment(assessment_id)
     students = [row["student"] for row in absences]
@@ -96,7 +96,7 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
 def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any) -> BoundQuery:
     """Store absences of an assessment that is locked, and write them to the audit log: the statement, for `execute`.
 
-    `source` says in the log how they came: as `score_values` does.
+    `source` says in the log how they came: by hand, or by a sheet with the name of its file.
     """
     audit_changes(
         ENTITY,
@@ -159,10 +159,10 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     return student_id
 
 
-def taking_away(*, assessment_id: UUID, student_id: UUID) -> tuple[BoundQuery, ...]:
+def deletion_of_absence(*, assessment_id: UUID, student_id: UUID) -> tuple[BoundQuery, ...]:
     """Take the absence of a student away, if there is one, and write that to the audit log.
 
-    The assessment must be locked: so the absence is the same to both. Returns the statements, for the message that
+    The assessment must be locked: so the absence is the same to both. Returns the statements, for the round trip that
     enters the score instead.
     """
     return _log_absence(assessment_id, student_id), _delete(assessment_id, student_id)
@@ -185,9 +185,9 @@ def _of(assessment_id: Any, student_id: Any) -> tuple[Any, Any]:
 
 @statement
 def delete_absences(assessment_id: UUID, student_ids: str) -> Any:
-    """Take the absences of students away whose scores are entered in the same message; the caller writes the log.
+    """Take the absences of students away whose scores are entered in the same round trip; the caller writes the log.
 
-    The ids of the students are a text, as `array_text` writes an array.
+    The ids of the students are a text, the literal of an array.
     """
     students = any_(cast(student_ids, ARRAY(Uuid(as_uuid=False))))
     return delete(Absence).where(Absence.assessment_id == assessment_id, Absence.student_id == students)

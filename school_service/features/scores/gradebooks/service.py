@@ -56,7 +56,11 @@ from school_service.features.people.models import Student
 from school_service.features.school.models import Batch
 from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.absences.service import ENTITY as ABSENCE
-from school_service.features.scores.absences.service import absence_values, delete_absences, taking_away
+from school_service.features.scores.absences.service import (
+    absence_values,
+    delete_absences,
+    deletion_of_absence,
+)
 from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.assessments.service import find_assessment, refuse_submitted
 from school_service.features.scores.gradebooks import reads
@@ -105,7 +109,7 @@ def check_gradebook_filter(
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
-    Returns the read model of the entry, which is inserted in one message with being read. An absence of the student is
+    Returns the read model of the entry, which is inserted in the round trip that reads it. An absence of the student is
     taken away in that message, too. Raises Invalid for an unknown id, a score beyond the total points, a
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results of the student's arm are submitted.
@@ -132,8 +136,8 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     audit_change(ENTITY, entry.id, new=score_values(score))
     if not found["may_be_absent"]:
         return in_one_round_trip(entry, read=reads.entry(entry.id))
-    instead_of = taking_away(assessment_id=assessment, student_id=student)
-    return in_one_round_trip(*instead_of, entry, read=reads.entry(entry.id))
+    deletion = deletion_of_absence(assessment_id=assessment, student_id=student)
+    return in_one_round_trip(*deletion, entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
@@ -189,7 +193,7 @@ def store_sheet(
     downloaded: str | None = None,
     forced: Collection[str] = (),
 ) -> RowCounts:
-    """Store the scores of a sheet that are new or differ, in one message however many there are.
+    """Store the scores of a sheet that are new or differ, in one round trip however many there are.
 
     The assessment must be locked since their entries were read, and the scores must keep their rule. `sheet` is the
     file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the audit log. A
@@ -284,7 +288,7 @@ def _check_score(score: Decimal, total_points: Decimal) -> None:
 def _create(
     assessment_id: UUID, ids: str, students: str, batches: str, scores: str, sheet: str, moment: datetime
 ) -> Any:
-    """Insert entries of an assessment; texts are arrays (`array_text`)."""
+    """Insert entries of an assessment; each text is the literal of an array, with an element for each entry."""
     given = _given(id=(_ID, ids), student_id=(_ID, students), batch_id=(_ID, batches), score=(POINTS, scores))
     own = ("id", "student_id", "batch_id", "score")
     common: dict[str, Any] = {
@@ -296,7 +300,7 @@ def _create(
 
 @statement
 def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
-    """Write entries to the audit log that are inserted in this message; as `_create`."""
+    """Write to the audit log the entries that are inserted in this round trip; each text is the literal of an array."""
     given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
@@ -306,7 +310,7 @@ def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str,
 
 @statement
 def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
-    """Change the scores of entries; as `_create`."""
+    """Change the scores of entries; each text is the literal of an array, with an element for each entry."""
     given = _given(id=(_ID, ids), score=(POINTS, scores))
     return (
         update(GradebookEntry)
@@ -317,7 +321,7 @@ def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
 
 @statement
 def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
-    """Write to the audit log what entries are, before they are changed in this message; as `_create`."""
+    """Write to the audit log what entries are, before they are changed in this round trip; texts are arrays."""
     given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY,

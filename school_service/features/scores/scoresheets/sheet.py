@@ -350,7 +350,7 @@ def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
 
 @read_model
 def _score_sheet_in_full(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
-    """What the score sheet of an assessment says, as `_score_sheet`, with the absences and arms of its students."""
+    """What the score sheet of an assessment says, its rows with the absences and arms of the students, by name."""
     return _sheet(assessment_id, batch_id, in_full=True)
 
 
