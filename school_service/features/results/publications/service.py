@@ -153,7 +153,7 @@ def publish(
 
     `term` is the id of a term or its name in the batches' session. What is reopened becomes the next version.
     `leave_out` are students who get no card, each with a reason, until `take_in` names them. Returns the read model of
-    the publications, which are stored in one round trip with being read. Raises Invalid for unknown ids, for a batch of
+    the publications, which are stored in the round trip that reads them. Raises Invalid for unknown ids, for a batch of
     another cohort, for whom to leave out who does not belong to the batches, and whom to take in who was not left out;
     and Conflict where something has to be done first, naming it.
     """
@@ -259,7 +259,7 @@ def rehearse(
 def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> BoundQuery:
     """Reopen what is published, to be corrected and published again; or withdraw it, what is REOPENED too.
 
-    Returns the read model of the publication, which is changed in one round trip with being read. Raises NotFound, and
+    Returns the read model of the publication, which is changed in the round trip that reads it. Raises NotFound, and
     Conflict where it is not PUBLISHED, results of a later term that rest on it are, or a promotion rests on it.
     """
     found = execute(
