@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
-from school_service.core.read_models import BoundQuery, Query
+from school_service.core.read_models import BoundQuery, Query, fetch_row
 from school_service.core.records import not_found, unnest_rows
 from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
@@ -41,7 +41,7 @@ from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, student_name
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.absences import reads
-from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.reads import holding, holding_batches
 from school_service.features.scores.assessments.service import (
     find_assessment,
     lock_assessment,
@@ -148,9 +148,9 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     """
     assessment = lock_assessment(assessment_id)
     if assessment.submitted_batches:
-        theirs = select(holding_batches(student_id)).where(Assessment.id == assessment_id)
-        held = db.session.execute(theirs).scalar_one()
-        refuse_submitted(held, assessment.cohort_subject_id, assessment.term_id)
+        held = fetch_row(holding(assessment_id, student_id))
+        submitted = held["submitted"] if held else assessment.submitted_batches
+        refuse_submitted(submitted, assessment.cohort_subject_id, assessment.term_id)
     of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
     status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
     if status is None:

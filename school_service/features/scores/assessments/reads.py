@@ -130,6 +130,12 @@ def holding_batches(student_id: Any) -> Any:
 
 
 @read_model
+def holding(assessment_id: UUID, student_id: UUID) -> Query:
+    """Select `submitted`: the arms whose submission holds what a student has in an assessment that is locked."""
+    return select(holding_batches(student_id).label("submitted")).where(Assessment.id == assessment_id)
+
+
+@read_model
 def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Query:
     """Select what submissions of arms are called: the names of subject and term, and of the arms where some are open.
 

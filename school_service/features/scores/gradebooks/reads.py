@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import exists, literal_column, or_, select
+from sqlalchemy import ARRAY, Text, cast, exists, literal_column, or_, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student
 from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
-from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
 ENTRY = (
@@ -94,18 +93,18 @@ def assessment_lock(entry_id: UUID) -> Query:
 def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    `of_cohort` is null where there is no such batch; `submitted` are the arms whose submission holds the score. Only
-    the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the score
-    had been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none is
-    missed. `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it is
-    now.
+    `of_cohort` is null where there is no such batch; `submitted_batches` are the arms that are submitted, as texts.
+    Only the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the
+    score had been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none
+    is missed. `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it
+    is now.
     """
     return (
         select(
             Assessment.total_points,
             Assessment.cohort_subject_id,
             Assessment.term_id,
-            holding_batches(student_id).label("submitted"),
+            cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted_batches"),
             select(Batch.cohort_id == Assessment.cohort_id)
             .where(Batch.id == batch_id)
             .scalar_subquery()

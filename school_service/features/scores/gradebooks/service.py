@@ -61,7 +61,7 @@ from school_service.features.scores.absences.service import (
     delete_absences,
     deletion_of_absence,
 )
-from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.reads import holding, holding_batches
 from school_service.features.scores.assessments.service import find_assessment, refuse_submitted
 from school_service.features.scores.gradebooks import reads
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
@@ -120,7 +120,11 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
-    refuse_submitted(found["submitted"], found["cohort_subject_id"], found["term_id"])
+    if found["submitted_batches"]:
+        # Whose submission holds the score is asked only where one may: it costs each statement its planning.
+        held = fetch_row(holding(assessment, student))
+        submitted = held["submitted"] if held else found["submitted_batches"]
+        refuse_submitted(submitted, found["cohort_subject_id"], found["term_id"])
     _check_score(score, found["total_points"])
     if found["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import and_, func, literal_column, or_, select
+from sqlalchemy import func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
@@ -12,24 +12,26 @@ from school_service.features.classes.models import CohortSubject, SubjectEnrollm
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.school.models import Cohort, Term
-from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.gradebooks.reads import ENTRY
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
 
 
 @read_model
-def scoresheet(cohort_subject_id: UUID, term: str | None = None) -> Query:
+def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None, term: str | None = None) -> Query:
     """Read model of ScoresheetEntrySchema: whoever takes the subject now, by name.
 
-    `term` is the id of a term or its name in the cohort's session. There are no rows for an unknown term.
+    With the scores of one term: by its id, or by its name in the cohort's session. There are no rows for an unknown
+    term.
     """
     entries = (
         select(*ENTRY, Assessment.due_date)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
         .where(Assessment.cohort_subject_id == cohort_subject_id, NOT_DELETED)
     )
+    if term_id is not None:
+        entries = entries.where(Assessment.term_id == term_id)
     if term is not None:
-        entries = entries.join(Term, Term.id == Assessment.term_id).where(is_term(term))
+        entries = entries.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
     found = entries.subquery("found")
     shown = func.json_build_object(
         *(part for column in ENTRY for part in (literal_column(f"'{column.name}'"), found.c[column.name]))
@@ -67,12 +69,14 @@ def scoresheet(cohort_subject_id: UUID, term: str | None = None) -> Query:
         .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id)
         .order_by(*BY_NAME)
     )
+    if term_id is not None:
+        return takers.where(select(Term.id).where(Term.id == term_id).exists())
     if term is None:
         return takers
-    of_session = (
-        select(Cohort.session_id)
+    named = (
+        select(Term.id)
+        .join(Cohort, Cohort.session_id == Term.session_id)
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
-        .where(CohortSubject.id == cohort_subject_id)
+        .where(CohortSubject.id == cohort_subject_id, Term.term == term)
     )
-    by_name = and_(Term.term == term, Term.session_id == of_session.scalar_subquery())
-    return takers.where(select(Term.id).where(or_(is_term_id(term), by_name)).exists())
+    return takers.where(named.exists())

@@ -9,6 +9,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.features.school.sessions.schemas import id_and_name
 from school_service.features.scores.scoresheets import reads, service, sheet
 from school_service.features.scores.scoresheets.schemas import (
     ScoresheetEntrySchema,
@@ -33,7 +34,7 @@ class Scoresheet(MethodView):
     @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show who takes a cohort subject, by name, each with their scores."""
-        return reads.scoresheet(id, filters.get("term"))
+        return reads.scoresheet(id, *id_and_name(filters.get("term")))
 
 
 @blp.route("/assessments/<uuid:id>/download-sheet")
