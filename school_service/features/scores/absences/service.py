@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
-from school_service.core.read_models import BoundQuery, Query, fetch_row
+from school_service.core.read_models import BoundQuery, Query
 from school_service.core.records import not_found, unnest_rows
 from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
@@ -41,10 +41,11 @@ from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, student_name
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.absences import reads
-from school_service.features.scores.assessments.reads import holding, holding_batches
+from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.assessments.service import (
     find_assessment,
     lock_assessment,
+    refuse_held,
     refuse_submitted,
 )
 from school_service.features.scores.models import Absence, Assessment, GradebookEntry
@@ -147,10 +148,13 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     Raises NotFound, and Conflict where the results of the student's arm are submitted.
     """
     assessment = lock_assessment(assessment_id)
-    if assessment.submitted_batches:
-        held = fetch_row(holding(assessment_id, student_id))
-        submitted = held["submitted"] if held else assessment.submitted_batches
-        refuse_submitted(submitted, assessment.cohort_subject_id, assessment.term_id)
+    refuse_held(
+        student_id,
+        assessment_id=assessment.id,
+        submitted_batches=assessment.submitted_batches,
+        cohort_subject_id=assessment.cohort_subject_id,
+        term_id=assessment.term_id,
+    )
     of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
     status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
     if status is None:

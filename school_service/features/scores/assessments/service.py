@@ -120,6 +120,23 @@ def lock_open_assessment(assessment_id: UUID) -> Assessment:
     return assessment
 
 
+def refuse_held(
+    student_id: UUID,
+    *,
+    assessment_id: UUID,
+    submitted_batches: Collection[Any],
+    cohort_subject_id: UUID,
+    term_id: UUID,
+) -> None:
+    """Refuse to change what a submission holds of a student in an assessment that is locked; raises Conflict.
+
+    Whose submission it is costs a statement, and is asked only where an arm is submitted.
+    """
+    if submitted_batches:
+        held = fetch_row(reads.holding(assessment_id, student_id))
+        refuse_submitted(held["submitted"] if held else submitted_batches, cohort_subject_id, term_id)
+
+
 def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_id: UUID) -> None:
     """Refuse to change what is submitted, of a cohort subject and term; raises Conflict.
 

@@ -61,8 +61,8 @@ from school_service.features.scores.absences.service import (
     delete_absences,
     deletion_of_absence,
 )
-from school_service.features.scores.assessments.reads import holding, holding_batches
-from school_service.features.scores.assessments.service import find_assessment, refuse_submitted
+from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.service import find_assessment, refuse_held, refuse_submitted
 from school_service.features.scores.gradebooks import reads
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
 from school_service.sheets.uploads import RowCounts
@@ -110,7 +110,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
     Returns the read model of the entry, which is inserted in the round trip that reads it. An absence of the student is
-    taken away in that message, too. Raises Invalid for an unknown id, a score beyond the total points, a
+    taken away in that round trip, too. Raises Invalid for an unknown id, a score beyond the total points, a
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results of the student's arm are submitted.
     """
@@ -120,11 +120,13 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         found = fetch_row(reads.assessed(assessment, student, batch))
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
-    if found["submitted_batches"]:
-        # Whose submission holds the score is asked only where one may: it costs each statement its planning.
-        held = fetch_row(holding(assessment, student))
-        submitted = held["submitted"] if held else found["submitted_batches"]
-        refuse_submitted(submitted, found["cohort_subject_id"], found["term_id"])
+    refuse_held(
+        student,
+        assessment_id=assessment,
+        submitted_batches=found["submitted_batches"],
+        cohort_subject_id=found["cohort_subject_id"],
+        term_id=found["term_id"],
+    )
     _check_score(score, found["total_points"])
     if found["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
