@@ -36,6 +36,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, CATEGORIES, FILE_NAME_LENGTH
 from tenants.clock import now
@@ -175,7 +176,7 @@ class TermCalendar(db.Model):
         CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
     )
 
-    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
+    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id", info=goes_with()), primary_key=True)
     start_date: Mapped[date | None] = mapped_column(Date)
     end_date: Mapped[date | None] = mapped_column(Date)
     times_opened: Mapped[int | None] = mapped_column(SmallInteger)
@@ -390,7 +391,7 @@ class MetricScore(db.Model):
     __tablename__ = "metric_scores"
     __table_args__ = (CheckConstraint("score BETWEEN 1 AND 5", name="score"),)
 
-    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id"), primary_key=True)
+    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id", info=goes_with()), primary_key=True)
     definition_id: Mapped[UUID] = mapped_column(
         ForeignKey("metric_definitions.id"), primary_key=True, index=True
     )

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 
 
 class Department(db.Model):
@@ -149,7 +150,7 @@ class Batch(db.Model):
 
     id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)
-    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))
+    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id", info=goes_with()))
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
 

@@ -41,6 +41,10 @@ class NewRoleSchema(Schema):
     avatar = StrictInteger()
 
 
+class RoleChangesSchema(NewRoleSchema):
+    """What to change of a role: any of these."""
+
+
 class RolePermissionsSchema(Schema):
     """The permissions that a role shall have: these and no others."""
 

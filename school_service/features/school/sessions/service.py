@@ -9,14 +9,21 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Text, and_, cast, func, or_, select, update
 
 from school_service.core.database import db
+from school_service.core.deletion import Deletion
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import get, get_referenced, lock_table, unknown_reference
+from school_service.core.records import change, get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.school.models import TERMS, AcademicSession, Term
 
-ENTITY = "session"
+ENTITY, TERM = "session", "term"
+
+_TOLD = ("name", "start_date", "end_date", "current")
+DELETION = Deletion(AcademicSession, {name: getattr(AcademicSession, name) for name in _TOLD})
+TERM_DELETION = Deletion(
+    Term, {"session": Term.session_id, "term": Term.term, "display_name": Term.display_name}
+)
 
 
 @read_model
@@ -99,6 +106,16 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     return session.id
 
 
+def delete_session(*, session_id: UUID) -> UUID:
+    """Delete an academic session; one that has terms or cohorts, or a promotion, is a conflict. Raises NotFound.
+
+    Where it was the current one, none is current afterwards.
+    """
+    found = DELETION.lock(session_id)
+    audit_change(ENTITY, session_id, old=found.values)
+    return found.delete()
+
+
 def check_term_filter(*, session_id: UUID | None = None) -> None:
     """Tell whether there is the session that a filter of terms names. Raises Invalid."""
     if session_id is not None:
@@ -124,8 +141,35 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
     """
     session = get_referenced(AcademicSession, session_id, "session_id")
     made = insert_row(Term, session_id=session.id, term=term, display_name=display_name)
-    audit_change("term", made.id, new={"session": session.id, "term": term, "display_name": display_name})
+    audit_change(TERM, made.id, new={"session": session.id, "term": term, "display_name": display_name})
     return made
+
+
+def change_term(*, term_id: UUID, term: str | None = None, display_name: str | None = None) -> UUID:
+    """Change which term of its session a term is, or what it is called; what is published keeps the words it has.
+
+    A term that the session has already is a conflict, and so is another place in the session for one in which anything
+    was submitted or published: what follows from the order of terms is on paper. Raises NotFound.
+    """
+    if term is None:
+        record = get(Term, term_id, for_update=True)
+    else:
+        found = TERM_DELETION.lock(term_id)
+        if term != found.values["term"]:
+            found.refuse_if_in_use("publications", "submissions")
+        record = get(Term, term_id)
+    given = {"term": term, "display_name": display_name}
+    old, new = change(record, {name: value for name, value in given.items() if value is not None})
+    if new:
+        audit_change(TERM, term_id, old=old, new=new)
+    return term_id
+
+
+def delete_term(*, term_id: UUID) -> UUID:
+    """Delete a term, and its calendar with it; one of which there is anything else is a conflict. Raises NotFound."""
+    found = TERM_DELETION.lock(term_id)
+    audit_change(TERM, term_id, old=found.values)
+    return found.delete()
 
 
 def _check_dates(start_date: date, end_date: date) -> None:
@@ -141,4 +185,4 @@ def _end_current() -> None:
 
 def _audited(session: AcademicSession) -> dict[str, Any]:
     """What the audit log says of a session."""
-    return {name: getattr(session, name) for name in ("name", "start_date", "end_date", "current")}
+    return {name: getattr(session, name) for name in _TOLD}
