@@ -12,7 +12,6 @@ import pytest
 
 from tests.threads import run_concurrently
 
-
 NO_TEXTS = {
     "dob",
     "join_date",
