@@ -104,11 +104,23 @@ def test_a_sheet_that_was_downloaded_before_a_trait_was_renamed_is_taken(api, ma
     ids = traits(api)
     # Two names change places, too: each column is of the trait that it was of.
     for name, new in (("handwriting", "x"), ("painting", "handwriting"), ("handwriting", "painting")):
-        trait = ids["handwriting"] if new in ("x", "painting") else ids["painting"]
-        api.ok(api.patch(f"/metric-definitions/{trait}", {"name": new}))
+        api.ok(api.patch(f"/metric-definitions/{ids[name]}", {"name": new}))
     api.ok(api.patch(f"/metric-definitions/{ids['construction']}", {"name": "Building"}))
 
     counts = api.ok(seen.upload(fill(workbook, {other: {"handwriting": 3, "construction": 5}})))
 
     assert (counts["created"], counts["unchanged"]) == (1, 1)
     assert seen.scores() == {one: {"painting": 4}, other: {"painting": 3, "Building": 5}}
+
+
+def test_a_sheet_without_the_column_of_a_trait_that_took_a_name_since_is_refused(api, make):
+    seen = Observed(make, 1)
+    workbook = seen.workbook()
+    api.ok(api.patch(f"/metric-definitions/{traits(api)['painting']}", {"name": "drawing"}))
+    api.ok(api.post("/metric-definitions", {"name": "painting", "metric_type": PSYCHOMOTOR}))
+
+    answer = seen.upload(fill(workbook, {"A/1": {"painting": 3}}))
+
+    assert answer.status_code == 422
+    assert "download it again" in message(answer)
+    assert seen.records() == []
