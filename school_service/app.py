@@ -31,7 +31,6 @@ from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
 from school_service.features.people.roles.views import blp as roles
-from school_service.features.people.students.reads import OWN_STUDENT
 from school_service.features.people.students.views import blp as students
 from school_service.features.people.users.reads import USER_STATE
 from school_service.features.people.users.views import blp as users
@@ -162,7 +161,7 @@ def create_app(settings: Settings | None = None) -> Service:
     share = settings.school_requests or max(1, settings.pool_size // 2)
     shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
     app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, keys), USER_STATE, OWN_STUDENT, insertion, options, shares
+        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)
