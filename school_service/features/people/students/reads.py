@@ -107,6 +107,10 @@ def students(
         found = found.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
     if reach is not None:
         found = found.where(scopes.students_in_reach(reach, Student.id))
+        if batch is not None:
+            found = found.where(scopes.arms_in_reach(reach, batch))
+        if cohort is not None:
+            found = found.where(scopes.cohorts_in_reach(reach, cohort))
     return found
 
 
