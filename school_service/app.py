@@ -24,6 +24,7 @@ from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.classes.enrollments.views import blp as enrollments
 from school_service.features.classes.student_imports.views import blp as student_imports
+from school_service.features.classes.subject_teachers.views import blp as subject_teachers
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
@@ -83,6 +84,7 @@ FEATURES = (
     cohorts,
     enrollments,
     cohort_subjects,
+    subject_teachers,
     assessments,
     gradebooks,
     absences,

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import created_at, primary_key
+from school_service.core.columns import Enumeration, created_at, primary_key
 from school_service.core.database import db
 
 
@@ -41,6 +41,10 @@ class SubjectEnrollment(db.Model):
     cohort_subject_id: Mapped[UUID] = mapped_column(ForeignKey("cohort_subjects.id"), primary_key=True)
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True, index=True)
     created_at: Mapped[datetime] = created_at()
+
+
+UNCOPIED = Enumeration("UncopiedTeacherCode", "NO_COHORT", "NO_SUBJECT", "NO_ARM", "LEFT")
+"""Why an assignment is not copied into another session: what that one lacks, or that the employee is deleted."""
 
 
 class SubjectTeacher(db.Model):

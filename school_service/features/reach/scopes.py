@@ -261,6 +261,12 @@ def _assessments(reach: Reach, row: Any) -> Condition:
     return subjects_in_reach(reach, row.cohort_subject_id, row.cohort_id)
 
 
+def assignments_in_reach(reach: Reach, row: Any) -> Condition:
+    """Whether an assignment is of a subject in reach, and of an arm in reach or of all."""
+    of_arm = or_(row.batch_id.is_(None), arms_in_reach(reach, row.batch_id))
+    return subjects_in_reach(reach, row.cohort_subject_id, row.cohort_id) & of_arm
+
+
 @scope_of("users")
 def _users(reach: Reach, row: Any) -> Condition:
     return is_account(reach, row.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -61,6 +62,11 @@ class Own:
     """Makes users whose role has reach OWN."""
 
     make: Factory
+
+    @staticmethod
+    def today() -> str:
+        """The school's day."""
+        return str(now().astimezone(ZoneInfo("Africa/Lagos")).date())
 
     def caller(self, user: dict[str, Any], *permissions: str, reach: str = "OWN") -> ApiClient:
         """Give a user a role with these permissions, as OWN; answers a client with their token."""

@@ -61,6 +61,38 @@ class TestFormTeachers:
         assert ids(teacher, "/students") == {second}
 
 
+class TestSubjectTeachers:
+    def test_they_reach_who_takes_the_subject_and_is_now_in_their_arm(self, arms, own, make):
+        of_a, of_all = own.subject_teacher(arms.subject, arms.a), own.subject_teacher(arms.subject, None)
+        elective = make.cohort_subject(arms.cohort, elective=True)
+        make.api.ok(make.api.patch(f"/cohort-subjects/{elective['id']}/students", arms.in_b))
+        of_elective = own.subject_teacher(elective, None)
+
+        assert ids(of_a, "/students") == set(arms.in_a)
+        assert ids(of_all, "/students") == {*arms.in_a, *arms.in_b}
+        assert ids(of_elective, "/students") == set(arms.in_b)
+        assert ids(of_a, "/cohort-subjects") == {arms.subject["id"]}
+        assert ids(of_a, f"/cohorts/{arms.a}/batches") == {arms.a}
+        assert ids(of_all, f"/cohorts/{arms.a}/batches") == {arms.a, arms.b}
+        assert ids(of_a, "/subject-teachers") < ids(make.api, "/subject-teachers")
+
+    def test_neither_birthday_nor_guardian_is_told_them(self, arms, own, make):
+        student = arms.in_a[0]
+        api = make.api
+        guardian = {
+            "full_name": "Ngozi Abara",
+            "relationship": "mother",
+            "phone_number": "+234 803 1",
+            "email_address": "ngozi@example.com",
+        }
+        api.ok(api.patch(f"/students/{student}", {"guardian": guardian, "dob": "2012-03-04"}))
+        teacher = own.subject_teacher(arms.subject, arms.a)
+
+        shown = teacher.ok(teacher.get(f"/students/{student}"))
+
+        assert shown == {**api.ok(api.get(f"/students/{student}")), "dob": None, "guardian": None}
+
+
 class TestStudents:
     def test_they_reach_themselves(self, arms, own, make):
         student = own.student(arms.in_a[0])
