@@ -173,20 +173,20 @@ class QueryTemplate:
     """A select() made with bind parameters, and the statements made of it, by the function that wrapped it.
 
     `narrow` makes the template of what is in reach. Without it the query may be sent for any reach where it is
-    `reference`, else for none.
+    `judged`, else for none.
     """
 
     query: Query
     name: str = ""
     narrow: Callable[[Reach], QueryTemplate] | None = None
-    reference: bool = False
+    judged: bool = False
     statements: dict[Wrapper, CompiledStatement] = field(default_factory=dict)
     _narrowed: dict[str, QueryTemplate] = field(default_factory=dict)
 
     def within(self, reach: Reach) -> QueryTemplate:
         """Give the template of what is in reach; raises Forbidden where nobody has said what that is."""
         if self.narrow is None:
-            if not self.reference:
+            if not self.judged:
                 refuse_unjudged(self.name)
             return self
         found = self._narrowed.get(reach.relations)
@@ -251,13 +251,13 @@ def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
 class ReadModel(Generic[Filters]):
     """A read model that is built once for each combination of given filters; called as the function it decorates."""
 
-    def __init__(self, make: Callable[Filters, Query], *, reference: bool = False) -> None:
+    def __init__(self, make: Callable[Filters, Query], *, judged: bool = False) -> None:
         update_wrapper(self, make)
         self.query = make
         """The plain function: the select() with values in it, for use within another statement."""
         names = tuple(inspect.signature(make).parameters)
         self._names = tuple(name for name in names if name != REACH)
-        self._reaches, self._reference = REACH in names, reference
+        self._reaches, self._judged = REACH in names, judged
         self._filters = frozenset(self._names)
         self._types: dict[str, Any] | None = None
         self._templates: dict[frozenset[str], QueryTemplate] = {}
@@ -276,7 +276,7 @@ class ReadModel(Generic[Filters]):
     @property
     def serves_own(self) -> bool:
         """Whether it can be sent for a caller whose permission is OWN."""
-        return self._reaches or self._reference
+        return self._reaches or self._judged
 
     def _make(self, given: frozenset[str], reach: Reach | None = None) -> QueryTemplate:
         if self._types is None:
@@ -285,7 +285,7 @@ class ReadModel(Generic[Filters]):
         values |= {name: bindparam(name, type_=self._types[name], required=True) for name in given}
         make: Callable[..., Query] = self.query
         if not self._reaches:
-            return QueryTemplate(make(**values), make.__qualname__, reference=self._reference)
+            return QueryTemplate(make(**values), make.__qualname__, judged=self._judged)
         narrow = partial(self._make, given) if reach is None else None
         return QueryTemplate(make(**values, reach=reach), make.__qualname__, narrow)
 
@@ -297,15 +297,15 @@ REACH = "reach"
 @overload
 def read_model(make: Callable[Filters, Query], /) -> ReadModel[Filters]: ...
 @overload
-def read_model(*, reference: bool) -> Callable[[Callable[Filters, Query]], ReadModel[Filters]]: ...
-def read_model(make: Callable[Filters, Query] | None = None, /, *, reference: bool = False) -> Any:
+def read_model(*, judged: bool) -> Callable[[Callable[Filters, Query]], ReadModel[Filters]]: ...
+def read_model(make: Callable[Filters, Query] | None = None, /, *, judged: bool = False) -> Any:
     """Decorate a function that makes a select(): it becomes a read model, which is built and compiled once.
 
     One with the parameter `reach` serves callers whose permission is OWN, and gets it from the request, never from a
-    view. `reference`: what it reads is everybody's, or belongs to a record that a statement before it has judged, so
+    view. `judged`: what it reads is everybody's, or belongs to a record that a statement before it has judged, so
     that it needs no reach; without either it is not sent for such a caller.
     """
-    return partial(ReadModel, reference=reference) if make is None else ReadModel(make)
+    return partial(ReadModel, judged=judged) if make is None else ReadModel(make)
 
 
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:

@@ -54,27 +54,49 @@ def change(record: Any, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     return old, new
 
 
-def get(model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Record:
+def get(
+    model: type[Record],
+    record_id: UUID,
+    *,
+    for_update: bool = False,
+    for_share: bool = False,
+    judged: bool = False,
+) -> Record:
     """Get a record of the school by id; raises NotFound.
 
     `for_update` locks its row FOR NO KEY UPDATE: records that refer to it can still be written. `for_share` locks
-    it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends.
+    it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends. For a caller
+    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged` before.
     """
-    record = find(model, record_id, for_update=for_update, for_share=for_share)
+    record = find(model, record_id, for_update=for_update, for_share=for_share, judged=judged)
     if record is None:
         raise not_found(model)
     return record
 
 
 def find(
-    model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False
+    model: type[Record],
+    record_id: UUID,
+    *,
+    for_update: bool = False,
+    for_share: bool = False,
+    judged: bool = False,
 ) -> Record | None:
     """Find a record of the school by id, or None.
 
     `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. For a caller
-    whose permission is OWN there are those alone that are in reach.
+    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged` before.
     """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
+    if judged:
+        options = {"judged": True}
+        return db.session.get(
+            model,
+            record_id,
+            with_for_update=lock,
+            populate_existing=lock is not None,
+            execution_options=options,
+        )
     if (in_reach := _in_reach(model)) is not None:
         table: Any = model
         query = select(table).where(table.id == record_id, in_reach)

@@ -81,7 +81,7 @@ def _taught_takers(reach: Reach) -> Select[Any]:
     takers, enrollments = _table("subject_enrollments"), _table("enrollments")
     return (
         select(taught.c.subject, takers.c.student_id)
-        .select_from(reach.caller, taught)
+        .select_from(reach.caller.join(taught, true()))
         .join(takers, takers.c.cohort_subject_id == taught.c.subject)
         .join(
             enrollments,
@@ -158,7 +158,9 @@ def is_taught_arm(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condit
     if not reach.by("T"):
         return false()
     taught = _taught(reach)
-    pairs = select(taught.c.subject, taught.c.arm).select_from(reach.caller, taught).correlate(None)
+    pairs = (
+        select(taught.c.subject, taught.c.arm).select_from(reach.caller.join(taught, true())).correlate(None)
+    )
     return tuple_(cohort_subject_id, batch_id).in_(pairs)
 
 
