@@ -70,6 +70,7 @@ WORDS = {
     "role_permissions": "permissions",
     "students": "students",
     "subject_enrollments": "subject enrollments",
+    "subject_teachers": "subject teachers",
     "submissions": "submissions",
     "term_calendars": "term calendars",
     "term_comments": "comments",

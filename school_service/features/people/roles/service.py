@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from school_service.features.audit.service import audit_change
 from school_service.features.people.models import (
     ADMINISTRATOR,
     CREATED,
+    SCHOOL,
     SEEDED_ROLES,
     Role,
     RolePermission,
@@ -32,7 +33,13 @@ from school_service.features.people.roles.administrators import has_administrato
 from school_service.features.people.roles.reads import ENTITY
 
 DELETION = Deletion(
-    Role, {"name": Role.name, "avatar": Role.avatar_number, "permissions": reads.names_of_permissions()}
+    Role,
+    {
+        "name": Role.name,
+        "avatar": Role.avatar_number,
+        "reach": Role.reach,
+        "permissions": reads.names_of_permissions(),
+    },
 )
 _SEEDED = {casefolded(name): name for name in SEEDED_ROLES}
 _TAKEN = {"name": ["already taken"]}
@@ -51,12 +58,17 @@ def create_permission(*, section: str, access: str) -> NewRow:
     return permission
 
 
-def create_role(*, name: str, avatar: int) -> NewRow:
-    """Add a role without permissions; a name already taken is a conflict, and so is that of a seeded role."""
+def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
+    """Add a role without permissions; a name already taken, and an Administrator with reach OWN, is a conflict.
+
+    So is the name of a seeded role.
+    """
+    check_reach(name, reach)
     if name in SEEDED_ROLES:
         raise Conflict("A role with this name exists already.", _TAKEN)
-    role = insert_row(Role, name=name, avatar_number=avatar)
-    audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar})
+    role = insert_row(Role, name=name, avatar_number=avatar, reach=reach)
+    limited = {} if reach == SCHOOL else {"reach": reach}
+    audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar, **limited})
     return role
 
 
@@ -95,21 +107,36 @@ def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
 def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
     """Delete a role; one that a user has, deleted or not, and Administrator are a conflict.
 
-    Raises NotFound, and Forbidden where the principal lacks a permission of the role.
+    Raises NotFound, and Forbidden where the principal lacks a permission of the role with its reach.
     """
     found = DELETION.lock(role_id)
-    name, permissions = found.values["name"], found.values["permissions"]
-    principal.require(permissions, f"Deleting the role {name}")
+    name, reach = found.values["name"], found.values["reach"]
+    require_permissions(principal, found.values["permissions"], reach, f"Deleting the role {name}")
     if name == ADMINISTRATOR:
         raise Conflict(f"The role {ADMINISTRATOR} can't be deleted.")
     audit_change(ENTITY, role_id, old=found.values)
     return found.delete()
 
 
+def check_reach(name: str, reach: str) -> None:
+    """Check that the role Administrator reaches the whole school. Raises Conflict."""
+    if name == ADMINISTRATOR and reach != SCHOOL:
+        raise Conflict(f"The role {ADMINISTRATOR} reaches the whole school.")
+
+
+def require_permissions(principal: Principal, names: Iterable[str], reach: str, purpose: str) -> None:
+    """Check that a principal has permissions with at least this reach. Raises Forbidden."""
+    if reach == SCHOOL:
+        principal.require(names, purpose)
+    else:
+        principal.require_own(names, purpose)
+
+
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
     """Set a role's permissions to exactly these; returns the role's id.
 
-    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had.
+    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had;
+    with reach SCHOOL, where that is the role's.
     Raises NotFound, Invalid for an unknown permission, Forbidden, and Conflict where nobody would be left who has
     every permission.
     """
@@ -118,9 +145,11 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     old = _permissions_of(role.id)
     added, removed = new.keys() - old.keys(), old.keys() - new.keys()
     if removed:
-        principal.require(old.values(), f"Taking permissions from the role {role.name}")
+        purpose = f"Taking permissions from the role {role.name}"
+        require_permissions(principal, old.values(), role.reach, purpose)
     if added:
-        principal.require(new.values(), f"Giving permissions to the role {role.name}")
+        purpose = f"Giving permissions to the role {role.name}"
+        require_permissions(principal, new.values(), role.reach, purpose)
         db.session.execute(
             insert(RolePermission),
             [{"role_id": role.id, "permission_id": permission} for permission in added],

@@ -128,7 +128,7 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     account, has_roles = json.loads(found.values.pop("account")), found.values.pop("has_roles")
     held = held_permissions(user_id) if has_roles else None
     if held:
-        principal.require(held.names, "Deleting this student")
+        held.require_of(principal, "Deleting this student")
     audit_change(ENTITY, student_id, old=found.values)
     audit_change(USER, user_id, old=account)
     audit_changes(CONTACT, [Change(UUID(one), {"owner": user_id}, None) for one in contacts])

@@ -9,6 +9,7 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.core.statements import row_lock
 from school_service.features.school.models import Subject
 from school_service.features.school.subjects import service
@@ -46,7 +47,7 @@ blp = Blueprint(
 class Subjects(MethodView):
     """The school's subjects."""
 
-    @blp.requires(Permission.SUBJECTS_READ)
+    @blp.requires(Permission.SUBJECTS_READ, own=EVERYTHING)
     @blp.returns_list(SubjectSchema)
     def get(self) -> Any:
         """List the school's subjects."""
@@ -64,7 +65,7 @@ class Subjects(MethodView):
 class OneSubject(MethodView):
     """A subject."""
 
-    @blp.requires(Permission.SUBJECTS_READ)
+    @blp.requires(Permission.SUBJECTS_READ, own=EVERYTHING)
     @blp.returns(SubjectSchema)
     def get(self, id: UUID) -> Any:
         """Show a subject."""
