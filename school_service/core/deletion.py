@@ -23,15 +23,15 @@ from sqlalchemy import (
     ColumnElement,
     ForeignKey,
     ForeignKeyConstraint,
+    Select,
     Table,
     and_,
     delete,
-    exists,
     func,
     literal_column,
     not_,
-    or_,
     select,
+    true,
 )
 
 from school_service.core.database import db
@@ -116,6 +116,23 @@ class _Part:
     table: Table
     condition: ColumnElement[bool]
     record_id: Any = None
+
+    def rows_that_refer(
+        self, reference: _Reference, conditions: Iterable[ColumnElement[bool]]
+    ) -> Select[Any]:
+        """Select the keys of the rows of a table that refer to one of these and meet conditions."""
+        keys = reference.table.primary_key
+        if self.record_id is not None:
+            return select(*keys).where(reference.column == self.record_id, *conditions).correlate(None)
+        # With a limit of its own each is sought by the index: else PostgreSQL may read the whole table.
+        found = (
+            select(*keys)
+            .where(reference.column == self.table.c.id, *conditions)
+            .limit(MOST_COUNTED)
+            .correlate(self.table)
+            .lateral()
+        )
+        return select(*found.c).select_from(self.table.join(found, true())).where(self.condition)
 
     def referring(self, reference: _Reference) -> ColumnElement[bool]:
         """Tell whether a row refers to one of these."""
@@ -286,12 +303,10 @@ def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None
         for reference in _references_to(part.table):
             if reference.table is not table or reference.goes is _always:
                 continue
-            found = select(*table.primary_key).where(part.referring(reference)).correlate(None)
+            conditions = [] if but is None else [but]
             if reference.goes is not None:
-                found = found.where(not_(_goes_along(table, reference.goes)))
-            if but is not None:
-                found = found.where(but)
-            rows.append(found.limit(MOST_COUNTED))
+                conditions.append(not_(_goes_along(table, reference.goes)))
+            rows.append(part.rows_that_refer(reference, conditions).limit(MOST_COUNTED))
     # What refers by two ways, such as an enrollment to a cohort and to its batch, is counted once. Each way has an
     # index, which a condition of both could not use.
     together = rows[0] if len(rows) == 1 else select(rows[0].union(*rows[1:]).subquery()).limit(MOST_COUNTED)
@@ -299,8 +314,16 @@ def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None
 
 
 def _goes_along(table: Table, goes: Condition) -> ColumnElement[bool]:
-    referred = [exists().where(one.column == table.c.id).correlate(table) for one in _references_to(table)]
-    return and_(goes(table), not_(or_(*referred))) if referred else goes(table)
+    # Scalars, and no EXISTS, for which PostgreSQL may read all of a table into a hash.
+    unreferred = [
+        select(literal_column("1"))
+        .where(one.column == table.c.id)
+        .limit(1)
+        .correlate(table)
+        .scalar_subquery()
+        for one in _references_to(table)
+    ]
+    return and_(goes(table), *(one.is_(None) for one in unreferred))
 
 
 @cache
