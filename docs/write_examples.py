@@ -331,6 +331,8 @@ def _settings(page: Recorder) -> None:
     send("PATCH", "/settings", {"must_change_password": False})
     for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):
         made = send("POST", f"/{path}", {"name": name})["id"]
+        send("GET", f"/{path}/{made}")
+        send("PATCH", f"/{path}/{made}", {"name": f"{name} (part-time)"})
         send("DELETE", f"/{path}/{made}")
     send("GET", "/result-settings")
     comments = [{"lower_threshold": 75, "comment": "An excellent result."}]

@@ -90,6 +90,14 @@ def make_subject(make):
     return f"/templates/{made['id']}", made["id"]
 
 
+def named(kind, path):
+    def make_named(make):
+        made = getattr(make, kind)()
+        return f"{path}/{made['id']}", made["id"]
+
+    return make_named
+
+
 def make_batch(make):
     made = make.batch(make.cohort())
     return f"/batches/{made['id']}", made["id"]
@@ -123,6 +131,14 @@ RECORDS = [
         {"name": "Ìṣirò", "code": "ÌṢ"},
         private=False,
         section="subjects",
+    ),
+    *(
+        Record(kind.replace("_", "-"), named(kind, path), {"name": "Ẹ̀kọ́"}, private=False, section="settings")
+        for kind, path in (
+            ("department", "/departments"),
+            ("employee_category", "/employee-categories"),
+            ("position", "/positions"),
+        )
     ),
     Record("batch", make_batch, {"name": "Wúrà"}, private=False, section="cohorts"),
     Record(

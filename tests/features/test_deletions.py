@@ -201,7 +201,22 @@ def make_metric(make):
     return Made(f"/metrics/{create()['id']}", create, None)
 
 
+def make_assessment(make):
+    taught = make.taught(0)
+    return creating(
+        make,
+        "assessment",
+        "/assessments",
+        None,
+        taught.subject,
+        taught.term,
+        name="Frist test",
+        correct={"name": "First test", "total_points": 25},
+    )
+
+
 RECORDS = [
+    Record("assessment", make_assessment),
     Record("session", make_session, "1 term", "terms"),
     Record("term", make_term, "1 assessment"),
     Record("classroom", make_classroom, "1 cohort"),

@@ -26,6 +26,11 @@ MATCHED = {
     ("PATCH", "/templates/{id}"): "/templates/{id}",
     ("DELETE", "/templates/{id}"): "/templates/{id}",
     ("DELETE", "/classrooms/{id}"): "/classrooms/{id}",
+    **{
+        (method, f"/{named}/{{id}}"): f"/{named}/{{id}}"
+        for named in ("departments", "employee-categories", "positions")
+        for method in ("PATCH", "DELETE")
+    },
     ("DELETE", "/cohorts/{id}"): "/cohorts/{id}",
     ("PATCH", "/batches/{id}"): "/batches/{id}",
     ("DELETE", "/batches/{id}"): "/batches/{id}",

@@ -552,6 +552,20 @@ def _(scene):
     return lambda: end.undo(promotion)
 
 
+def renaming(path, kind):
+    """Note the PATCH of a department, an employee category or a position."""
+
+    @writes(f"PATCH {path}/{{id}}", path[1:-1].replace("categorie", "category"))
+    def prepare(scene):
+        made = getattr(scene.make, kind)()["id"]
+        return lambda: scene.api.patch(f"{path}/{made}", {"name": "Changed"})
+
+
+renaming("/departments", "department")
+renaming("/employee-categories", "employee_category")
+renaming("/positions", "position")
+
+
 def deleting_new(path, kind, *entities):
     """Note the DELETE of a record to which nothing refers."""
 
