@@ -14,6 +14,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    SmallInteger,
     String,
     UniqueConstraint,
     text,
@@ -104,6 +105,26 @@ class Term(db.Model):
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"))
     term: Mapped[str] = mapped_column(String(20))
     display_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+
+
+NOTICE_LENGTH = 500
+
+
+class TermCalendar(db.Model):
+    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
+
+    __tablename__ = "term_calendars"
+    __table_args__ = (
+        CheckConstraint("start_date <= end_date", name="dates"),
+        CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
+    )
+
+    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id", info=goes_with()), primary_key=True)
+    start_date: Mapped[date | None] = mapped_column(Date)
+    end_date: Mapped[date | None] = mapped_column(Date)
+    times_opened: Mapped[int | None] = mapped_column(SmallInteger)
+    next_term_begins: Mapped[date | None] = mapped_column(Date)
+    notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
 class Classroom(db.Model):

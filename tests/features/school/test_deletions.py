@@ -8,6 +8,7 @@ import pytest
 
 from tests.features.results.publications.arms import Arms
 from tests.features.results.submissions.classes import Class
+from tests.threads import run_concurrently
 
 
 def message(answer):
@@ -62,6 +63,44 @@ def test_a_term_keeps_its_place_once_anything_of_it_is_submitted_or_published(ap
 
     assert api.ok(api.get(path)) == taught.term
     assert api.ok(api.patch(path, {"term": "FIRST", "display_name": "Term one"}))["displayName"] == "Term one"
+
+
+def test_a_session_keeps_the_days_of_its_terms(api, make):
+    session = make.session(start_date="2025-09-08", end_date="2026-07-24")
+    term = make.term(session)
+    days = {"start_date": "2025-09-15", "end_date": "2025-12-19"}
+    api.ok(api.put(f"/terms/{term['id']}/calendar", days))
+    path = f"/sessions/{session['id']}"
+
+    for changes in (
+        {"start_date": "2025-09-16"},
+        {"end_date": "2025-12-18"},
+        {"name": "x", "start_date": "2026-01-05"},
+    ):
+        answer = api.patch(path, changes)
+
+        assert answer.status_code == 409
+        assert message(answer).startswith("The calendar of First term is not within ")
+    assert api.ok(api.get(path)) == session
+    assert (
+        api.ok(api.patch(path, {"start_date": "2025-09-15", "end_date": "2025-12-19"}))["end_date"]
+        == "2025-12-19"
+    )
+
+
+def test_of_a_session_that_gets_shorter_and_a_calendar_at_its_end_one_is_stored(committing):
+    api = committing.api
+    session = committing.session(start_date="2025-09-08", end_date="2026-07-24")
+    term = committing.term(session)["id"]
+
+    def work(number):
+        if number:
+            return api.using().put(f"/terms/{term}/calendar", {"end_date": "2026-07-24"})
+        return api.using().patch(f"/sessions/{session['id']}", {"end_date": "2026-01-01"})
+
+    shortened, stored = run_concurrently(2, work)
+
+    assert (shortened.status_code, stored.status_code) in {(200, 422), (409, 200)}
 
 
 def test_a_term_that_the_session_has_already_is_a_conflict(api, make):

@@ -56,7 +56,6 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
 )
 from school_service.features.school.models import (
     CURRENT,
@@ -69,6 +68,7 @@ from school_service.features.school.models import (
     Enrollment,
     Subject,
     Term,
+    TermCalendar,
 )
 from school_service.features.scores.models import (
     ABSENT,

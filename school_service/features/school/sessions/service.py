@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, Text, and_, cast, func, or_, select, updat
 
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Invalid
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import change, get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
-from school_service.features.school.models import TERMS, AcademicSession, Term
+from school_service.features.school.models import TERMS, AcademicSession, Term, TermCalendar
 
 ENTITY, TERM = "session", "term"
 
@@ -90,12 +90,15 @@ def create_session(*, name: str, start_date: date, end_date: date, current: bool
 def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     """Change any of `name`, `start_date`, `end_date` and `current` of an academic session.
 
-    To make it current ends the currency of the other. A name already taken is a conflict. Raises NotFound,
-    Invalid where it would end before it starts.
+    To make it current ends the currency of the other. A name already taken is a conflict, and so are dates beyond which
+    the calendar of a term lies. Raises NotFound, Invalid where it would end before it starts.
     """
     lock_table(AcademicSession)
-    session = get(AcademicSession, session_id)
-    _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
+    session = get(AcademicSession, session_id, for_update=True)
+    start, end = changes.get("start_date", session.start_date), changes.get("end_date", session.end_date)
+    _check_dates(start, end)
+    if start > session.start_date or end < session.end_date:
+        _refuse_calendars_beyond(session_id, start, end)
     if changes.get("current") and not session.current:
         _end_current()
     old = _audited(session)
@@ -176,6 +179,20 @@ def delete_term(*, term_id: UUID) -> UUID:
 def _check_dates(start_date: date, end_date: date) -> None:
     if end_date < start_date:
         raise Invalid.field("end_date", "must not be before start_date")
+
+
+def _refuse_calendars_beyond(session_id: UUID, start: date, end: date) -> None:
+    """Refuse dates of a session beyond which the calendar of a term of it lies; raises Conflict."""
+    days = (TermCalendar.start_date, TermCalendar.end_date)
+    beyond = or_(*(or_(day < start, day > end) for day in days))
+    names = db.session.scalars(
+        select(Term.display_name)
+        .join(TermCalendar, TermCalendar.term_id == Term.id)
+        .where(Term.session_id == session_id, beyond)
+        .order_by(Term.term)
+    ).all()
+    if names:
+        raise Conflict(f"The calendar of {', '.join(names)} is not within {start} to {end}: change it first.")
 
 
 def _end_current() -> None:
