@@ -77,7 +77,8 @@ def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
     One that is chosen by students as an elective, or has assessments or scores, is a conflict; an assessment that was
     deleted counts where it has scores or absences. Raises NotFound.
     """
-    found = DELETION.lock(cohort_subject_id)
+    # The cohort first: who is being enrolled meanwhile takes what is taught before, or after.
+    found = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
     audit_change(ENTITY, cohort_subject_id, old=found.values)
     return found.delete()
 

@@ -73,7 +73,7 @@ class OneRole(MethodView):
         """Show a role with its permissions."""
         return reads.role(id)
 
-    @blp.requires(Permission.ROLES_WRITE)
+    @blp.requires(Permission.ROLES_WRITE, school_required=True)
     @blp.arguments(RoleChangesSchema(partial=True))
     @blp.returns(RoleSchema)
     @blp.if_match(reads.role, row_lock(Role))
@@ -81,7 +81,7 @@ class OneRole(MethodView):
         """Change name or avatar of a role; Administrator keeps its name, and no role takes a seeded role's."""
         return reads.role(service.change_role(role_id=id, **changes))
 
-    @blp.requires(Permission.ROLES_DELETE)
+    @blp.requires(Permission.ROLES_DELETE, school_required=True)
     @blp.returns_deleted()
     @blp.if_match(reads.role, service.DELETION.row_lock)
     def delete(self, id: UUID) -> Any:

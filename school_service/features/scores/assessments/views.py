@@ -57,7 +57,7 @@ class OneAssessment(MethodView):
         """Show an assessment."""
         return reads.assessment(id)
 
-    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"), school_required=True)
     @blp.arguments(AssessmentChangesSchema(partial=True))
     @blp.returns(AssessmentSchema)
     @blp.if_match(reads.assessment, reads.lock_subject_of, row_lock(Assessment))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.features.results.submissions.classes import Class
+from tests.threads import run_concurrently
 
 
 def message(answer):
@@ -103,3 +104,18 @@ def test_that_students_chose_it_is_in_the_way(api, make):
     for student in students:
         api.ok(api.delete(f"/cohort-subjects/{subject}/students/{student}"))
     api.ok(api.delete(f"/cohort-subjects/{subject}"))
+
+
+def test_who_is_enrolled_meanwhile_is_enrolled(committing):
+    api, cohort = committing.api, committing.cohort()
+    subjects = [committing.cohort_subject(cohort)["id"] for _ in range(4)]
+    students = [committing.student()["id"] for _ in range(4)]
+
+    def work(number):
+        if number % 2:
+            return api.using().delete(f"/cohort-subjects/{subjects[number // 2]}")
+        body = {"students": [students[number // 2]], "batch": cohort["id"]}
+        return api.using().post(f"/cohorts/{cohort['id']}/enrollment", body)
+
+    assert {answer.status_code for answer in run_concurrently(8, work)} == {200}
+    assert len(api.ok(api.get(f"/cohorts/{cohort['id']}/students"))) == 4
