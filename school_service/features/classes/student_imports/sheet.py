@@ -21,6 +21,7 @@ from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
+from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import enroll_new, lock_cohorts
 from school_service.features.people.models import ACTIVE, Student, User
@@ -322,8 +323,8 @@ def _classes_remedy(known: Mapping[str, Any]) -> str:
 
 
 def _unique_names(row: Row) -> _UniqueNames:
-    admission_number = row.values.get("admission_number", "").strip()
-    username = row.values.get("username", "").strip()
+    admission_number = composed(row.values.get("admission_number", ""))
+    username = composed(row.values.get("username", ""))
     return _UniqueNames(row.number, admission_number, username or admission_number, bool(username))
 
 

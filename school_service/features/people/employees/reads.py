@@ -62,7 +62,7 @@ def employees() -> Query:
         .join(BankAccount, BankAccount.employee_id == Employee.id)
         .join(NextOfKin, NextOfKin.employee_id == Employee.id)
         .where(NOT_DELETED)
-        .order_by(User.last_name, User.first_name, Employee.id)
+        .order_by(User.name_sort_key, Employee.id)
     )
 
 

@@ -12,8 +12,8 @@ from school_service.core.search import matches, may_match
 from school_service.features.people.models import SEARCHED_OF_STUDENT, SEARCHED_OF_USER, Student, User
 from school_service.features.school.models import CURRENT, Enrollment
 
-BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
-"""The order in which students are listed."""
+BY_NAME = (User.name_sort_key, Student.admission_number.collate("C"), Student.id)
+"""The order in which students are listed: by last name, then first name, whatever the locale of the server."""
 
 OWN_STUDENT = "EXISTS (SELECT FROM {students} AS own WHERE own.id = %s AND own.user_id = %s)"
 """Whether a student is a user, by the ids of both, for the statement that reads a user's state; of the table's name."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import func, select
 
 from school_service.core.database import db
-from school_service.core.texts import folded_words
+from school_service.core.texts import composed, folded_words
 from school_service.features.people.models import Student
 from school_service.sheets.columns import Column
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
@@ -58,7 +58,7 @@ def match_students(
     other values of a row. A row with the name of another of these students is bad; with `own_names`, as in a sheet
     that was downloaded, one with any name that is not the student's. Raises InvalidRows naming every bad row.
     """
-    numbers = [str(row.values.get(ADMISSION_NUMBER, "")).strip() for row in content.rows]
+    numbers = [composed(str(row.values.get(ADMISSION_NUMBER, ""))) for row in content.rows]
     errors = [
         *_errors(content, numbers, students, not_in_class, validate),
         *_name_errors(content, numbers, students, own_names=own_names),
@@ -86,11 +86,9 @@ def change_of(row: Row, student: Person, column: str, old: object, new: object) 
 def not_in_sheet(
     students: Iterable[ClassMember], matched: Iterable[tuple[ClassMember, Row]]
 ) -> list[dict[str, object]]:
-    """List the students of a class who have no row in a sheet, by name."""
+    """List the students of a class who have no row in a sheet, in the order of the class."""
     present = {student.admission_number for student, _ in matched}
-    missing = [student for student in students if student.admission_number not in present]
-    missing.sort(key=lambda student: (student.last_name, student.first_name, student.admission_number))
-    return [_identity(student) for student in missing]
+    return [_identity(student) for student in students if student.admission_number not in present]
 
 
 def _identity(student: Person) -> dict[str, object]:

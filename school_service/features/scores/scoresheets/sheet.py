@@ -459,7 +459,7 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
 
 @read_model
 def _class_list(assessment_id: UUID) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, as JSON.
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, by name.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
@@ -478,7 +478,12 @@ def _class_list(assessment_id: UUID) -> Query:
         holding_batches(Student.id),
     )
     takers = (
-        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
+                Text,
+            )
+        )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
