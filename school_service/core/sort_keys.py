@@ -77,9 +77,17 @@ def sort_key(name: ColumnElement[str], *names: ColumnElement[str]) -> ColumnElem
     # A name goes before all that begin with it, whatever follows in the next.
     whole: Any = reduce(lambda before, after: before.op("||")(func.chr(1)).op("||")(after), names, name)
     letters = func.regexp_replace(func.normalize(whole, keyword("NFKD")), _MARKS, "", "g")
-    folded: Any = func.translate(func.lower(letters.collate("C")), _FROM, _TO)
+    small = func.lower(letters.collate("C"))
+    folded: Any = func.translate(small, _FROM, _TO)
     for letter, plain in _LIGATURES.items():
         folded = func.replace(folded, letter, plain)
-    # Most names are plain ASCII, and folding the others takes ten times as long.
-    is_plain = func.octet_length(whole) == func.length(whole)
-    return func.left(case((is_plain, func.lower(whole.collate("C"))), else_=folded), _MOST)
+    # Most names are plain ASCII, or are once their marks are left out: the many other letters take the longest.
+    small_of_plain = case(
+        (_is_ascii(whole), func.lower(whole.collate("C"))), (_is_ascii(letters), small), else_=folded
+    )
+    return func.left(small_of_plain, _MOST)
+
+
+def _is_ascii(text: Any) -> ColumnElement[bool]:
+    found: ColumnElement[bool] = func.octet_length(text) == func.length(text)
+    return found

@@ -121,10 +121,11 @@ def _translated() -> tuple[str, str]:
 
 def _sort_key(name: str, letters: str, sorted_as: str) -> str:
     apart = f"regexp_replace(normalize({name}, NFKD), '{_MARKS}', '', 'g')"
-    folded = f"translate(lower({apart} COLLATE \"C\"), '{letters}', '{sorted_as}')"
+    small = f'lower({apart} COLLATE "C")'
+    folded = f"translate({small}, '{letters}', '{sorted_as}')"
     for letter, plain in {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}.items():
         folded = f"replace({folded}, '{letter}', '{plain}')"
     return (
         f'left(CASE WHEN octet_length({name}) = length({name}) THEN lower(({name}) COLLATE "C")\n'
-        f"ELSE {folded} END, 400)"
+        f"WHEN octet_length({apart}) = length({apart}) THEN {small}\nELSE {folded} END, 400)"
     )
