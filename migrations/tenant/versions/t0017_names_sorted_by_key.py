@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "t0017"
-down_revision = "t0014"
+down_revision = "t0021"
 branch_labels = None
 depends_on = None
 
