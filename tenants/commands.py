@@ -86,13 +86,13 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]
-    """A name of 1 to 120 characters, trimmed."""
+    """A name of 1 to 120 characters, trimmed, its letters composed with their marks (NFC)."""
 
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Trim the name, or refuse it."""
-        text = str(value).strip()
+        text = unicodedata.normalize("NFC", str(value).strip())
         if not text or len(text) > 120 or not is_visible(text):
             self.fail("a name has 1 to 120 characters that can be seen", param, ctx)
         return text
