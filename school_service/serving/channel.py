@@ -20,7 +20,7 @@ from school_service.serving.loop import EventLoop
 from school_service.serving.parser import RequestParser
 from school_service.serving.refusals import OVERLOADED, Refusal, refusal_of
 from school_service.web.client_address import first_untrusted
-from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
+from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, logged_path, write_access_line
 from school_service.web.response_headers import answer_fields
 
 if TYPE_CHECKING:
@@ -169,10 +169,11 @@ class Channel(HTTPChannel):
             return
         # In place of header fields that are too large waitress reads some of its own making.
         unread = isinstance(refusal, RequestHeaderFieldsTooLarge)
+        path = None if unread else getattr(request, "path", None)
         write_access_line(
             {
                 "method": None if unread else getattr(request, "command", None),
-                "path": None if unread else getattr(request, "path", None),
+                "path": None if path is None else logged_path(path),
                 "route": None,
                 "status": status,
                 "ms": 0.0,

@@ -102,6 +102,7 @@ def test_what_is_refused_has_the_fields_of_every_answer(answer, status):
 
     assert (found, fields["content-type"], fields["connection"]) == (status, "application/json", "close")
     assert (fields["cache-control"], fields["x-content-type-options"]) == ("no-store", "nosniff")
+    assert fields["content-security-policy"] == "frame-ancestors 'none'"
     assert len(fields["x-request-id"]) == 32
 
 
@@ -163,6 +164,23 @@ def test_what_is_refused_without_the_application_is_a_line_in_the_log_of_request
     assert line["request_id"] == fields.get("x-request-id")
     assert 0 <= line["queue_ms"] < 60_000
     assert line.get("cause") == ("queue_full" if status == 503 else None)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "GET /verify/3fa85f64-5717-4562-b3fc-2c963f66afa6/the-code HTTP/1.1",
+        "GET /VERIFY/x/the-code?page=1 HTTP/1.1",
+        "GET http://school/verify/x/the-code HTTP/1.1",
+    ],
+)
+def test_the_code_of_a_report_card_is_in_no_line_of_a_refused_request(answer, logs, first):
+    assert answer(request(first))[0] == 503
+    assert answer(request(first, Content_Length=2**21))[0] == 413
+
+    lines = [line for line in logs() if line["logger"] == "school_service.access"]
+    assert [line["path"].lower() for line in lines] == ["/verify/…"] * 2
+    assert "the-code" not in str(lines)
 
 
 def test_the_address_of_a_refused_client_is_what_a_trusted_proxy_says(answer, logs):

@@ -302,10 +302,35 @@ def test_what_would_fill_the_memory_beside_the_pixels_is_refused(api, printed, k
 
     answer = put(api, png_of(*((PIXELS, bomb) if behind else (bomb, PIXELS))))
 
-    message = "The image has a colour profile or a comment of more than 4 MiB."
-    assert (answer.status_code, answer.get_json()["message"]) == (422, message)
+    assert (answer.status_code, answer.get_json()["message"]) == (422, MORE_THAN_4_MIB)
     assert printed == []
     assert api.ok(api.get(PATH)) == NOTHING
+
+
+MORE_THAN_4_MIB = "The image has a colour profile or comments of more than 4 MiB."
+PACKED = zlib.compress(bytes(2**20))
+BESIDE = {
+    "zTXt": chunk(b"zTXt", b"comment\0\0" + PACKED),
+    "zTXt that break": chunk(b"zTXt", b"comment\0\0" + PACKED[:-4] + b"none"),
+    "iTXt": chunk(b"iTXt", b"comment\0\1\0en\0\0" + PACKED),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_many_comments_count_together(api, printed, name):
+    many = png_of(PIXELS, *[BESIDE[name]] * 5)
+
+    answer = put(api, many)
+
+    assert (answer.status_code, answer.get_json()["message"]) == (422, MORE_THAN_4_MIB)
+    assert printed == []
+    assert api.ok(put(api, png_of(PIXELS, *[BESIDE[name]] * 4)))["logo"]
+
+
+def test_a_comment_that_is_not_compressed_is_as_large_as_it_is(api, printed):
+    plain = chunk(b"iTXt", b"comment\0\0\0en\0\0" + PACKED)
+
+    assert api.ok(put(api, png_of(PIXELS, *[plain] * 20)))["logo"]
 
 
 def test_a_zip_named_png_is_refused(api, printed):
