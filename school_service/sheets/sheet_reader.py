@@ -21,10 +21,12 @@ from school_service.sheets.csv_reader import CsvTable
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Percentage
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
 
 DETAILS = "Details"
 MAX_HEADER_LENGTH = 120  # characters of a header that an error names
 MAX_TITLE_ROWS = 10  # rows that are not empty, among which the header is looked for
+MAX_EMPTY_ROWS = 100_000  # among the rows of a sheet, and behind them
 MAX_IGNORED = 50  # unknown columns that an answer names
 
 _NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
@@ -100,7 +102,7 @@ def read_sheet(
     the content, unless there is `unknown_column`, which makes the problem of a RowError from their name. A row that
     has values in none of `columns` is empty. In a .csv file a row with values beyond the header is an error: they have
     been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more than
-    MAX_ROWS rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
+    MAX_ROWS rows or MAX_EMPTY_ROWS empty ones, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
     """
     header_number, header, below = _find_header(_rows_of(workbook, title), columns)
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
@@ -110,6 +112,7 @@ def read_sheet(
     ]
     content = SheetContent([], [], letters, ignored)
     width = max(header, default=0) if isinstance(workbook, CsvTable) else None
+    empty = 0
     for number, cells in below:
         values: dict[str, Any] = {}
         bad: frozenset[str] = frozenset()
@@ -126,6 +129,9 @@ def read_sheet(
                     RowError(number, name, INVALID, shown.problem, shown.value, shown.remedy)
                 )
         if not values and not bad:
+            empty += 1
+            if empty > MAX_EMPTY_ROWS:
+                raise Invalid(TOO_MUCH_CONTENT)
             continue
         if width is not None:
             content.errors.extend(_beyond(number, cells, width))
