@@ -86,7 +86,7 @@ UNPRINTABLE = {
 def printed(monkeypatch):
     """What printing would print: a process for each picture is for the tests of printers, and for one of these."""
     tasks = []
-    monkeypatch.setattr(service, "print_paper", tasks.append)
+    monkeypatch.setattr(service, "print_paper", lambda task, _school: tasks.append(task))
     return tasks
 
 
@@ -377,7 +377,7 @@ def test_a_form_without_the_file_is_422(api, printed, form):
 
 @pytest.mark.parametrize(("error", "status"), [(NotPrinted, 422), (Busy, 503)])
 def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, error, status):
-    def fail(_task):
+    def fail(_task, _school):
         raise error
 
     monkeypatch.setattr(service, "print_paper", fail)
@@ -392,7 +392,7 @@ def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, erro
 @on_postgresql_alone
 def test_it_is_printed_while_no_connection_is_taken(committing, monkeypatch):
     taken = []
-    monkeypatch.setattr(service, "print_paper", lambda _task: taken.append(db.engine.pool.checkedout()))
+    monkeypatch.setattr(service, "print_paper", lambda _task, _school: taken.append(db.engine.pool.checkedout()))
 
     committing.api.ok(put(committing.api, png()))
 
