@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from school_service.core.errors import Busy
@@ -19,10 +20,14 @@ Waiter = TypeVar("Waiter")
 
 
 class GroupLimit(NamedTuple):
-    """How many of the keys of one group may be under way together; `group_of` names a key's group, or None."""
+    """How many of the keys of one group may be under way together; `group_of` names a key's group, or None.
+
+    `others` are the groups that have another limit, with that.
+    """
 
     limit: int
     group_of: Callable[[Hashable], Hashable | None]
+    others: Mapping[Hashable, int] = MappingProxyType({})
 
 
 class Place(NamedTuple):
@@ -130,7 +135,7 @@ class Turns(Generic[Waiter]):
             group = self._groups.group_of(key)
             if group is not None:
                 of_group = self._groups_under_way.get(group, 0)
-                if of_group >= self._groups.limit:
+                if of_group >= self._groups.others.get(group, self._groups.limit):
                     return None
                 self._groups_under_way[group] = of_group + 1
         self._under_way[key] = of_key + 1
