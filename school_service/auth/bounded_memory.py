@@ -10,15 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections import deque
-from itertools import islice
 from typing import Any
 
 from cachetools import TLRUCache
 from limits.storage import MovingWindowSupport, Storage
 
 MOST_BYTES = 32 * 2**20
-_OF_KEY, _OF_TRY = 600, 32  # bytes, as measured on CPython 3.11 (64 bits)
+_OF_KEY, _OF_TRY = 1000, 40  # bytes, as measured on CPython 3.11 (64 bits)
 
 
 class _Tries:
@@ -26,13 +24,13 @@ class _Tries:
 
     __slots__ = ("moments", "seconds")
 
-    def __init__(self, seconds: float, most: int | None = None) -> None:
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.moments: deque[float] = deque(maxlen=most)
+        self.moments: list[float] = []
 
-    def since(self, moment: float) -> int:
-        """Count the tries that came at a moment or later."""
-        return len(self.moments) - bisect_left(self.moments, moment)
+    def forget_before(self, moment: float) -> None:
+        """Forget the tries that came before a moment."""
+        del self.moments[: bisect_left(self.moments, moment)]
 
 
 class BoundedMemory(Storage, MovingWindowSupport):
@@ -56,10 +54,9 @@ class BoundedMemory(Storage, MovingWindowSupport):
             return False
         now = time.time()
         with self._lock:
-            tries = self._tries.get(key)
-            if tries is None or tries.moments.maxlen != limit:
-                tries = _Tries(expiry, limit)
-            if tries.since(now - expiry) + amount > limit:
+            tries = self._tries.get(key) or _Tries(expiry)
+            tries.forget_before(now - expiry)
+            if len(tries.moments) + amount > limit:
                 return False
             tries.moments.extend([now] * amount)
             # Set anew, since it takes more room, and counts for longer.
@@ -71,10 +68,11 @@ class BoundedMemory(Storage, MovingWindowSupport):
         now = time.time()
         with self._lock:
             tries = self._tries.get(key)
-            count = 0 if tries is None else tries.since(now - expiry)
-            if tries is None or not count:
+            if tries is None:
                 return now, 0
-            return next(islice(tries.moments, len(tries.moments) - count, None)), count
+            begin = bisect_left(tries.moments, now - expiry)
+            count = len(tries.moments) - begin
+            return (tries.moments[begin] if count else now), count
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
         """Count so many tries of a window that begins with the first, and answer how many there are in it."""

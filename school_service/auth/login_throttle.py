@@ -130,7 +130,7 @@ class LoginThrottle:
 
     def is_capped(self, account: str) -> bool:
         """Tell whether there were so many wrong passwords, from everywhere, that known addresses alone may go on."""
-        return not limiter.limiter.test(CAP, self.realm, account)
+        return not limiter.limiter.test(CAP, self.realm, _key(account))
 
     def check_known(self, account: str, addresses: Iterable[str]) -> None:
         """Refuse an attempt beyond the cap from an address that is not known; raises TooManyAttempts.
@@ -139,29 +139,30 @@ class LoginThrottle:
         """
         here = networks_of(self.address)[0]
         if not self.is_told and here not in {networks_of(address)[0] for address in addresses}:
-            raise TooManyAttempts(_seconds_until_room(CAP, self.realm, account))
+            raise TooManyAttempts(_seconds_until_room(CAP, self.realm, _key(account)))
 
     def record_failure(self, account: str) -> None:
         """Count a wrong password; raises TooManyAttempts where others at this moment have used a limit up."""
         # Each limit is counted, even where another is used up.
         within = [limiter.limiter.hit(limit, *key) for limit, key in self._limits(account)]
         for limit in (EVERYWHERE_LIMIT, CAP):
-            limiter.limiter.hit(limit, self.realm, account)
+            limiter.limiter.hit(limit, self.realm, _key(account))
         if not all(within):
             raise self._refusal(account)
 
     def record_success(self, account: str) -> None:
         """Count a right password; raises TooManyAttempts for an account that is signed in to without end."""
         for limit, network in _of_networks(SUCCESS_LIMIT, self.address):
-            if not limiter.limiter.hit(limit, self.realm, account, network):
-                raise TooManyAttempts(_seconds_until_room(limit, self.realm, account, network))
+            key = (self.realm, _key(account), network)
+            if not limiter.limiter.hit(limit, *key):
+                raise TooManyAttempts(_seconds_until_room(limit, *key))
 
     def _limits(self, account: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
         of_account = list(ACCOUNT_LIMITS)
-        if not limiter.limiter.test(EVERYWHERE_LIMIT, self.realm, account):
+        if not limiter.limiter.test(EVERYWHERE_LIMIT, self.realm, _key(account)):
             of_account.append(LONE_LIMIT)
         limits: list[tuple[RateLimitItem, tuple[str, ...]]] = [
-            (item, (self.realm, account, network))
+            (item, (self.realm, _key(account), network))
             for limit in of_account
             for item, network in _of_networks(limit, self.address)
         ]
@@ -177,6 +178,11 @@ class LoginThrottle:
             if limiter.limiter.get_window_stats(limit, *key).remaining <= 0
         ]
         return TooManyAttempts(max(exhausted, default=1))
+
+
+def _key(account: str) -> str:
+    """Name an account in the counts: as short for every name, and nothing of what may be a password is stored."""
+    return hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 
 _HASH_PURPOSE = "attempted username"

@@ -35,7 +35,7 @@ from school_service.core.permissions import Permission
 from school_service.core.shares import Shares
 from school_service.core.statements import stored_in
 from school_service.web import idempotency
-from school_service.web.client_address import client_address
+from school_service.web.client_address import client_address, take_told_address
 from school_service.web.current import current_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
@@ -251,6 +251,8 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     context.principal = principal = token.principal(state)
     context_globals().principal = principal
     context.request_id = request_id()
+    if state is not None and state.get("tells_addresses") and token.is_of_client:
+        take_told_address()
     context.address = client_address()
     if not access.with_given_password:
         principal.require_own_password()

@@ -24,7 +24,7 @@ from school_service.features.people.users.schemas import (
     UserSearchSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.client_address import client_address
+from school_service.web.client_address import address_is_told, client_address
 from school_service.web.request_scope import (
     app_state,
     attempted_username,
@@ -36,7 +36,7 @@ blp = Blueprint("users", __name__, description="User accounts: who can sign in t
 
 
 def _throttle() -> LoginThrottle:
-    return LoginThrottle(str(current_school_id()), client_address())
+    return LoginThrottle(str(current_school_id()), client_address(), address_is_told())
 
 
 def _auth_user(user_id: UUID, session_number: int) -> Any:
