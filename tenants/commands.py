@@ -786,11 +786,13 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
 
 @clients_group.command("edit", short_help="Let a client tell its end users' addresses, or no more.")
 @click.argument("client_id", metavar="ID", type=Name())
-@click.option("--tells-addresses/--tells-no-addresses", required=True, default=None, help=_TELLS_ADDRESSES)
+@click.option("--tells-addresses/--tells-no-addresses", default=None, help=_TELLS_ADDRESSES)
 @as_json
 @with_tenancy
-def edit_client(tenancy: Tenancy, client_id: str, tells_addresses: bool, as_json: bool) -> None:
+def edit_client(tenancy: Tenancy, client_id: str, tells_addresses: bool | None, as_json: bool) -> None:
     """Change what a client is believed; its secret and its tokens stay as they are."""
+    if tells_addresses is None:
+        raise click.UsageError("Name what changes: --tells-addresses or --tells-no-addresses.")
     with tenancy.admin.begin() as connection:
         let_tell_addresses(connection, client_id, tells_addresses)
     show({"id": client_id, "tells_addresses": tells_addresses}, as_json)

@@ -2,7 +2,8 @@
 
 The memory storage of `limits` starts a thread that looks at every key, again and again, and forgets none of those that
 strangers have made up before their time. Here nothing runs beside the tries: a key that has expired goes when another
-one comes, and where all is full, the one that was used the longest ago. Who is being guessed at is used with each guess.
+one comes, and where all is full, the one that was used the longest ago. Who is being guessed at is used with each
+guess.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ CLIENTS_ADDRESS_LIMIT = RateLimitItemPerMinute(60, namespace="secret-from-addres
 SUCCESS_LIMIT = RateLimitItemPerMinute(1000, namespace="sign-in-of-account")
 
 
-TOKEN_ENDPOINT = "token endpoint"
+TOKEN_ENDPOINT = "token endpoint"  # noqa: S105 -- it names one
 """The realm of machine clients' attempts."""
 
 

@@ -8,7 +8,10 @@ from ipaddress import IPv6Address, ip_address
 TIMES = (1, 4)
 """How many times the limit of an address each of its networks has: a site may be many people in several networks."""
 _REMEMBERED = 10_000
-_LINK, _SITE = 64, 48  # bits of the network of one connection to the Internet, and of what a site is given (RFC 6177)
+_LINK, _SITE = (
+    64,
+    48,
+)  # bits of the network of one connection to the Internet, and of what a site is given (RFC 6177)
 
 
 @lru_cache(_REMEMBERED)

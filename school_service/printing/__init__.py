@@ -10,10 +10,10 @@
 `typesetting`  from a template and what stands in it to a PDF
 `archives`     several files in one
 
-The process that serves imports `printers`, `portions` and `archives` alone. All else runs in the processes that `printers` starts, from `worker`
-on, which imports nothing of what serves: neither flask, nor the database, nor a secret. Between the two go tasks and
-answers, each a head of a fixed size and what follows it. An answer bears the number of its task: one that bears
-another number is not taken.
+The process that serves imports `printers`, `portions` and `archives` alone. All else runs in the processes that
+`printers` starts, from `worker` on, which imports nothing of what serves: neither flask, nor the database, nor a
+secret. Between the two go tasks and answers, each a head of a fixed size and what follows it. An answer bears the
+number of its task: one that bears another number is not taken.
 """
 
 from __future__ import annotations

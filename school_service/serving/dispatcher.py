@@ -5,9 +5,9 @@ long, take every thread, and everybody else waits behind them. Here a school has
 of `school_service.core.shares`; a request that waits holds no thread; and what is quick has threads of its own, so that
 health is answered whatever the others do.
 
-Strangers are those of whom no school is known: who sends no token, and who sends one that this process has not seen. Each
-of the two have a part of the threads together, by turns of their addresses: so neither takes what the schools need, nor
-the first what the others do.
+Strangers are those of whom no school is known: who sends no token, and who sends one that this process has not seen.
+Each of the two kinds has a part of the threads, by turns of their addresses: so neither takes what the schools need,
+nor those without a token what the others do.
 
 Where the schools are on several database servers, each of these has a share of the threads too, larger than a
 school's: one that does not answer holds no more of them, and the schools of the others go on.

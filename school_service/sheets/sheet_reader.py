@@ -100,9 +100,10 @@ def read_sheet(
 
     The header may have rows above it, such as a title. Columns that are not among `columns` are ignored and named in
     the content, unless there is `unknown_column`, which makes the problem of a RowError from their name. A row that
-    has values in none of `columns` is empty. In a .csv file a row with values beyond the header is an error: they have
-    been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more than
-    MAX_ROWS rows or MAX_EMPTY_ROWS empty ones, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
+    has values in none of `columns` is empty. In a .csv file a row with values beyond the header is an error: they
+    have been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more
+    than MAX_ROWS rows or MAX_EMPTY_ROWS empty ones, InvalidRows where the header lacks a required column, has one
+    twice or has one that is refused.
     """
     header_number, header, below = _find_header(_rows_of(workbook, title), columns)
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)

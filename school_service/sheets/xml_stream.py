@@ -19,8 +19,8 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 from school_service.core.errors import Invalid
 
 MAX_ELEMENTS = 1_000_000  # of a part
-# Elements of a part that hold nothing, such as rows and cells that are only formatted: each costs as much to read as one
-# that holds something, and a million of them have a few kilobytes in a zip.
+# Elements of a part that hold nothing, such as rows and cells that are only formatted: each costs as much to read as
+# one that holds something, and a million of them have a few kilobytes in a zip.
 MAX_EMPTY = 100_000
 ELEMENTS_OF_TEXT = 4  # elements, at most, that a cell or a string with a content is thought to take
 MAX_NAMES = 5_000  # different names of its elements and attributes: the parser interns each

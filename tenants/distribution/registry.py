@@ -74,7 +74,8 @@ $body$
 CLIENT_GRANT = """
 DROP FUNCTION IF EXISTS registry.client_grant(text);
 CREATE FUNCTION registry.client_grant(
-    client text, OUT all_permissions boolean, OUT permissions text[], OUT session_number integer, OUT tells_addresses boolean
+    client text,
+    OUT all_permissions boolean, OUT permissions text[], OUT session_number integer, OUT tells_addresses boolean
 ) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     SELECT c.all_permissions, c.permissions, c.session_number, c.tells_addresses

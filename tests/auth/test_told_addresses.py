@@ -80,9 +80,7 @@ def test_it_is_in_the_audit_log_and_in_the_log_with_its_own(front_end, api, logs
 def test_nobody_else_is_believed(front_end, api, who):
     caller = {"a client that may not": front_end(tells=False), "a user": api, "nobody": api}[who]
 
-    answers = Counter(
-        sign_in(caller, "wrong", f"203.0.113.{number}").status_code for number in range(20)
-    )
+    answers = Counter(sign_in(caller, "wrong", f"203.0.113.{number}").status_code for number in range(20))
 
     assert answers == {401: 10, 429: 10}
     # Nor does anybody look at it.

@@ -166,7 +166,13 @@ def test_the_id_of_a_revoked_client_can_be_granted_anew_and_revives_no_token(pri
     assert status_of(service.client_token(name, again["client_secret"]), "/users", first) == 200
     assert cli("clients", "create", name).exit_code == 1
     (listed,) = [client for client in printed("clients", "list") if client["id"] == name]
-    assert listed == {"id": name, "schools": [first], "permissions": ["read:users"], "revoked": False}
+    assert listed == {
+        "id": name,
+        "schools": [first],
+        "permissions": ["read:users"],
+        "revoked": False,
+        "tells_addresses": False,
+    }
 
 
 @pytest.mark.parametrize("permission", ["read:student", "delete:everything", "write:audit"])

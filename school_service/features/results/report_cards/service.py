@@ -150,7 +150,9 @@ def _printing(
         "archive": archive,
     }
     school_id = request_context().school_id
-    return partial(print_in_portions, task, cards=found["cards"], count=len(found["students"]), school=school_id)
+    return partial(
+        print_in_portions, task, cards=found["cards"], count=len(found["students"]), school=school_id
+    )
 
 
 def _term(about: dict[str, Any]) -> str:

@@ -392,7 +392,9 @@ def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, erro
 @on_postgresql_alone
 def test_it_is_printed_while_no_connection_is_taken(committing, monkeypatch):
     taken = []
-    monkeypatch.setattr(service, "print_paper", lambda _task, _school: taken.append(db.engine.pool.checkedout()))
+    monkeypatch.setattr(
+        service, "print_paper", lambda _task, _school: taken.append(db.engine.pool.checkedout())
+    )
 
     committing.api.ok(put(committing.api, png()))
 
