@@ -74,7 +74,8 @@ class Login(MethodView):
     def post(self, credentials: dict[str, Any]) -> Any:
         """Sign a user in by username and password; needs a token that may enter the school.
 
-        Ten wrong passwords for a username within a minute, and it is refused for a while.
+        Ten wrong passwords for a username from one address within a minute, and that is refused for a while. A server
+        that signs people in tells their addresses in `X-End-User-Address`, where the operator lets it.
         """
         username_hash = attempted_username(str(current_school_id()), credentials["username"])
         user = service.sign_in(**credentials, throttle=_throttle(), username_hash=username_hash)
