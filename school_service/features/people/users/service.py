@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -22,14 +21,8 @@ from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
-from school_service.features.people.models import (
-    CREATED,
-    Role,
-    RolePermission,
-    StoredPermission,
-    User,
-    UserRole,
-)
+from school_service.features.people.access import require_to_change
+from school_service.features.people.models import CREATED, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role
 from school_service.features.people.usernames import first_free, stem_of, username_key
@@ -129,8 +122,7 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
     So nobody takes over, or locks out, who may do more. A taken username is a conflict. Raises NotFound, Forbidden.
     """
     user = _get_user(user_id)
-    if principal.user_id != user.id:
-        principal.require(held_permissions(user.id).names, "Changing this user")
+    require_to_change(principal, user.id, "Changing this user")
     change_account(user, changes)
     return user.id
 
@@ -185,8 +177,7 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     would be left who has every permission.
     """
     user = _get_user(user_id)
-    held = held_permissions(user.id)
-    principal.require(held.names, "Deleting this user")
+    held = require_to_change(principal, user.id, "Deleting this user")
     user.deleted_at = now()
     user.session_number += 1
     if held.all_of_them:
@@ -204,7 +195,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
     user = get(User, user_id, for_update=True)
     if user.erased_at is not None:
         raise Conflict("The user's data were erased: the account does not come back.")
-    principal.require(held_permissions(user.id).names, "Restoring this user")
+    require_to_change(principal, user.id, "Restoring this user")
     if user.deleted_at is not None:
         user.deleted_at = None
         user.session_number += 1
@@ -241,8 +232,7 @@ def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
     Conflict where nobody would be left who has every permission.
     """
     user = _get_user(user_id)
-    held = held_permissions(user.id)
-    principal.require(held.names, "Taking a role from this user")
+    held = require_to_change(principal, user.id, "Taking a role from this user")
     taken = db.session.execute(
         delete(UserRole)
         .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
@@ -306,35 +296,11 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     One's own, or those of a user whose every permission the principal has. Raises NotFound, Forbidden.
     """
     user = _get_user(user_id)
-    if principal.user_id != user.id:
-        principal.require(held_permissions(user.id).names, "Ending this user's sessions")
+    require_to_change(principal, user.id, "Ending this user's sessions")
     user.session_number += 1
     db.session.flush()
     audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
     return user.id
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPermissions:
-    """The permissions of all roles of a user: their names, as `access:section`, and whether these are all there are."""
-
-    names: frozenset[str]
-    all_of_them: bool
-
-
-def held_permissions(user_id: UUID) -> HeldPermissions:
-    """Find the permissions that a user has, deleted or not."""
-    held = (
-        select(RolePermission.permission_id)
-        .join(UserRole, UserRole.role_id == RolePermission.role_id)
-        .where(UserRole.user_id == user_id, RolePermission.permission_id == StoredPermission.id)
-        .exists()
-    )
-    found = db.session.execute(select(StoredPermission, held)).all()
-    return HeldPermissions(
-        names=frozenset(str(permission) for permission, is_held in found if is_held),
-        all_of_them=all(is_held for _, is_held in found),
-    )
 
 
 def _audited(user: User) -> dict[str, str]:
@@ -377,8 +343,7 @@ def _store_renewed(user: User, renewed: str) -> None:
 def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
     user = _get_user(user_id)
-    if principal.user_id != user.id:
-        principal.require(held_permissions(user.id).names, "Setting this user's password")
+    require_to_change(principal, user.id, "Setting this user's password")
     return user
 
 
