@@ -15,7 +15,7 @@ from school_service.auth import passwords, tokens
 from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKeys
 from school_service.auth.tokens import TokenVerifier
-from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
+from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.audit.service import insertion
@@ -143,7 +143,7 @@ def create_app(settings: Settings | None = None) -> Service:
         **_limits(settings),
     )
     tokens.configure(app, settings, keys.signing)
-    passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
+    passwords.configure(app, settings.password_policy)
     app.extensions["placement"] = placement
     db.init_app(app)
     with app.app_context():

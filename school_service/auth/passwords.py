@@ -11,12 +11,19 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from flask import Flask, current_app
 
+from school_service.core.database import db
 from school_service.core.errors import Invalid
 from school_service.core.shares import Shares
 from school_service.core.texts import casefolded
+from tenants.registry.schools import STRICT_PASSWORDS, password_policy
 
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""
+MOST_GUESSES = 10**7
+"""A password that is found by fewer guesses is refused under the strict policy: many more than an attacker has who is
+let in some ten times a minute."""
+MAX_GUESSED = 40
+"""Characters of the longest password that zxcvbn is asked about; its time grows with the square of the length."""
 _STRICT = "STRICT_PASSWORDS"
 
 # A cost that OWASP's Password Storage Cheat Sheet recommends: 46 MiB, one pass, one lane. More lanes would
@@ -24,11 +31,23 @@ _STRICT = "STRICT_PASSWORDS"
 hasher = PasswordHasher(time_cost=1, memory_cost=46 * 1024, parallelism=1)
 
 
-def configure(app: Flask, *, strict: bool) -> None:
-    """Set which new passwords an application takes: those of the strict policy, or any."""
-    app.config[_STRICT] = strict
-    if strict:
+def configure(app: Flask, policy: str | None) -> None:
+    """Set which new passwords an application takes: those of a policy; None: of the one that the registry names."""
+    app.config[_STRICT] = None if policy is None else policy == STRICT_PASSWORDS
+    if app.config[_STRICT]:
         _common_passwords()  # now, and not in the first request that needs them
+
+
+def is_strict() -> bool:
+    """Tell whether the application takes new passwords of the strict policy alone.
+
+    Where no setting says it, the registry is asked, once in the life of an application. Raises NotInstalled.
+    """
+    strict: bool | None = current_app.config[_STRICT]
+    if strict is None:
+        with db.engines["registry"].connect() as connection:
+            strict = current_app.config[_STRICT] = password_policy(connection) == STRICT_PASSWORDS
+    return strict
 
 
 def hash_new_password(password: str, *, username: str) -> str:
@@ -41,14 +60,15 @@ def hash_new_password(password: str, *, username: str) -> str:
 
 def password_faults(password: str, *, username: str) -> list[str]:
     """Say what the application's policy misses in a new password: nothing where it takes any."""
-    return strict_faults(password, username=username) if current_app.config[_STRICT] else []
+    return strict_faults(password, username=username) if is_strict() else []
 
 
 def strict_faults(password: str, *, username: str) -> list[str]:
     """Say what the strict policy misses in a new password; nothing where it is good enough.
 
-    MIN_LENGTH characters in normal form NFC; not one of the most common, and not the username, whatever their case
-    and form, nor the username with digits and signs alone added to it.
+    MIN_LENGTH characters in normal form NFC; not one of the most common, nor made of such as zxcvbn finds them with
+    fewer than MOST_GUESSES; not the username, whatever their case and form, nor the username with digits and signs
+    alone added to it.
     """
     faults = []
     if len(unicodedata.normalize("NFC", password)) < MIN_LENGTH:
@@ -56,10 +76,28 @@ def strict_faults(password: str, *, username: str) -> list[str]:
     folded = casefolded(password)
     if folded in _common_passwords():
         faults.append("is one of the most common passwords")
+    elif not faults and _is_easily_guessed(folded):
+        faults.append(
+            "is easily guessed: it is made of common passwords, names, words, dates or rows of keys"
+        )
     name = casefolded(username)
     if name and name in folded and not any(letter.isalpha() for letter in folded.replace(name, "", 1)):
         faults.append("must be more than the username")
     return faults
+
+
+def _is_easily_guessed(folded: str) -> bool:
+    """Tell whether a password is made of common ones, names, words, dates and rows of keys, so that it is soon found.
+
+    What repeats one part alone is left to its length: it is long by choice, and in many writings all that zxcvbn sees.
+    """
+    if len(folded) > MAX_GUESSED:
+        return False
+    # Imported where it is needed: see below.
+    from zxcvbn import zxcvbn
+
+    found = zxcvbn(folded)
+    return found["guesses"] < MOST_GUESSES and [part["pattern"] for part in found["sequence"]] != ["repeat"]
 
 
 @cache

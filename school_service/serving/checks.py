@@ -10,8 +10,9 @@ from flask import Flask
 from sqlalchemy import Connection, Row, text
 from sqlalchemy.exc import DBAPIError
 
+from school_service.auth.passwords import is_strict
 from school_service.auth.tokens import own_issuer
-from school_service.config import STRICT_PASSWORDS, Settings
+from school_service.config import Settings
 from school_service.core.database import db
 from school_service.serving import ServingError
 from tenants.driver_errors import first_line
@@ -35,6 +36,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             check_installed(connection)
             placement.check(connection)
             own_issuer()  # here, so that no request has to read it
+            strict = is_strict()  # likewise
             login = _read_login(connection, placement)
             schools = _read_schools(connection)
             if settings.tenant_roles and schools.any_school is not None:
@@ -57,7 +59,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
         _log.warning("%s", advice)
     if settings.signing_key_warning:
         _log.warning(settings.signing_key_warning)
-    if settings.password_policy != STRICT_PASSWORDS:
+    if not strict:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
         )
