@@ -242,7 +242,7 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
         click.echo(f"Registry ready; requests are served by the login {placement.login}.")
     if created:
         click.echo(
-            "New passwords have 10 characters or more, and are not easily guessed (PASSWORD_POLICY=any takes any)."
+            "New passwords have 10 characters or more, and are none of the most common (PASSWORD_POLICY=any takes any)."
         )
     if withdrawing:
         click.echo(f"Memberships taken away: {revoke_unused_memberships(tenancy)}.")

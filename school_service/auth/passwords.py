@@ -19,11 +19,8 @@ from tenants.registry.schools import STRICT_PASSWORDS, password_policy
 
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""
-MOST_GUESSES = 10**7
-"""A password that is found by fewer guesses is refused under the strict policy: many more than an attacker has who is
-let in some ten times a minute."""
-MAX_GUESSED = 40
-"""Characters of the longest password that zxcvbn is asked about; its time grows with the square of the length."""
+MIN_WORD = 4
+"""The fewest letters of a common password, word or name that is looked for in a longer password."""
 _STRICT = "STRICT_PASSWORDS"
 
 # A cost that OWASP's Password Storage Cheat Sheet recommends: 46 MiB, one pass, one lane. More lanes would
@@ -35,7 +32,7 @@ def configure(app: Flask, policy: str | None) -> None:
     """Set which new passwords an application takes: those of a policy; None: of the one that the registry names."""
     app.config[_STRICT] = None if policy is None else policy == STRICT_PASSWORDS
     if app.config[_STRICT]:
-        _common_passwords()  # now, and not in the first request that needs them
+        _load()
 
 
 def is_strict() -> bool:
@@ -47,7 +44,15 @@ def is_strict() -> bool:
     if strict is None:
         with db.engines["registry"].connect() as connection:
             strict = current_app.config[_STRICT] = password_policy(connection) == STRICT_PASSWORDS
+        if strict:
+            _load()
     return strict
+
+
+def _load() -> None:
+    """Read the lists now, and not in the first request that needs them."""
+    _common_passwords()
+    _common_words()
 
 
 def hash_new_password(password: str, *, username: str) -> str:
@@ -66,9 +71,8 @@ def password_faults(password: str, *, username: str) -> list[str]:
 def strict_faults(password: str, *, username: str) -> list[str]:
     """Say what the strict policy misses in a new password; nothing where it is good enough.
 
-    MIN_LENGTH characters in normal form NFC; not one of the most common, nor made of such as zxcvbn finds them with
-    fewer than MOST_GUESSES; not the username, whatever their case and form, nor the username with digits and signs
-    alone added to it.
+    MIN_LENGTH characters in normal form NFC; not one of the most common, and neither a common password, word or name
+    nor the username, with digits and signs alone added to it; all of that whatever their case and form.
     """
     faults = []
     if len(unicodedata.normalize("NFC", password)) < MIN_LENGTH:
@@ -76,28 +80,20 @@ def strict_faults(password: str, *, username: str) -> list[str]:
     folded = casefolded(password)
     if folded in _common_passwords():
         faults.append("is one of the most common passwords")
-    elif not faults and _is_easily_guessed(folded):
-        faults.append(
-            "is easily guessed: it is made of common passwords, names, words, dates or rows of keys"
-        )
     name = casefolded(username)
     if name and name in folded and not any(letter.isalpha() for letter in folded.replace(name, "", 1)):
         faults.append("must be more than the username")
+    if not faults and _is_common_word(folded):
+        faults.append("must be more than a common password, word or name")
     return faults
 
 
-def _is_easily_guessed(folded: str) -> bool:
-    """Tell whether a password is made of common ones, names, words, dates and rows of keys, so that it is soon found.
-
-    What repeats one part alone is left to its length: it is long by choice, and in many writings all that zxcvbn sees.
-    """
-    if len(folded) > MAX_GUESSED:
-        return False
-    # Imported where it is needed: see below.
-    from zxcvbn import zxcvbn
-
-    found = zxcvbn(folded)
-    return found["guesses"] < MOST_GUESSES and [part["pattern"] for part in found["sequence"]] != ["repeat"]
+def _is_common_word(folded: str) -> bool:
+    """Tell whether a password is a common password, word or name, or such with digits and signs alone around it."""
+    first = next((place for place, letter in enumerate(folded) if letter.isalpha()), 0)
+    last = next((place for place, letter in enumerate(reversed(folded)) if letter.isalpha()), 0)
+    word = folded[first : len(folded) - last]
+    return len(word) >= MIN_WORD and word in _common_words()
 
 
 @cache
@@ -107,6 +103,14 @@ def _common_passwords() -> frozenset[str]:
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return frozenset(FREQUENCY_LISTS["passwords"])
+
+
+@cache
+def _common_words() -> frozenset[str]:
+    """The most common passwords, English words, words of films, first names and surnames, some 75,000."""
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    return frozenset().union(*FREQUENCY_LISTS.values())
 
 
 # Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.

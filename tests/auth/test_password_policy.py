@@ -13,7 +13,7 @@ from tests.sheets.workbooks import workbook
 
 SHORT = "must have at least 10 characters"
 COMMON = "is one of the most common passwords"
-GUESSED = "is easily guessed: it is made of common passwords, names, words, dates or rows of keys"
+WORD = "must be more than a common password, word or name"
 NAME = "must be more than the username"
 GOOD = "harmattan over Jos"
 USER = {"username": "adaeze.okafor", "first_name": "A", "last_name": "O", "gender": "FEMALE"}
@@ -45,15 +45,16 @@ USER = {"username": "adaeze.okafor", "first_name": "A", "last_name": "O", "gende
         ("ADAEZE.OKAFOR", [NAME]),
         ("2026-adaeze.okafor!", [NAME]),
         ("adaeze.okafox", []),
-        # Made of common ones, names, words, dates and rows of keys.
-        ("Password2026", [GUESSED]),
-        ("newpassword1", [GUESSED]),
-        ("secretpassword", [GUESSED]),
-        ("adminadmin1", [GUESSED]),
-        ("Pa55w0rd123", [GUESSED]),
-        ("teacher of Jos", []),
-        # What zxcvbn isn't asked about, for it would take long.
-        ("qwertyuiop" * 5, []),
+        # With digits and signs alone around it.
+        ("Password2026!", [WORD]),
+        ("...chelsea-2026", [WORD]),
+        ("technology", [WORD]),
+        ("okonkwo 1234567", []),
+        ("a password", []),
+        ("pass word 2026", []),
+        ("jos 1234567", []),
+        ("1234567890!", []),
+        ("...........", []),
     ],
     ids=lambda value: ascii(value)[:24],
 )
@@ -161,15 +162,6 @@ class TestStrict:
     def test_the_other_school_has_the_same_policy(self, other_api, make_other):
         refused(other_api.post("/users", {**USER, "password": "short"}), SHORT)
         assert make_other.user(password=GOOD)["user"]["username"]
-
-
-def test_a_password_of_the_greatest_length_is_judged_in_no_time(monkeypatch):
-    asked = []
-    monkeypatch.setattr("zxcvbn.zxcvbn", lambda password: asked.append(password))
-
-    assert strict_faults("a1b2" * 250, username="x") == []
-
-    assert asked == []
 
 
 def test_where_no_setting_says_it_the_registry_decides(start, committing, document, tenancy):
