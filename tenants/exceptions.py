@@ -35,6 +35,10 @@ class SchoolUpgrading(TenancyError):
     """The school's schema is at a revision that the running code can't serve."""
 
 
+class SchoolRoleUnknown(SchoolUpgrading):
+    """PostgreSQL does not know the school's role, as where a database was restored without the server's roles."""
+
+
 class SchoolForbidden(TenancyError):
     """The token does not cover the school."""
 

@@ -17,7 +17,7 @@ from school_service.core.database import db
 from school_service.serving import ServingError
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled, UnfitPlacement
-from tenants.migrations.migration_sql import head
+from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import schema_name
@@ -86,16 +86,16 @@ def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
 
 
 def _read_schools(connection: Connection) -> Row[Any]:
-    """Count the schools, and those that are not at the newest revision, and name one of them.
+    """Count the schools, and those at a revision that this version does not serve, and name one of them.
 
     This is a statement of its own: tables of the registry are not joined with the catalogue.
     """
     return connection.execute(
         text(
-            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> :head) AS behind,"
+            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served)) AS behind,"
             " min(id::text) AS any_school FROM registry.schools"
         ),
-        {"head": head()},
+        {"served": list(served_revisions())},
     ).one()
 
 
@@ -103,7 +103,9 @@ def _check_role(connection: Connection, schema: str) -> None:
     """See that a school of the installation has a role; raises ServingError."""
     if connection.execute(text("SELECT to_regrole(:name)"), {"name": schema}).scalar_one() is None:
         raise ServingError(
-            "TENANT_ROLES is on, and the schools of this database were created without roles: set it to off."
+            f"PostgreSQL does not know the role {schema} of a school. Was the database restored without the server's "
+            "roles? Restore them first (pg_dumpall --roles-only), then the database, or each school from its backup: "
+            'docs/operators.md, "Moving the database to another server".'
         )
 
 

@@ -11,8 +11,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from school_service.core.database import HEALTH_BIND, db
-from tenants.driver_errors import first_line, sqlstate
+from school_service.core.database import HEALTH_BIND, db, placement
+from tenants.connections.dialect import SessionPool
+from tenants.driver_errors import TOO_MANY_CONNECTIONS, first_line, sqlstate
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +46,19 @@ def database_answers() -> bool:
         with db.engines[HEALTH_BIND].connect() as connection:
             connection.execute(text("SELECT 1"))
     except (DBAPIError, PoolTimeout) as error:
+        if isinstance(error, DBAPIError) and sqlstate(error) == TOO_MANY_CONNECTIONS and _has_connections():
+            # It answers, and those who have a connection are served: nobody would be helped by another process.
+            _log.warning("the database takes no more connections", extra={"reason": _reason(error)})
+            return True
         _log.warning("the database does not answer", extra={"reason": _reason(error)})
         return False
     return True
+
+
+def _has_connections() -> bool:
+    """Tell whether this process has connections on which it serves schools."""
+    pools = [engine.pool for engine in (*db.engines.values(), *placement().engines_by_server().values())]
+    return any(pool.connections.has_any() for pool in pools if isinstance(pool, SessionPool))
 
 
 def _reason(error: DBAPIError | PoolTimeout) -> str:
