@@ -68,6 +68,7 @@ from school_service.web.application import OrjsonProvider, Service
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
+from tenants.connections.registry import RegistryConnections
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 
@@ -146,9 +147,13 @@ def create_app(settings: Settings | None = None) -> Service:
     passwords.configure(app, settings.password_policy)
     app.extensions["placement"] = placement
     db.init_app(app)
+    app.extensions["registry"] = registry = RegistryConnections(lambda: db.engines["registry"], REGISTRY_POOL)
     with app.app_context():
         placement.serve(
-            settings.database_url, db.engines, partial(_make_engine, _serving_options(settings, placement))
+            settings.database_url,
+            db.engines,
+            registry,
+            partial(_make_engine, _serving_options(settings, placement)),
         )
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)

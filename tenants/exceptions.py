@@ -43,6 +43,13 @@ class SchoolForbidden(TenancyError):
     """The token does not cover the school."""
 
 
+class RegistrySilent(TenancyError):
+    """The registry does not answer, or too many wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__("The database can't be reached. Try again shortly.")
+
+
 class ClientUnknown(TenancyError):
     """The token's client has no grant, or one that was revoked."""
 

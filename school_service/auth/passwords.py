@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from flask import Flask, current_app
 
-from school_service.core.database import db
+from school_service.core.database import registry_connection
 from school_service.core.errors import Invalid
 from school_service.core.shares import Shares
 from school_service.core.texts import casefolded
@@ -42,7 +42,7 @@ def is_strict() -> bool:
     """
     strict: bool | None = current_app.config[_STRICT]
     if strict is None:
-        with db.engines["registry"].connect() as connection:
+        with registry_connection() as connection:
             strict = current_app.config[_STRICT] = password_policy(connection) == STRICT_PASSWORDS
         if strict:
             _load()

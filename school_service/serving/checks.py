@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from school_service.auth.passwords import is_strict
 from school_service.auth.tokens import own_issuer
 from school_service.config import Settings
-from school_service.core.database import db
+from school_service.core.database import registry_connection
 from school_service.serving import ServingError
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled, UnfitPlacement
@@ -32,7 +32,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     """
     placement: Placement = app.extensions["placement"]
     try:
-        with app.app_context(), db.engines["registry"].connect() as connection:
+        with app.app_context(), registry_connection() as connection:
             check_installed(connection)
             placement.check(connection)
             own_issuer()  # here, so that no request has to read it

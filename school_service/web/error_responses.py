@@ -49,6 +49,7 @@ STATUS: dict[type[Exception], int] = {
     tenancy.UnknownSchool: 404,
     tenancy.SchoolUpgrading: 503,
     tenancy.SchoolElsewhere: 503,
+    tenancy.RegistrySilent: 503,
     ProviderUnavailable: 503,
     PoolTimeout: 503,
     OperationalError: 503,
@@ -63,6 +64,7 @@ MESSAGES: dict[type[Exception], str] = {
 RETRY_AFTER = {
     tenancy.SchoolUpgrading: 30,
     tenancy.SchoolElsewhere: 2,
+    tenancy.RegistrySilent: 5,
     ProviderUnavailable: 5,
     PoolTimeout: 2,
     errors.Busy: 2,
@@ -76,6 +78,7 @@ CAUSES: dict[type[Exception], str] = {
     tenancy.SchoolRoleUnknown: "school_role_unknown",
     tenancy.SchoolUpgrading: "school_upgrading",
     tenancy.SchoolElsewhere: "school_moving",
+    tenancy.RegistrySilent: "registry_silent",
     ProviderUnavailable: "identity_provider",
     PoolTimeout: "connection_pool",
     StorageError: "login_counts",
