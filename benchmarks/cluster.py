@@ -5,13 +5,14 @@
 The address is of a superuser, and of an empty database: of the coordinator of a cluster on this machine, whose nodes
 have joined it (docs/scaling.md). Run it as root, or as the user of PostgreSQL: it kills and stops the coordinator and
 workers, and starts them again. Makes the schools with `tenants create`, starts `school-service serve`, and lets the
-clients ask for classrooms, make some and sign in, without a pause, each in the schools of one node in turn. Meanwhile:
-nothing; three schools are moved, and back again; all are migrated (a column, its CHECK, an index, a table with a foreign
-key); the coordinator is killed, and comes back; it is stopped (SIGSTOP), and goes on; so is a worker. While the
-coordinator is away, clients ask for what stands in the registry, too. Prints for each how many requests there were,
-what was answered that is no 200, and the slowest, by the node of their school; and at the end whether every classroom is
-there that was answered with 200 (a node that is killed loses some where its synchronous_commit is off). Exits with 1
-where one is not, and where a request failed that had nothing to do with a node that was away.
+clients ask for classrooms, make some and sign in, without a pause, each in the schools of one node in turn.
+
+Meanwhile: nothing; three schools are moved, and back again; all are migrated (a column, its CHECK, an index, a table
+with a foreign key); the coordinator is killed, and comes back; it is stopped (SIGSTOP), and goes on; so is a worker.
+While the coordinator is away, clients ask for what stands in the registry, too. Prints for each how many requests there
+were, what was answered that is no 200, and the slowest, by the node of their school; and at the end whether every
+classroom is there that was answered with 200 (a node that is killed loses some where its synchronous_commit is off).
+Exits with 1 where one is not, and where a request failed that had nothing to do with a node that was away.
 The database stays as it is made: drop it afterwards.
 """
 

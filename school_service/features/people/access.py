@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
@@ -15,7 +16,15 @@ from sqlalchemy import select
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.permissions import Permission
-from school_service.features.people.models import RolePermission, StoredPermission, UserRole
+from school_service.features.people.models import (
+    OWN,
+    SCHOOL,
+    Role,
+    RolePermission,
+    StoredPermission,
+    UserRole,
+)
+from school_service.features.people.roles.service import require_permissions
 
 READ_WITH: dict[str, Collection[Permission]] = {
     "users": {Permission.USERS_READ},
@@ -55,28 +64,49 @@ def require_to_change(principal: Principal, user_id: UUID, purpose: str) -> Held
     """
     held = held_permissions(user_id)
     if principal.user_id != user_id:
-        principal.require(held.names, purpose)
+        held.require_of(principal, purpose)
     return held
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPermissions:
-    """The permissions of all roles of a user: their names, as `access:section`, and whether these are all there are."""
+    """The permissions of all roles of a user, as `access:section`: for the whole school, and for their own records.
 
-    names: frozenset[str]
+    `all_of_them`: those for the whole school are all that there are.
+    """
+
+    for_school: frozenset[str]
+    for_own: frozenset[str]
     all_of_them: bool
+
+    def require_of(self, principal: Principal, purpose: str) -> None:
+        """Check that a principal has all of them, with at least their reach. Raises Forbidden."""
+        require_permissions(principal, self.for_school, SCHOOL, purpose)
+        require_permissions(principal, self.for_own, OWN, purpose)
 
 
 def held_permissions(user_id: UUID) -> HeldPermissions:
-    """Find the permissions that a user has, deleted or not."""
-    held = (
-        select(RolePermission.permission_id)
-        .join(UserRole, UserRole.role_id == RolePermission.role_id)
-        .where(UserRole.user_id == user_id, RolePermission.permission_id == StoredPermission.id)
-        .exists()
-    )
-    found = db.session.execute(select(StoredPermission, held)).all()
+    """Find the permissions that a user has, deleted or not, without those of a role that is given to all of a kind."""
+
+    def held(reach: str) -> Any:
+        return (
+            select(RolePermission.permission_id)
+            .join(UserRole, UserRole.role_id == RolePermission.role_id)
+            .join(Role, Role.id == UserRole.role_id)
+            .where(
+                UserRole.user_id == user_id,
+                Role.reach == reach,
+                Role.given_to.is_(None),
+                RolePermission.permission_id == StoredPermission.id,
+            )
+            .exists()
+        )
+
+    found = db.session.execute(
+        select(StoredPermission, held(SCHOOL), held(OWN)).execution_options(judged=True)
+    ).all()
     return HeldPermissions(
-        names=frozenset(str(permission) for permission, is_held in found if is_held),
-        all_of_them=all(is_held for _, is_held in found),
+        for_school=frozenset(str(permission) for permission, for_school, _ in found if for_school),
+        for_own=frozenset(str(permission) for permission, _, for_own in found if for_own),
+        all_of_them=all(for_school for _, for_school, _ in found),
     )

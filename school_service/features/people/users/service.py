@@ -24,7 +24,7 @@ from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audi
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import CREATED, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
-from school_service.features.people.roles.service import permissions_of_role
+from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
 from tenants.clock import now
 
@@ -215,7 +215,8 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
     user = _get_user(user_id)
     if found is None:
         raise unknown_reference(Role, "role")
-    principal.require(permissions_of_role(role), f"Giving the role {found.name}")
+    permissions = permissions_of_role(role)
+    require_permissions(principal, permissions, found.reach, f"Giving the role {found.name}")
     row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
     if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
         if user.session_number == CREATED:
