@@ -47,6 +47,7 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "bank_accounts": {Permission.EMPLOYEES_READ},
     "next_of_kin": {Permission.EMPLOYEES_READ},
     "form_teachers": {Permission.TEACHERS_READ},
+    "subject_teachers": {Permission.TEACHERS_READ},
 }
 """The permissions with which the records of people are read, by table; `docs/privacy.md` has the same."""
 
