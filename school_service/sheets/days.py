@@ -31,7 +31,9 @@ class ReadDays:
         if self.order is None or self.shown_by is None or not self.count:
             return None
         dates = "date was" if self.count == 1 else "dates were"
-        return f"{column}: {self.count:,} {dates} read with {_WORDS[self.order]}, as row {self.shown_by} shows."
+        return (
+            f"{column}: {self.count:,} {dates} read with {_WORDS[self.order]}, as row {self.shown_by} shows."
+        )
 
 
 def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
