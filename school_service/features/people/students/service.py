@@ -18,12 +18,13 @@ from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
 from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.people.access import require_to_change
 from school_service.features.people.models import GRADUATED, Student, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.students import reads
 from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.people.users.service import ENTITY as USER
-from school_service.features.people.users.service import hash_first, held_permissions, new_user
+from school_service.features.people.users.service import hash_first, new_user
 from school_service.features.school.models import Batch, Cohort
 
 ENTITY, CONTACT = "student", "contact"
@@ -72,12 +73,12 @@ def create_student(
     return student
 
 
-def change_student(*, student_id: UUID, **changes: Any) -> UUID:
-    """Change any of a student's members but username and password.
+def change_student(*, student_id: UUID, principal: Principal, **changes: Any) -> UUID:
+    """Change any of a student's members but username and password; first name, last name and gender are the account's.
 
-    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
-    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change, and where the
-    student's data were erased.
+    Who changes these needs every permission that the user has; the username stays as it is. A guardian is replaced as a
+    whole, None takes it away. A taken admission number is a conflict. Raises NotFound, Forbidden, and Conflict where
+    the status of a graduate is to change, and where the student's data were erased.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
@@ -92,6 +93,8 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     if "middle_name" in changes:
         changes["middle_name"] = changes["middle_name"] or None
     of_user = {name: changes.pop(name) for name in _OF_USER & changes.keys()}
+    if any(getattr(user, name) != value for name, value in of_user.items()):
+        require_to_change(principal, user.id, "Changing the name or gender of this student")
     _change(user, of_user, USER)
     _change(student, changes, ENTITY)
     db.session.flush()
@@ -126,9 +129,7 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     found.refuse_if_in_use()
     user_id, contacts = UUID(str(found.values["user"])), found.values.pop("contacts")
     account, has_roles = json.loads(found.values.pop("account")), found.values.pop("has_roles")
-    held = held_permissions(user_id) if has_roles else None
-    if held:
-        held.require_of(principal, "Deleting this student")
+    held = require_to_change(principal, user_id, "Deleting this student") if has_roles else None
     audit_change(ENTITY, student_id, old=found.values)
     audit_change(USER, user_id, old=account)
     audit_changes(CONTACT, [Change(UUID(one), {"owner": user_id}, None) for one in contacts])
