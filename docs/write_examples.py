@@ -284,6 +284,7 @@ def _teachers_of_subjects(page: Recorder, employee: str) -> None:
 
 def _settings(page: Recorder) -> None:
     send = page.quietly
+    send("GET", "/me")
     send("GET", "/settings")
     send("PATCH", "/settings", {"must_change_password": False})
     for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):

@@ -71,7 +71,13 @@ SEVERAL = {
     for section in ("students", "employees")
     for method, access in (("GET", "read"), ("DELETE", "write"))
 }
-FOR_EVERY_TOKEN = {("POST", "/users/login"), ("GET", "/nationalities"), ("GET", "/states"), ("GET", "/lgas")}
+FOR_EVERY_TOKEN = {
+    ("GET", "/me"),
+    ("POST", "/users/login"),
+    ("GET", "/nationalities"),
+    ("GET", "/states"),
+    ("GET", "/lgas"),
+}
 
 NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")
 
