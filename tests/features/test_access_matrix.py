@@ -392,7 +392,13 @@ def test_with_exactly_its_permission_it_is_allowed(operation, callers):
 
 @each(SECURED)
 def test_with_a_password_that_others_gave_it_is_403_until_that_is_changed(operation, callers):
-    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`."""
+    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`.
+
+    GET /me says so, and answers.
+    """
+    if operation.path == "/me":
+        assert operation.send(callers.given).get_json()["must_change_password"]
+        return
     _, wrong = operation.wrong_input() or (None, {})
     for options in ({}, wrong):
         answer = operation.send(callers.given, **options)
