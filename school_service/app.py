@@ -50,6 +50,7 @@ from school_service.features.results.settings.views import blp as result_setting
 from school_service.features.results.submissions.views import blp as submissions
 from school_service.features.results.term_calendars.views import blp as term_calendars
 from school_service.features.results.transcripts.views import blp as transcripts
+from school_service.features.role_reaches.views import blp as role_reaches
 from school_service.features.school.classrooms.views import blp as classrooms
 from school_service.features.school.cohorts.views import blp as cohorts
 from school_service.features.school.geography.views import blp as geography
@@ -77,6 +78,7 @@ FEATURES = (
     users,
     me,
     roles,
+    role_reaches,
     sessions,
     term_calendars,
     classrooms,

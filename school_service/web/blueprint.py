@@ -59,6 +59,10 @@ SPREADSHEET = "application/octet-stream"
 PDF, ZIP = "application/pdf", "application/zip"
 
 
+SERVES_OWN: set[str] = set()
+"""The permissions by which whoever has them as OWN can do something at all: those of views that do not refuse it."""
+
+
 class Blueprint(flask_smorest.Blueprint):
     """A blueprint whose decorators hold the conventions: 200 only, one envelope, one commit, documented by itself.
 
@@ -101,6 +105,8 @@ class Blueprint(flask_smorest.Blueprint):
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
         access = Access(needed, with_given_password, own=own, mine=mine)
+        if not own.refused:
+            SERVES_OWN.update(map(str, needed))
         access_to_mine = access._replace(mine=True)
 
         def decorate(view: View) -> View:

@@ -37,6 +37,7 @@ SECTIONS = {
     "report-cards": "results",
     "promotion-rules": "settings",
     "promotions": "results",
+    "role-reaches": "roles",
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",

@@ -252,6 +252,13 @@ def _(scene):
     return lambda: scene.api.delete(f"/cohort-subjects/{subject}/students/{student}")
 
 
+@writes("PUT /role-reaches", "role")
+def _(scene):
+    body = {"roles": [{"role": scene.make.role("read:students")["id"], "reach": "OWN"}]}
+    dry = scene.api.ok(scene.api.put("/role-reaches?dry_run=true", body))
+    return lambda: scene.api.put("/role-reaches", {**body, "fingerprint": dry["fingerprint"]})
+
+
 def assignment_of(scene):
     return {"cohort_subject": scene.make.cohort_subject()["id"], "employee": scene.make.employee()["id"]}
 
