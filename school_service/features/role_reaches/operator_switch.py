@@ -43,7 +43,7 @@ def switch_roles(
     """
     with connected_to_school(tenancy, school_id) as (connection, _):
         named = select(Role.name, Role.id).where(Role.name.in_(reaches))
-        known = dict(connection.execute(named).tuples().all())
+        known = {row.name: row.id for row in connection.execute(named)}
         unknown = sorted(reaches.keys() - known.keys())
         if unknown:
             raise NotSwitched(f"The school {school_id} has no role {', '.join(unknown)}.")
