@@ -34,6 +34,7 @@ from school_service.core.columns import (
 )
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
+from school_service.core.reach import OWN_REACH, SCHOOL_REACH
 from school_service.core.search import search_index
 from school_service.core.sort_keys import sort_key
 from school_service.features.people.usernames import username_key
@@ -41,8 +42,6 @@ from school_service.features.school.models import SchoolSettings
 from tenants.clock import now
 
 ADMINISTRATOR = "Administrator"
-SEEDED_ROLES = (ADMINISTRATOR, "Registrar", "Teacher", "Bursar", "Viewer")
-"""The names of the roles that a school has from the start, which no other role takes."""
 
 
 class StoredPermission(db.Model):
@@ -59,7 +58,7 @@ class StoredPermission(db.Model):
         return f"{self.access}:{self.section}"
 
 
-SCHOOL, OWN = REACHES = Enumeration("RoleReach", "SCHOOL", "OWN")
+SCHOOL, OWN = REACHES = Enumeration("RoleReach", SCHOOL_REACH, OWN_REACH)
 STUDENTS, GUARDIANS = GIVEN_TO = Enumeration("RoleGivenTo", "STUDENTS", "GUARDIANS")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import fetch_row
-from school_service.core.records import change, get
+from school_service.core.records import change, get, unnest_rows
 from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
 from school_service.core.texts import casefolded
 from school_service.features.audit.service import audit_change
@@ -21,7 +22,6 @@ from school_service.features.people.models import (
     ADMINISTRATOR,
     CREATED,
     SCHOOL,
-    SEEDED_ROLES,
     Role,
     RolePermission,
     StoredPermission,
@@ -30,7 +30,8 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.roles import reads
 from school_service.features.people.roles.administrators import has_administrator, require_administrator
-from school_service.features.people.roles.reads import ENTITY
+from school_service.features.people.roles.reads import ENTITY as ENTITY
+from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL
 
 DELETION = Deletion(
     Role,
@@ -41,7 +42,7 @@ DELETION = Deletion(
         "permissions": reads.names_of_permissions(),
     },
 )
-_SEEDED = {casefolded(name): name for name in SEEDED_ROLES}
+_SEEDED = {casefolded(name): name for name in ROLES_OF_NEW_SCHOOL}
 _TAKEN = {"name": ["already taken"]}
 
 
@@ -64,7 +65,7 @@ def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
     So is the name of a seeded role.
     """
     check_reach(name, reach)
-    if name in SEEDED_ROLES:
+    if name in ROLES_OF_NEW_SCHOOL:
         raise Conflict("A role with this name exists already.", _TAKEN)
     role = insert_row(Role, name=name, avatar_number=avatar, reach=reach)
     limited = {} if reach == SCHOOL else {"reach": reach}
@@ -205,6 +206,15 @@ def _give_to_administrator(permission_id: UUID) -> Any:
     given = _administrator.add_columns(cast(permission_id, Uuid))
     columns = ["role_id", "permission_id"]
     return insert(RolePermission).from_select(columns, given).returning(RolePermission.role_id)
+
+
+@statement
+def give_to_new(user_ids: list[UUID], given_to: str, moment: datetime) -> Any:
+    """Give accounts that are new the role that is given to all of their kind, where there is one, for `execute`."""
+    accounts = unnest_rows(user_id=(Uuid, user_ids))
+    rows: Any = (accounts.c.user_id, Role.id, moment)
+    giving = select(*rows).join(Role, Role.given_to == given_to)
+    return insert(UserRole).from_select(["user_id", "role_id", "created_at"], giving)
 
 
 def permissions_of_role(role_id: UUID) -> set[str]:

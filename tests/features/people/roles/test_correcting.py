@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from school_service.features.people.models import ADMINISTRATOR, SEEDED_ROLES
-from school_service.seed.school import ROLES
+from school_service.features.people.models import ADMINISTRATOR
 
 
 def message(answer):
@@ -16,10 +15,6 @@ def message(answer):
 def roles(api):
     """The ids of the roles that a school begins with, by name."""
     return {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
-
-
-def test_the_names_of_seeded_roles_are_those_that_are_seeded():
-    assert set(SEEDED_ROLES) == ROLES.keys()
 
 
 def test_administrator_keeps_its_name_and_stays(api, roles):
