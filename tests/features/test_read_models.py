@@ -164,6 +164,8 @@ def example(document, schema, ids, name=""):
         return schema["enum"][0]
     match schema["type"]:
         case "object":
+            if "properties" not in schema:
+                return {"x": example(document, schema["additionalProperties"], ids)}
             properties = schema["properties"].items()
             return {member: example(document, value, ids, member) for member, value in properties}
         case "array":

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from marshmallow import fields, validate
+from marshmallow.exceptions import ValidationError
 
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
@@ -69,6 +70,11 @@ class _ScoresOfTraits(Input, fields.Dict):
         )
 
 
+def _not_empty(scores: Mapping[str, Any]) -> None:
+    if not scores:
+        raise ValidationError("Give a score at least.")
+
+
 class MetricListSchema(Schema):
     """Whose metrics to enter."""
 
@@ -82,8 +88,11 @@ class NewMetricSchema(Schema):
     student = Id(metadata={"description": "In the batch."})
     metric_type = Choice(METRIC_TYPES)
     metric_scores = _ScoresOfTraits(
-        validate=validate.Length(min=1),
-        metadata={"description": "By the name of the trait: from 5, excellent, to 1, poor."},
+        validate=_not_empty,
+        metadata={
+            "minProperties": 1,
+            "description": "By the name of the trait: from 5, excellent, to 1, poor.",
+        },
     )
     expected = _ScoresOfTraits(
         required=False,

@@ -41,11 +41,11 @@ class Metrics(MethodView):
         return reads.metrics(**filters)
 
     @blp.requires(Permission.METRICS_WRITE)
-    @blp.arguments(MetricListSchema, location="query")
     @blp.takes_list(NewMetricSchema, most=MAX_RECORDS, member=entering.METRICS)
+    @blp.arguments(MetricListSchema, location="query")
     @blp.answers(409)
     @blp.returns_list(MetricRecordSchema)
-    def put(self, place: dict[str, Any], metrics: list[dict[str, Any]]) -> Any:
+    def put(self, metrics: list[dict[str, Any]], place: dict[str, Any]) -> Any:
         """Enter scores of traits of students in a batch, all or none; answers the batch's records of the term.
 
         The rules are those of metric sheets; who is not named stays. To take a score away, by null, needs

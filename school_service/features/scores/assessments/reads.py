@@ -46,6 +46,14 @@ def assessment(assessment_id: UUID) -> Query:
 
 
 @read_model
+def made_at_once(assessment_ids: list[UUID]) -> Query:
+    """Read model of AssessmentSchema, for these, in their order."""
+    ids = cast(assessment_ids, ARRAY(Uuid))
+    found = assessments.query().where(Assessment.id == any_(ids))
+    return found.order_by(None).order_by(func.array_position(ids, Assessment.id))
+
+
+@read_model
 def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
 
@@ -72,14 +80,32 @@ def taught(cohort_subject_id: UUID, term: str) -> Query:
     cohort's session, null where there is no such term; `submitted` are the arms whose results of that term are
     submitted, as texts, which the cohort subject must be locked for.
     """
+    return _taught(CohortSubject.id == cohort_subject_id, term)
+
+
+@read_model
+def all_taught(cohort_subject_ids: list[UUID], term: str) -> Query:
+    """Select `subjects`: what decides whether each of these cohort subjects may have one, as JSON in a text.
+
+    It has those that are there, with their `id` and the columns of `taught`.
+    """
+    found = _taught(CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid))), term).subquery("found")
+    rows = func.json_agg(func.row_to_json(found.table_valued()))
+    return select(cast(func.coalesce(rows, literal_column("'[]'")), Text).label("subjects")).select_from(
+        found
+    )
+
+
+def _taught(is_one: Any, term: Any) -> Query:
     of_session = Term.session_id == Cohort.session_id
     submitted = (
         select(func.array_agg(cast(Submission.batch_id, Text)))
-        .where(Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == Term.id)
-        .correlate(Term)
+        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == Term.id)
+        .correlate(CohortSubject, Term)
     )
     return (
         select(
+            CohortSubject.id,
             CohortSubject.cohort_id,
             Cohort.session_id,
             cast(Term.id, Text).label("term_id"),
@@ -88,7 +114,18 @@ def taught(cohort_subject_id: UUID, term: str) -> Query:
         )
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
         .outerjoin(Term, or_(is_term_id(term), and_(Term.term == term, of_session)))
-        .where(CohortSubject.id == cohort_subject_id)
+        .where(is_one)
+    )
+
+
+@read_model
+def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
+    """Lock cohort subjects FOR SHARE, in order of id: nobody submits their results meanwhile."""
+    return (
+        select(CohortSubject.id)
+        .where(CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid))))
+        .order_by(CohortSubject.id)
+        .with_for_update(read=True)
     )
 
 

@@ -14,6 +14,7 @@ from school_service.features.scores.assessments.schemas import (
     AssessmentFilterSchema,
     AssessmentSchema,
     NewAssessmentSchema,
+    NewAssessmentsSchema,
 )
 from school_service.features.scores.models import Assessment
 from school_service.web.blueprint import Blueprint
@@ -43,6 +44,18 @@ class Assessments(MethodView):
     def post(self, assessment: dict[str, Any]) -> Any:
         """Create an assessment of a subject of a cohort, in a term of its session."""
         return reads.assessment(service.create_assessment(**assessment).id)
+
+
+@blp.route("/assessments/many")
+class ManyAssessments(MethodView):
+    """The same assessment of several subjects."""
+
+    @blp.requires(Permission.ASSESSMENTS_WRITE)
+    @blp.arguments(NewAssessmentsSchema)
+    @blp.returns_list(AssessmentSchema)
+    def post(self, assessments: dict[str, Any]) -> Any:
+        """Create the same assessment for several subjects of a cohort, all or none; answers them in that order."""
+        return service.create_assessments(**assessments)
 
 
 @blp.route("/assessments/<uuid:id>")
