@@ -28,6 +28,7 @@ WITHOUT_READ_MODEL = {
     "LifeSchema": "said by the view",
     "ImportedSchema": "counts of an import",
     "UploadedRowsSchema": "counts of a sheet",
+    "SessionCopySchema": "decided record by record, in a service",
     "TokenSchema": "made by the built-in identity provider",
     "KeySetSchema": "the keys of the built-in identity provider",
     "ProviderSchema": "the built-in identity provider's description of itself",

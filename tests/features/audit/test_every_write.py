@@ -172,6 +172,14 @@ def _(scene):
     return lambda: scene.api.patch(f"/sessions/{session}", {"current": True})
 
 
+@writes("POST /sessions/{id}/copy-from", "term", "cohort", "batch", "cohort-subject", "assessment")
+def _(scene):
+    taught, target = scene.make.taught(), scene.make.session()["id"]
+    scene.make.assessment(taught.subject, taught.term)
+    body = {"session": taught.cohort["session"]}
+    return lambda: scene.api.post(f"/sessions/{target}/copy-from", body)
+
+
 @writes("POST /terms", "term")
 def _(scene):
     body = {"session_id": scene.make.session()["id"], "term": "FIRST", "display_name": "First"}
