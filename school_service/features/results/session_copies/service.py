@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 import orjson
 
 from school_service.auth.principal import Principal
+from school_service.core.columns import NAME_LENGTH
 from school_service.core.counters import BATCHES, next_numbers
 from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
@@ -189,7 +190,9 @@ class _Copy:
             if one["session_id"] == self.target["id"] and one["calendar"]["term_id"]
         }
         for term in self._of_source(self.terms):
-            about = TERMS, "term", term["display_name"]
+            # What names the other session names this one.
+            display_name = term["display_name"].replace(self.source["name"], self.target["name"])
+            about = TERMS, "term", display_name
             present = self._terms.get(term["term"])
             if present:
                 self._row(*about, PRESENT, present)
@@ -198,12 +201,12 @@ class _Copy:
                     Term,
                     session_id=self.target["id"],
                     term=term["term"],
-                    display_name=term["display_name"],
+                    display_name=display_name[:NAME_LENGTH],
                 )
                 self._row(*about, MADE, self._terms[term["term"]])
-            self._copy_calendar(term, term["term"] in calendars)
+            self._copy_calendar(term, display_name, present=term["term"] in calendars)
 
-    def _copy_calendar(self, term: Record, present: bool) -> None:
+    def _copy_calendar(self, term: Record, display_name: str, *, present: bool) -> None:
         calendar = term["calendar"]
         if calendar["start_date"] is None and calendar["end_date"] is None:
             return
@@ -219,7 +222,7 @@ class _Copy:
                 # The term after the last one is of another session.
                 next_term_begins=None if begins is None else date.fromisoformat(begins) + self.shift,
             )
-        about = TERMS, CALENDAR, f"{term['display_name']}: calendar"
+        about = TERMS, CALENDAR, f"{display_name}: calendar"
         if present:
             self._row(*about, PRESENT, term_id)
         else:

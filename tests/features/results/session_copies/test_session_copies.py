@@ -161,6 +161,18 @@ def test_the_records_are_as_those_they_were_copied_from(year):
     assert not year.api.ok(year.api.get(f"/sessions/{target['id']}"))["current"]
 
 
+def test_a_name_that_has_the_session_in_it_gets_the_new_one(year):
+    source = year.make.session()
+    year.make.term(source, display_name=f"First Term {source['name']}")
+    target = year.next()
+
+    (row,) = year.api.ok(year.copy(target, session=source["id"]))["rows"]
+
+    assert row["name"] == f"First Term {target['name']}"
+    (term,) = year.api.ok(year.api.get(f"/terms?session_id={target['id']}"))
+    assert term["displayName"] == row["name"]
+
+
 def test_a_dry_run_says_the_same_and_makes_nothing(year):
     target = year.next()
     before = year.number_logged()
