@@ -82,7 +82,7 @@ class Page:
         answer = self._send(method, path, body, status, **options)
         request = self._request(method, path, body, options.get("files"))
         self._parts.append(_fenced("http", request.replace(secret, "…") if secret else request))
-        self._parts.append(_fenced("json", self._stable(_written(answer))))
+        self._parts.append(_fenced("json", self._stable(_written(self._in_order(answer)))))
         return answer
 
     def show_file(self, path: str) -> bytes:
@@ -134,6 +134,17 @@ class Page:
         if body is not None:
             lines += ["", _written(body)]
         return self._stable("\n".join(lines))
+
+    def _in_order(self, value: Any) -> Any:
+        """Give members that are named by ids the order in which the page has shown these first."""
+        if isinstance(value, list):
+            return [self._in_order(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        names = list(value)
+        if all(_UUID.fullmatch(name) for name in names):
+            names.sort(key=[*self._ids, *names].index)
+        return {name: self._in_order(value[name]) for name in names}
 
     def _stable(self, text: str) -> str:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
