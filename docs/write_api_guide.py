@@ -1,5 +1,7 @@
 """Writes docs/api.md: a year of a school through the API, each step with its request and the real response.
 
+And the same as a page that the service shows at /docs/guide, of school_service/web/documentation/guide.html.
+
     python docs/write_api_guide.py
 
 Starts a PostgreSQL of its own from the wheel, creates a school, and walks through its year. Ids, tokens and
@@ -15,13 +17,16 @@ import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from html import escape
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from flask import Flask
+from markdown_it import MarkdownIt
 from openpyxl import load_workbook
 from sqlalchemy import select
 
@@ -39,6 +44,7 @@ from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
 
 PAGE = Path(__file__).with_name("api.md")
+SHOWN_PAGE = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "guide.html"
 SHOWN = 2  # records of a longer list
 CLIENT = "front-end"
 PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists for a moment)
@@ -46,6 +52,7 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d UTC")
@@ -1018,6 +1025,23 @@ def _saved(workbook: Any) -> bytes:
     return made.getvalue()
 
 
+def as_html(text: str) -> str:
+    """Write the page as a part of one in HTML: its sections have ids, and are listed at the top."""
+    # A file beside the page has no address at the service.
+    text = re.sub(r"\[([^]]+)\]\((?!https:)[^)]+\)", r"\1", text)
+    text = re.sub(r"<!--.*?-->\n*", "", text)
+    tokens = _MARKDOWN.parse(text)
+    contents = []
+    for heading, inline in pairwise(tokens):
+        if heading.type == "heading_open" and heading.tag == "h2":
+            name = re.sub(r"[^a-z]+", "-", inline.content.lower()).strip("-")
+            heading.attrSet("id", name)
+            contents.append(f'<li><a href="#{name}">{escape(inline.content)}</a></li>')
+    listed = "\n".join(contents)
+    body = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    return f"<nav>\n<ul>\n{listed}\n</ul>\n</nav>\n{body}"
+
+
 @contextmanager
 def installation() -> Iterator[tuple[Flask, Tenancy]]:
     """Start a service on a PostgreSQL of its own, which are gone afterwards."""
@@ -1035,7 +1059,9 @@ def installation() -> Iterator[tuple[Flask, Tenancy]]:
 def main() -> None:
     """Write the page."""
     with installation() as (app, tenancy):
-        PAGE.write_text(write(app, tenancy), encoding="utf-8")
+        text = write(app, tenancy)
+        PAGE.write_text(text, encoding="utf-8")
+        SHOWN_PAGE.write_text(as_html(text), encoding="utf-8")
 
 
 if __name__ == "__main__":
