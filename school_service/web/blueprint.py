@@ -360,7 +360,8 @@ class Blueprint(flask_smorest.Blueprint):
         That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes
         either. Such a function is called when the transaction has ended and no connection is taken. Without
         `media_types` it is a workbook, to be saved, as a zip is. With others the ending of its name says which it has,
-        and a browser shows it.
+        and a browser shows it; who prefers application/octet-stream gets it as that, since generated clients know no
+        other type of files.
         """
         types = media_types or (SPREADSHEET,)
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
@@ -368,9 +369,13 @@ class Blueprint(flask_smorest.Blueprint):
         def answer(name: str, content: bytes | BinaryIO) -> Response:
             found = guess_type(name)[0]
             media_type = found if found in types else types[0]
+            if request.accept_mimetypes.best_match((media_type, SPREADSHEET)) == SPREADSHEET:
+                media_type = SPREADSHEET
             response = _response_of(content, media_type)
             disposition = "attachment" if media_type in (SPREADSHEET, ZIP) else "inline"
             response.headers["Content-Disposition"] = _disposition(disposition, plain_file_name(name))
+            if media_types:
+                response.vary.add("Accept")
             return response
 
         def decorate(view: View) -> View:
@@ -383,7 +388,8 @@ class Blueprint(flask_smorest.Blueprint):
 
             _document_like(sent, documented)
             binary = {"schema": {"type": "string", "format": "binary"}}
-            note(sent, other_content=dict.fromkeys(types[1:], binary))
+            others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), binary)
+            note(sent, other_content=others)
             return sent  # type: ignore[return-value]
 
         return decorate

@@ -53,9 +53,8 @@ class ScoreOrAbsence(Input, fields.Raw):
 
     def __init__(self, **options: Any) -> None:
         self._score, self._absence = Points(), Choice(ABSENCES)
-        # OpenAPI 3.0 has null beside a type alone: one of the two says so.
         either = [
-            {"type": "number", "minimum": 0, "nullable": True},
+            {"type": "number", "minimum": 0},
             {"type": "string", "enum": list(ABSENCES)},
         ]
         super().__init__(metadata={"anyOf": either, **options.pop("metadata", {})}, **options)
