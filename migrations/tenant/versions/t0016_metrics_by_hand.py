@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "t0016"
-down_revision = "t0014"
+down_revision = "t0021"
 branch_labels = None
 depends_on = None
 
