@@ -36,7 +36,7 @@ class Assessments(MethodView):
     @blp.returns_page(AssessmentSchema, if_empty=service.check_assessment_filter)
     @blp.arguments(AssessmentFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the assessments of a subject of a cohort in a term, by due date."""
+        """List the assessments of a subject of a cohort in a term, by due date: all three filters are needed."""
         return reads.assessments_of_subject(filters["cohort"], filters["subject"], filters["term"])
 
     @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
