@@ -58,7 +58,7 @@ def _errors(
         elif student in known:
             yield RowError(row.number, STUDENT, INVALID, not_in_class, str(student))
         elif student not in students:
-            yield RowError(row.number, STUDENT, UNKNOWN, "no such student", str(student))
+            yield RowError(row.number, STUDENT, UNKNOWN, "is no student", str(student))
         yield from validate(row)
 
 

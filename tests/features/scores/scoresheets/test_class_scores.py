@@ -271,7 +271,7 @@ def test_records_that_are_wrong_are_named_all_at_once_and_nothing_is_stored(grou
     assert messages[0].startswith('scores.1.score: "20.5" is no score for ')
     assert messages[0].endswith(": write a number from 0 to 20")
     assert messages[2] == f'scores.4.student: "{other}" is a student who does not take the subject'
-    assert messages[3] == f'scores.5.student: "{foreign}" no such student'
+    assert messages[3] == f'scores.5.student: "{foreign}" is no student'
     assert messages[5] == f'scores.7.student: "{fourth}" is in 0 already'
     assert stored(group) == [12.5, 12.5, None, None]
 
