@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "t0016"
-down_revision = "t0021"
+down_revision = "t0017"
 branch_labels = None
 depends_on = None
 

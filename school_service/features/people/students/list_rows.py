@@ -11,9 +11,10 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, cast, select
 
-from school_service.core.database import db
+from school_service.core.database import db, session_reach
 from school_service.features.people.models import Student
 from school_service.features.people.students.sheet_rows import ClassMember, shown
+from school_service.features.reach import scopes
 from school_service.sheets.row_errors import DUPLICATE, INVALID, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row
 
@@ -66,4 +67,8 @@ def _known_to_school(ids: Iterable[UUID]) -> set[UUID]:
     wanted = list(ids)
     if not wanted:
         return set()
-    return set(db.session.scalars(select(Student.id).where(Student.id == any_(cast(wanted, ARRAY(Uuid))))))
+    query = select(Student.id).where(Student.id == any_(cast(wanted, ARRAY(Uuid))))
+    reach = session_reach()
+    if reach is not None:
+        query = query.where(scopes.students_in_reach(reach, Student.id))
+    return set(db.session.scalars(query.execution_options(judged=True)))

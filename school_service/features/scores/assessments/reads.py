@@ -53,7 +53,7 @@ def assessment(assessment_id: UUID, reach: Reach | None = None) -> Query:
     return assessments.query(reach).where(Assessment.id == assessment_id)
 
 
-@read_model
+@read_model(judged=True)
 def made_at_once(assessment_ids: list[UUID]) -> Query:
     """Read model of AssessmentSchema, for these, in their order."""
     ids = cast(assessment_ids, ARRAY(Uuid))
@@ -90,35 +90,31 @@ def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Qu
     submitted, as texts, which the cohort subject must be locked for. With a reach, `to_all` tells whether the caller
     teaches it to every arm.
     """
-    found = _taught(CohortSubject.id == cohort_subject_id, term)
-    if reach is None:
-        return found
-    subject = CohortSubject.id, CohortSubject.cohort_id
-    to_all = scopes.is_taught_to_all(reach, *subject).label("to_all")
-    return found.add_columns(to_all).where(scopes.subjects_in_reach(reach, *subject))
+    return _taught(CohortSubject.id == cohort_subject_id, term, reach)
 
 
 @read_model
-def all_taught(cohort_subject_ids: list[UUID], term: str) -> Query:
+def all_taught(cohort_subject_ids: list[UUID], term: str, reach: Reach | None = None) -> Query:
     """Select `subjects`: what decides whether each of these cohort subjects may have one, as JSON in a text.
 
     It has those that are there, with their `id` and the columns of `taught`.
     """
-    found = _taught(CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid))), term).subquery("found")
+    is_one = CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
+    found = _taught(is_one, term, reach).subquery("found")
     rows = func.json_agg(func.row_to_json(found.table_valued()))
     return select(cast(func.coalesce(rows, literal_column("'[]'")), Text).label("subjects")).select_from(
         found
     )
 
 
-def _taught(is_one: Any, term: Any) -> Query:
+def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
     of_session = Term.session_id == Cohort.session_id
     submitted = (
         select(func.array_agg(cast(Submission.batch_id, Text)))
         .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == Term.id)
         .correlate(CohortSubject, Term)
     )
-    return (
+    found = (
         select(
             CohortSubject.id,
             CohortSubject.cohort_id,
@@ -131,9 +127,14 @@ def _taught(is_one: Any, term: Any) -> Query:
         .outerjoin(Term, or_(is_term_id(term), and_(Term.term == term, of_session)))
         .where(is_one)
     )
+    if reach is None:
+        return found
+    subject = CohortSubject.id, CohortSubject.cohort_id
+    to_all = scopes.is_taught_to_all(reach, *subject).label("to_all")
+    return found.add_columns(to_all).where(scopes.subjects_in_reach(reach, *subject))
 
 
-@read_model
+@read_model(judged=True)
 def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id: nobody submits their results meanwhile."""
     return (

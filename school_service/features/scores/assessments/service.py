@@ -81,7 +81,8 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
 
     The `fields` are those of `create_assessment`, whose rules hold for each. Returns the read model of the assessments,
     which are inserted in the round trip that reads it, in the order of the subjects. Raises Invalid, naming the places
-    of subjects that are unknown or named twice, and for subjects of several cohorts.
+    of subjects that are unknown or named twice, and for subjects of several cohorts, and Forbidden where the caller
+    teaches some of the arms alone.
     """
     ids = list(subjects)
     found = execute(reads.lock_subjects(ids), reads.all_taught(ids, term))
@@ -96,6 +97,7 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
         raise Invalid(words, {"subjects": wrong})
     if len({one["cohort_id"] for one in taught.values()}) > 1:
         raise Invalid.field("subjects", "are of several cohorts")
+    require_every_arm(all(one.get("to_all", True) for one in taught.values()))
     made = [_new_assessment(subject, taught[subject], **fields) for subject in ids]
     return in_one_round_trip(*made, read=reads.made_at_once([one.id for one in made]))
 

@@ -51,7 +51,7 @@ class Assessments(MethodView):
 class ManyAssessments(MethodView):
     """The same assessment of several subjects."""
 
-    @blp.requires(Permission.ASSESSMENTS_WRITE)
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
     @blp.arguments(NewAssessmentsSchema)
     @blp.returns_list(AssessmentSchema)
     def post(self, assessments: dict[str, Any]) -> Any:

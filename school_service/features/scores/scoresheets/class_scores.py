@@ -13,16 +13,20 @@ from uuid import UUID
 
 import orjson
 from sqlalchemy import ARRAY, Text, and_, cast, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import ScoreFault, score_fault
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import not_found
 from school_service.core.statements import execute, row_lock
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Enrollment
 from school_service.features.scores.absences.service import AbsenceChange
-from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.reads import holding_batches, in_reach
 from school_service.features.scores.assessments.service import refuse_submitted
 from school_service.features.scores.gradebooks.service import Score
 from school_service.features.scores.models import (
@@ -163,8 +167,8 @@ _lock = row_lock(Assessment)
 
 
 @read_model
-def _class_list(assessment_id: UUID) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `Taker`, as JSON.
+def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `Taker`, by name.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
@@ -182,8 +186,13 @@ def _class_list(assessment_id: UUID) -> Query:
         Batch.name,
         holding_batches(Student.id),
     )
-    takers = (
-        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
+    found = (
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
+                Text,
+            )
+        )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -200,12 +209,15 @@ def _class_list(assessment_id: UUID) -> Query:
             CURRENT,
         )
         .correlate(Assessment)
-        .scalar_subquery()
     )
-    return select(
+    if reach is not None:
+        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+    takers = found.scalar_subquery()
+    listed = select(
         Assessment.cohort_subject_id,
         Assessment.term_id,
         Assessment.total_points,
         cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
         takers.label("takers"),
     ).where(Assessment.id == assessment_id, NOT_DELETED)
+    return listed if reach is None else listed.where(in_reach(reach))

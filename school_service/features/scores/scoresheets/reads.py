@@ -7,10 +7,12 @@ from uuid import UUID
 from sqlalchemy import and_, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
 from school_service.features.scores.gradebooks.reads import ENTRY
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
@@ -29,7 +31,12 @@ STUDENT = func.json_build_object(
 
 
 @read_model
-def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None, term: str | None = None) -> Query:
+def scoresheet(
+    cohort_subject_id: UUID,
+    term_id: UUID | None = None,
+    term: str | None = None,
+    reach: Reach | None = None,
+) -> Query:
     """Read model of ScoresheetEntrySchema: whoever takes the subject now, by name.
 
     With the scores of one term: by its id, or by its name in the cohort's session. There are no rows for an unknown
@@ -71,6 +78,9 @@ def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None, term: str |
         .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id)
         .order_by(*BY_NAME)
     )
+    if reach is not None:
+        in_reach = scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id)
+        takers = takers.where(in_reach)
     if term_id is not None:
         return takers.where(select(Term.id).where(Term.id == term_id).exists())
     if term is None:
@@ -85,11 +95,11 @@ def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None, term: str |
 
 
 @read_model
-def class_scores(assessment_id: UUID) -> Query:
+def class_scores(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of ClassScoreSchema: whoever takes the subject of an assessment now and is in its cohort, by name."""
     of_student = GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     away = Absence.student_id == Student.id, Absence.assessment_id == Assessment.id
-    return (
+    found = (
         select(
             STUDENT.label("student"),
             Enrollment.batch_id.label("batch"),
@@ -109,3 +119,6 @@ def class_scores(assessment_id: UUID) -> Query:
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .order_by(*BY_NAME)
     )
+    if reach is None:
+        return found
+    return found.where(scopes.scores_in_reach(reach, Assessment.cohort_subject_id, Student.id))

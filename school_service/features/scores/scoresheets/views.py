@@ -9,6 +9,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.people.students.list_rows import MAX_RECORDS
 from school_service.features.school.sessions.schemas import id_and_name
 from school_service.features.scores.absences.service import check_assessment
@@ -34,7 +35,7 @@ blp = Blueprint(
 class Scoresheet(MethodView):
     """The scores of a cohort subject."""
 
-    @blp.requires(Permission.SCORESHEETS_READ)
+    @blp.requires(Permission.SCORESHEETS_READ, own=related("TF"))
     @blp.arguments(ScoresheetFilterSchema, location="query")
     @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -46,13 +47,13 @@ class Scoresheet(MethodView):
 class ClassScores(MethodView):
     """What a class has in an assessment."""
 
-    @blp.requires(Permission.GRADEBOOKS_READ)
+    @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_list(ClassScoreSchema, if_empty=check_assessment)
     def get(self, id: UUID) -> Any:
         """List who takes an assessment's subject, by name, each with the score or the absence that there is."""
         return reads.class_scores(id)
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
     @blp.takes_list(NewClassScoreSchema, most=MAX_RECORDS, member=service.SCORES)
     @blp.answers(409)
     @blp.returns_list(ClassScoreSchema)
@@ -70,7 +71,7 @@ class ClassScores(MethodView):
 class SheetToFillIn(MethodView):
     """The score sheet of an assessment, to be filled in."""
 
-    @blp.requires(Permission.ASSESSMENTS_READ, school_required=False, audited=True)
+    @blp.requires(Permission.ASSESSMENTS_READ, own=related("TF"), school_required=False, audited=True)
     @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
     def get(self, options: dict[str, Any], id: UUID) -> Any:
@@ -82,7 +83,7 @@ class SheetToFillIn(MethodView):
 class FilledInSheet(MethodView):
     """The score sheet of an assessment, filled in."""
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"), school_required=False)
     @blp.arguments(ScoreSheetUploadSchema, location="query")
     @blp.takes_file("scoresheet")
     @blp.answers(409)
