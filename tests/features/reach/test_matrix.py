@@ -126,6 +126,7 @@ REFUSED = {
     "POST /publications/{id}/reopening",
     "POST /roles",
     "POST /sessions",
+    "POST /sessions/{id}/copy-from",
     "POST /students",
     "POST /students/import-sheet",
     "POST /subject-teachers/copy",
@@ -135,6 +136,7 @@ REFUSED = {
     "PUT /comments",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
+    "PUT /metrics",
     "PUT /promotion-rules",
     "PUT /subject-teachers",
     "PUT /terms/{id}/calendar",
@@ -295,6 +297,28 @@ CASES: dict[str, list[Case]] = {
             every_arm=True,
         )
     ],
+    "POST /assessments/many": [
+        Case(
+            "T",
+            lambda _: "/assessments/many",
+            lambda place: {
+                "category": "CA1",
+                "subjects": [place.subject],
+                "name": "Test",
+                "abbreviation": "T",
+                "due_date": "2025-10-17",
+                "total_points": 20,
+                "term": place.term,
+                "description": "Fractions",
+                "file_name": "test.xlsx",
+                "include_in_final": True,
+                "publish_scores": False,
+            },
+            others=(SESSION,),
+            at="subject",
+            every_arm=True,
+        )
+    ],
     "DELETE /assessments/{id}": [
         Case(
             "T",
@@ -335,6 +359,18 @@ CASES: dict[str, list[Case]] = {
             "T",
             lambda place: f"/assessments/{place.assessment}/absences",
             lambda place: {"absences": [{"student": place.newcomer, "status": "ABSENT"}]},
+            others=(SESSION,),
+            at="newcomer",
+        )
+    ],
+    "GET /assessments/{id}/scores": [
+        Case("TF", lambda place: f"/assessments/{place.assessment}/scores", others=(SESSION,), at="student")
+    ],
+    "PUT /assessments/{id}/scores": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/scores",
+            lambda place: [{"student": place.newcomer, "score": 3}],
             others=(SESSION,),
             at="newcomer",
         )
