@@ -9,6 +9,7 @@ from openpyxl import Workbook
 
 from school_service.features.classes.student_imports.phone_numbers import country_of
 from tests.features.people.students.test_import import LEAST, created, listed, row_errors, upload
+from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 from tests.sheets.workbooks import saved, workbook
 
 PHONE = [*LEAST, "guardian_full_name", "guardian_phone_number"]
@@ -250,6 +251,21 @@ def test_merged_cells_are_a_row_error(api, cells):
 
     assert (f"{cells[0]}2: is part of the merged cells {cells}") in messages(answer)[0]
     assert listed(api) == []
+
+
+@needs_libreoffice
+def test_a_sheet_saved_by_another_program_is_read_alike(api, tmp_path):
+    made = Workbook()
+    for row in [PHONE, *students(["Ngozi", 8031234567], ["Bisi", 8051234567])]:
+        made.worksheets[0].append(row)
+    made.worksheets[0].merge_cells("A2:A3")
+    answer = upload(api, saved_by_libreoffice(saved(made), tmp_path))
+    made.worksheets[0].unmerge_cells("A2:A3")
+    made.worksheets[0]["A3"].value = "Ada"
+
+    assert row_errors(answer)[0] == (2, "first_name", "invalid")
+    assert api.ok(upload(api, saved_by_libreoffice(saved(made), tmp_path)))["created"] == 2
+    assert listed(api)[0]["guardian"]["phone_number"] == "08031234567"
 
 
 def test_a_merged_title_is_none(api):
