@@ -37,12 +37,14 @@ from school_service.sheets.row_errors import (
 )
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Percentage
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
 
 DETAILS = "Details"
 ANY_NUMBER = "write a number such as 12.5, or leave the cell blank"
 """What to do about a text in a column of numbers."""
 MAX_HEADER_LENGTH = 120  # characters of a header that an error names
 MAX_TITLE_ROWS = 10  # rows that are not empty, among which the header is looked for
+MAX_EMPTY_ROWS = 100_000  # among the rows of a sheet, and behind them
 MAX_IGNORED = 50  # unknown columns that an answer names
 MAX_HEADINGS = 30  # headings that an error lists
 
@@ -121,7 +123,8 @@ def read_sheet(
     `unknown_column`, which makes the problem of a RowError from their name. A row that has values in none of `columns`
     is empty. Merged cells in a row are an error. In a .csv file a row with values beyond the header is one: they have
     been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more than
-    MAX_ROWS rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
+    MAX_ROWS rows or MAX_EMPTY_ROWS empty ones, InvalidRows where the header lacks a required column, has one twice or
+    has one that is refused.
     """
     title = _title_of(workbook, title)
     header_number, header, below = _find_header(workbook.rows(title), columns)
@@ -132,6 +135,7 @@ def read_sheet(
     ]
     content = SheetContent([], [], letters, ignored)
     width = max(header, default=0) if isinstance(workbook, CsvTable) else None
+    empty = 0
     for number, cells in below:
         values: dict[str, Any] = {}
         bad: frozenset[str] = frozenset()
@@ -148,6 +152,9 @@ def read_sheet(
                     RowError(number, name, INVALID, shown.problem, shown.value, shown.remedy)
                 )
         if not values and not bad:
+            empty += 1
+            if empty > MAX_EMPTY_ROWS:
+                raise Invalid(TOO_MUCH_CONTENT)
             continue
         if width is not None:
             content.errors.extend(_beyond(number, cells, width))

@@ -20,6 +20,10 @@ from school_service.core.errors import Invalid
 
 MAX_ELEMENTS = 1_000_000  # of a part
 MAX_MERGED = 20_000  # merged cells of a sheet that are looked at
+# Elements of a part that hold nothing, such as rows and cells that are only formatted: each costs as much to read as
+# one that holds something, and a million of them have a few kilobytes in a zip.
+MAX_EMPTY = 100_000
+ELEMENTS_OF_TEXT = 4  # elements, at most, that a cell or a string with a content is thought to take
 MAX_NAMES = 5_000  # different names of its elements and attributes: the parser interns each
 MAX_DEPTH = 50
 MAX_ITEM_BYTES = 2**20  # bytes of a row, or of a shared string …
@@ -36,13 +40,13 @@ class _ElementStream(Generic[Parsed]):
     """The items of a part in their order: each is an element named `item`, with all that is in it.
 
     A subclass handles the elements and texts of an item, and returns what it parsed. The parser calls its
-    handlers itself, as there are so many elements: so they count what is bounded.
+    handlers itself, as there are so many elements: so they count what is bounded, and in `_filled` what is parsed.
     """
 
     item: str
 
     def __init__(self) -> None:
-        self._depth = self._item_depth = self._elements = 0
+        self._depth = self._item_depth = self._elements = self._filled = 0
         self._inside = False
         self._parsed: list[Parsed] = []
         self._names: dict[str, str] = {}
@@ -67,6 +71,7 @@ class _ElementStream(Generic[Parsed]):
                 item_bytes > MAX_ITEM_BYTES
                 or self._elements - elements_before > MAX_ITEM_ELEMENTS
                 or self._elements > MAX_ELEMENTS
+                or self._elements - ELEMENTS_OF_TEXT * self._filled > MAX_EMPTY
                 or self._depth > MAX_DEPTH
                 or len(self._names) > MAX_NAMES
             ):
@@ -190,6 +195,7 @@ class SharedStrings(_ElementStream[str]):
     def character_data(self, text: str) -> None:
         """Add a text to the string."""
         if self._in_text:
+            self._filled += 1
             self._parts.append(text)
 
     def end_element(self, name: str) -> None:
@@ -263,6 +269,7 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         """Note the end of a text, of a phonetic hint, of a cell, or of the item."""
         self._in_text = False
         if self._depth == self._item_depth + 1:
+            self._filled += bool(self._content)
             self._cells.append((self._reference, self._data_type, self._style, self._content, self._formula))
         elif self._depth == self._phonetic_depth:
             self._phonetic_depth = 0
