@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "r0009"
-down_revision = "r0007"
+down_revision = "r0008"
 branch_labels = None
 depends_on = None
 
