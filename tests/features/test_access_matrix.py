@@ -25,6 +25,7 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
+    "batches": "cohorts",
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",

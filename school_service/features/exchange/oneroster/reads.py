@@ -57,7 +57,6 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
 )
 from school_service.features.school.models import (
     CURRENT,
@@ -70,6 +69,7 @@ from school_service.features.school.models import (
     Enrollment,
     Subject,
     Term,
+    TermCalendar,
 )
 from school_service.features.scores.models import (
     ABSENT,

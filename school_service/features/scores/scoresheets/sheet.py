@@ -74,6 +74,7 @@ SHEET = "Scores"
 SCORE = "score"
 ABSENCE = "absence"
 ARM = "arm"
+_ARM_ID = "arm_id"  # which is in no column
 _ENTRY = "entry"
 ASSESSMENT = "Assessment"
 
@@ -126,7 +127,8 @@ def download(
     if arm:
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
-    downloaded, hidden = download_details(found["moment"], stored)
+    names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
+    downloaded, hidden = download_details(found["moment"], stored, names)
     class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
     page_header = (
@@ -218,8 +220,16 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         refuse_submitted(held or set(otherwise), self.cohort_subject_id, self.term_id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved.
-        arms = {taker.admission_number: taker.arm for taker in self.takers} if self.download else {}
+        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved. One
+        # that has another name since is called there as it was.
+        arms = (
+            {
+                taker.admission_number: self.download.names.get(taker.batch_id, taker.arm)
+                for taker in self.takers
+            }
+            if self.download
+            else {}
+        )
         matched = self.match_class(
             content,
             self.takers,
@@ -377,7 +387,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
         GradebookEntry.score,
         _ENTRY,
         GradebookEntry.id,
-        *((ABSENCE, _absence_status(Assessment.id), ARM, _arm(Assessment.cohort_id)) if in_full else ()),
+        *((ABSENCE, _absence_status(Assessment.id), *_arm(Assessment.cohort_id)) if in_full else ()),
     )
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
     if reach is not None:
@@ -433,15 +443,17 @@ def _absence_status(assessment_id: Any) -> Any:
     return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
-def _arm(cohort_id: Any) -> Any:
-    """The name of the arm of a cohort in which a student is."""
-    return (
-        select(Batch.name)
-        .join(Enrollment, Enrollment.batch_id == Batch.id)
-        .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
-        .correlate_except(Batch, Enrollment)
-        .scalar_subquery()
-    )
+def _arm(cohort_id: Any) -> Iterator[Any]:
+    """The name and the id of the arm of a cohort in which a student is, as members of a JSON object."""
+    for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id)):
+        yield member
+        yield (
+            select(column)
+            .join(Enrollment, Enrollment.batch_id == Batch.id)
+            .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
+            .correlate_except(Batch, Enrollment)
+            .scalar_subquery()
+        )
 
 
 def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:

@@ -21,8 +21,8 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
 )
+from school_service.features.school.models import TermCalendar
 from school_service.features.scores.models import Absence
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
