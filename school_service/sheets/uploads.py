@@ -52,10 +52,14 @@ class SheetUpload(ABC, Generic[Matched]):
         """What the upload answers beside the counts of rows."""
         return {}
 
+    def warn(self, text: str) -> None:
+        """Tell whoever uploads the sheet something in the answer's `warnings`: a whole sentence."""
+        self.answer.setdefault("warnings", []).append(text)
+
     def run(self, file: IO[bytes]) -> dict[str, Any]:
         """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge, InvalidRows and Busy.
 
-        The answer names the columns that are not known, where there are any: nothing was read of them.
+        The answer names the columns that are not known, where there are any, and warns that nothing was read of them.
         """
         school_id = request_context().school_id
         with _computing.of(school_id):
@@ -71,6 +75,8 @@ class SheetUpload(ABC, Generic[Matched]):
             matched = self.match(content)
         if content.ignored:
             self.answer["ignored_columns"] = content.ignored
+            columns = "column" if len(content.ignored) == 1 else "columns"
+            self.warn(f"Nothing was read of the {columns} {', '.join(content.ignored)}: not known.")
         return {**self.store(matched).of_rows(len(content.rows)), **self.answer}
 
     def read_details(self, workbook: SheetFile) -> None:

@@ -19,6 +19,7 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 from school_service.core.errors import Invalid
 
 MAX_ELEMENTS = 1_000_000  # of a part
+MAX_MERGED = 20_000  # merged cells of a sheet that are looked at
 # Elements of a part that hold nothing, such as rows and cells that are only formatted: each costs as much to read as
 # one that holds something, and a million of them have a few kilobytes in a zip.
 MAX_EMPTY = 100_000
@@ -49,6 +50,8 @@ class _ElementStream(Generic[Parsed]):
         self._inside = False
         self._parsed: list[Parsed] = []
         self._names: dict[str, str] = {}
+        self.merged: list[str] = []
+        """The merged cells of a sheet that was read, such as B3:C4."""
         self._parser: Any = self._make_parser()
 
     def read(self, stream: IO[bytes], count_bytes: Callable[[int], None]) -> Iterator[Parsed]:
@@ -114,6 +117,8 @@ class _ElementStream(Generic[Parsed]):
             self._parser.StartElementHandler = self.start_element
             self._parser.EndElementHandler = self.end_element
             self.start_item(attributes)
+        elif name == _MERGED and len(self.merged) < MAX_MERGED:
+            self.merged.append(attributes.get("ref", ""))
 
     def _end_outside(self, _name: str) -> None:
         self._depth -= 1
@@ -136,13 +141,23 @@ def _name(local: str) -> str:
 _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name("f")
 
 
+_MERGED = _name("mergeCell")
+
+
 def _tag(local: str) -> str:
     """Name an element the way ElementTree does, with its namespace in braces."""
     return f"{{{SHEET_MAIN_NS}}}{local}"
 
 
 _TEXT_TAG, _PHONETIC_TAG, _INLINE_TAG = _tag("t"), _tag("rPh"), _tag("is")
+_MERGED_PATH = f"{_tag('mergeCells')}/{_tag('mergeCell')}"
 _VALUE_TAG, _FORMULA_TAG = _tag("v"), _tag("f")
+
+
+def merged_in(root: Element) -> list[str]:
+    """Find the merged cells of a sheet that was read as a tree."""
+    found = root.findall(_MERGED_PATH)
+    return [cells.get("ref", "") for cells in found[:MAX_MERGED]]
 
 
 def _all_at(root: Element, path: str, tag: str) -> list[Element] | None:

@@ -30,6 +30,26 @@ class RecordSchema(Schema):
         field_obj.required = field_name not in self.SOMETIMES
 
 
+class MineSchema(Schema):
+    """A filter of who reaches the whole school: what they would reach by their relations alone.
+
+    The request's scope reads it (`Blueprint.requires`); a view and its services do not see it.
+    """
+
+    mine = QueryBoolean(
+        required=False,
+        metadata={
+            "description": "Answer the records alone that the caller teaches, looks after, or is related to otherwise."
+        },
+    )
+
+    @ma.post_load
+    def leave_out(self, filters: dict[str, Any], **_options: Any) -> dict[str, Any]:
+        """Leave it out of the filters."""
+        filters.pop("mine", None)
+        return filters
+
+
 class IdArray(Schema):
     """A body that is a bare array of uuids."""
 
@@ -78,6 +98,16 @@ class _CellValue(fields.Raw):
         super().__init__(metadata={"anyOf": either, "description": description})
 
 
+def warnings_field() -> fields.List[Any]:
+    """The warnings of an upload."""
+    return fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where there are any: what to look at, such as columns of which nothing was read."
+        },
+    )
+
+
 class RowChangeSchema(RecordSchema):
     """What an upload would change in a row."""
 
@@ -101,7 +131,9 @@ class MissingStudentSchema(RecordSchema):
 class UploadedRowsSchema(RecordSchema):
     """What an uploaded sheet did, by row: `rows` is the sum of the others."""
 
-    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"changes", "not_in_sheet", "ignored_columns"})
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset(
+        {"changes", "not_in_sheet", "ignored_columns", "warnings"}
+    )
 
     rows = fields.Integer(metadata={"description": "Empty rows do not count."})
     created = fields.Integer()
@@ -122,6 +154,7 @@ class UploadedRowsSchema(RecordSchema):
             "description": "Where there are any: columns that are not known, of which nothing was read."
         },
     )
+    warnings = warnings_field()
 
 
 class RowErrorSchema(RecordSchema):

@@ -50,7 +50,11 @@ def make_student(make: Factory) -> dict[str, Any]:
         "username": "chidinma.zxq",
         "guardian": GUARDIAN,
     }
-    student = make.student(password="a password", **body)
+    # Of a student's form it would have to be one of two; an account has any.
+    student = make.student(password="a password", **{**body, "gender": "FEMALE"})
+    gender = {"gender": PRIVATE_OF_STUDENT["gender"]}
+    make.api.ok(make.api.patch(f"/users/{student['user']}", gender))
+    student |= gender
     make.enrolled(seen.cohort, student)
     subject = make.cohort_subject(seen.cohort)
     make.entry(make.assessment(subject, seen.term), student["id"], seen.batch, 12.5)
@@ -170,7 +174,10 @@ def make_employee(make: Factory) -> dict[str, Any]:
     make.api.ok(make.api.put(f"/users/{account['id']}/password", {"password": "a password"}))
     complete_account(make, account)
     teacher = {"teacher_id": employee["id"]}
-    make.api.ok(make.api.patch(f"/teachers/{make.cohort()['id']}/add_to_batch", teacher))
+    cohort = make.cohort()
+    make.api.ok(make.api.patch(f"/teachers/{cohort['id']}/add_to_batch", teacher))
+    taught = {"cohort_subject": make.cohort_subject(cohort)["id"], "employee": employee["id"]}
+    make.api.ok(make.api.put("/subject-teachers", {"assignments": [{**taught, "batch": cohort["id"]}]}))
     make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxq"}))
     employee["user"] = account["id"]
     return employee

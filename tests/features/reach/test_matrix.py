@@ -10,18 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
-from tests.features.reach.conftest import Own, this_session
+from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
 from tests.features.test_access_matrix import documented_operations
 
 REFUSED = {
-    "DELETE /assessments/{id}/absences/{student_id}",
+    "PUT /role-reaches",
+    "DELETE /batches/{id}",
+    "DELETE /classrooms/{id}",
+    "DELETE /cohort-subjects/{id}",
     "DELETE /cohort-subjects/{id}/students/{student_id}",
+    "DELETE /cohorts/{id}",
+    "DELETE /contacts/{id}",
     "DELETE /departments/{id}",
     "DELETE /employee-categories/{id}",
     "DELETE /employees/{id}",
@@ -29,33 +36,32 @@ REFUSED = {
     "DELETE /grade-configs/{id}",
     "DELETE /letterhead/logo",
     "DELETE /letterhead/signature",
+    "DELETE /metric-definitions/{id}",
+    "DELETE /metrics/{id}",
     "DELETE /positions/{id}",
     "DELETE /promotions/{id}",
+    "DELETE /roles/{id}",
+    "DELETE /sessions/{id}",
+    "DELETE /students/{id}",
     "DELETE /students/{id}/data",
     "DELETE /subject-teachers/{id}",
     "DELETE /teachers/{id}/teachers/{teacherId}",
     "DELETE /templates/{id}",
+    "DELETE /terms/{termId}",
     "DELETE /users/{id}/delete",
     "DELETE /users/{id}/roles/{roleId}",
-    "DELETE /users/{id}/sessions",
-    "GET /assessments/{id}/absences",
-    "GET /assessments/{id}/download-sheet",
     "GET /audit",
     "GET /broadsheets",
     "GET /broadsheets/download",
     "GET /cohort-subjects/{id}/results",
     "GET /comments",
     "GET /comments/download-sheet",
-    "GET /contacts",
-    "GET /employees",
-    "GET /employees/{id}",
-    "GET /employees/{id}/bank-account",
     "GET /employees/{id}/data",
-    "GET /employees/{id}/nextofkin",
     "GET /graduates",
     "GET /letterhead/signature",
     "GET /metrics",
     "GET /metrics/download-sheet",
+    "GET /metrics/{id}",
     "GET /oneroster/csv",
     "GET /permissions",
     "GET /promotions",
@@ -67,7 +73,6 @@ REFUSED = {
     "GET /report-cards",
     "GET /roles",
     "GET /roles/{id}",
-    "GET /scoresheets/{id}/scoresheet",
     "GET /students/import-template",
     "GET /students/{id}/data",
     "GET /students/{id}/report-card",
@@ -75,26 +80,30 @@ REFUSED = {
     "GET /students/{id}/transcript",
     "GET /students/{id}/transcript/download",
     "GET /submissions",
-    "GET /users",
-    "GET /users/{id}",
+    "PATCH /batches/{id}",
     "PATCH /classrooms/{id}",
     "PATCH /cohort-subjects/{id}/students",
     "PATCH /cohorts/{cohortId}/remove_students",
     "PATCH /cohorts/{id}",
-    "PATCH /contacts/{id}",
+    "PATCH /departments/{id}",
+    "PATCH /employee-categories/{id}",
     "PATCH /employees/{id}",
     "PATCH /employees/{id}/bank-account",
     "PATCH /employees/{id}/nextofkin",
     "PATCH /grade-configs/{id}",
     "PATCH /letterhead",
+    "PATCH /metric-definitions/{id}",
+    "PATCH /positions/{id}",
     "PATCH /result-settings",
+    "PATCH /roles/{id}",
     "PATCH /roles/{id}/permissions",
     "PATCH /sessions/{id}",
     "PATCH /settings",
     "PATCH /students/{id}",
     "PATCH /teachers/{id}/add_to_batch",
+    "PATCH /templates/{id}",
+    "PATCH /terms/{termId}",
     "PATCH /users/{id}",
-    "POST /assessments/{id}/scoresheet",
     "POST /classrooms",
     "POST /cohort-subjects",
     "POST /cohort-subjects/{id}/reopening",
@@ -103,7 +112,6 @@ REFUSED = {
     "POST /cohorts/{id}/batches",
     "POST /cohorts/{id}/enrollment",
     "POST /comments/upload-sheet",
-    "POST /contacts",
     "POST /departments",
     "POST /employee-categories",
     "POST /employees",
@@ -124,14 +132,12 @@ REFUSED = {
     "POST /templates",
     "POST /terms",
     "POST /users",
-    "PUT /assessments/{id}/absences",
     "PUT /comments",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
     "PUT /promotion-rules",
     "PUT /subject-teachers",
     "PUT /terms/{id}/calendar",
-    "PUT /users/{id}/password",
     "PUT /users/{id}/restore",
     "PUT /users/{id}/roles",
 }
@@ -140,18 +146,23 @@ EVERYTHING = {
     "GET /classrooms",
     "GET /classrooms/{id}",
     "GET /departments",
+    "GET /departments/{id}",
     "GET /employee-categories",
+    "GET /employee-categories/{id}",
     "GET /grade-configs",
     "GET /letterhead",
     "GET /letterhead/logo",
     "GET /metric-definitions",
+    "GET /metric-definitions/{id}",
     "GET /positions",
+    "GET /positions/{id}",
     "GET /promotion-rules",
     "GET /result-settings",
     "GET /sessions",
     "GET /sessions/{id}",
     "GET /settings",
     "GET /templates",
+    "GET /templates/{id}",
     "GET /terms",
     "GET /terms/{id}/calendar",
     "GET /terms/{termId}",
@@ -160,10 +171,15 @@ EVERYTHING = {
 
 @dataclass(frozen=True)
 class Place:
-    """The records of one arm: a student who is in it and takes the subject, what they have, and one without a score."""
+    """The records of one arm, of students who are in it and take the subject.
+
+    `student`, with the admission number `number`, has a score, the `newcomer` none, and `absent` was away.
+    """
 
     student: str
     newcomer: str
+    absent: str
+    number: str
     batch: str
     cohort: str
     subject: str
@@ -171,6 +187,9 @@ class Place:
     term: str
     assessment: str
     entry: str
+    account: str
+    contact: str
+    employee: str
 
 
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
@@ -183,7 +202,9 @@ class Case:
 
     `others` are the places out of reach whose id in the request is another one. `listed` is a list without an id: the
     answer of who reaches nothing is an empty one. `at` is what has the id of the place that the answer is to hold.
-    `every_arm`: a subject teacher needs all arms.
+    `every_arm`: a subject teacher needs all arms. `files` are what is uploaded, in place of a body. `by`: the callers
+    who reach it, where they are not those of the relations: with M everybody has an account of their own, of which the
+    place has the student's.
     """
 
     relations: str
@@ -193,6 +214,13 @@ class Case:
     listed: bool = False
     at: str = "student"
     every_arm: bool = False
+    files: Callable[[Place], dict[str, Any]] | None = None
+    by: str | None = None
+
+
+def scores_of(place: Place) -> tuple[BytesIO, str]:
+    """A score sheet with a row for the student."""
+    return BytesIO(f"admission_number,score\n{place.number},7\n".encode()), "scores.csv"
 
 
 CASES: dict[str, list[Case]] = {
@@ -212,6 +240,7 @@ CASES: dict[str, list[Case]] = {
     "GET /cohorts/{id}/batches": [
         Case("TFSG", lambda place: f"/cohorts/{place.cohort}/batches", others=(SESSION,), at="batch")
     ],
+    "GET /batches/{id}": [Case("TFSG", lambda place: f"/batches/{place.batch}", at="batch")],
     "GET /teachers/{cohortId}": [Case("TFSG", lambda place: f"/teachers/{place.batch}", at="batch")],
     "GET /cohort-subjects": [
         Case("TFSG", lambda _: "/cohort-subjects?pageSize=1000", listed=True, at="subject"),
@@ -256,6 +285,16 @@ CASES: dict[str, list[Case]] = {
             every_arm=True,
         )
     ],
+    "PATCH /assessments/{id}": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}",
+            lambda place: {"name": "Changed", "total_points": 90, "term": place.term},
+            others=(SESSION,),
+            at="assessment",
+            every_arm=True,
+        )
+    ],
     "DELETE /assessments/{id}": [
         Case(
             "T",
@@ -288,7 +327,93 @@ CASES: dict[str, list[Case]] = {
     "PATCH /gradebooks/{id}": [
         Case("T", lambda place: f"/gradebooks/{place.entry}", lambda _: {"score": 3}, at="entry")
     ],
+    "GET /assessments/{id}/absences": [
+        Case("TF", lambda place: f"/assessments/{place.assessment}/absences", others=(SESSION,), at="absent")
+    ],
+    "PUT /assessments/{id}/absences": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/absences",
+            lambda place: {"absences": [{"student": place.newcomer, "status": "ABSENT"}]},
+            others=(SESSION,),
+            at="newcomer",
+        )
+    ],
+    "DELETE /assessments/{id}/absences/{student_id}": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/absences/{place.absent}",
+            others=(SESSION,),
+            at="absent",
+        )
+    ],
+    "GET /scoresheets/{id}/scoresheet": [
+        Case("TF", lambda place: f"/scoresheets/{place.subject}/scoresheet", others=(SESSION,))
+    ],
+    "GET /assessments/{id}/download-sheet": [
+        Case(
+            "TF",
+            lambda place: f"/assessments/{place.assessment}/download-sheet",
+            others=(SESSION,),
+            at="number",
+        )
+    ],
+    "POST /assessments/{id}/scoresheet": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/scoresheet",
+            others=(SESSION,),
+            at="updated",
+            files=lambda place: {"scoresheet": scores_of(place)},
+        )
+    ],
     "DELETE /gradebooks/{id}": [Case("T", lambda place: f"/gradebooks/{place.entry}", at="entry")],
+    "GET /contacts": [Case("FM", lambda place: f"/contacts?user_id={place.account}", at="contact", by="FS")],
+    "POST /contacts": [
+        Case(
+            "M",
+            lambda _: "/contacts",
+            lambda place: {
+                "owner": place.account,
+                "email_address": "own@example.com",
+                "phone_number": "+2348031234567",
+                "physical_address": "1 Broad Street",
+            },
+            at="account",
+            by="S",
+        )
+    ],
+    "PATCH /contacts/{id}": [
+        Case(
+            "M",
+            lambda place: f"/contacts/{place.contact}",
+            lambda _: {"physical_address": "2 Broad Street"},
+            at="contact",
+            by="S",
+        )
+    ],
+    "GET /users": [Case("M", lambda _: "/users?pageSize=1000", listed=True, at="account", by="S")],
+    "GET /users/{id}": [Case("M", lambda place: f"/users/{place.account}", at="account", by="S")],
+    "PUT /users/{id}/password": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/password",
+            lambda _: {"password": "another of their own", "current_password": "a password of their own"},
+            at="account",
+            by="S",
+        )
+    ],
+    "DELETE /users/{id}/sessions": [
+        Case("M", lambda place: f"/users/{place.account}/sessions", at="account", by="S")
+    ],
+    "GET /employees": [Case("M", lambda _: "/employees", listed=True, at="employee", by="")],
+    "GET /employees/{id}": [Case("M", lambda place: f"/employees/{place.employee}", at="employee", by="")],
+    "GET /employees/{id}/bank-account": [
+        Case("M", lambda place: f"/employees/{place.employee}/bank-account", at="employee", by="")
+    ],
+    "GET /employees/{id}/nextofkin": [
+        Case("M", lambda place: f"/employees/{place.employee}/nextofkin", at="employee", by="")
+    ],
 }
 
 
@@ -318,14 +443,19 @@ def places(make: Factory) -> dict[str, Place]:
         subject = make.cohort_subject(cohort, base)
         for number, name in enumerate(arms):
             batch = make.batch(cohort)["id"] if number else cohort["id"]
-            student, newcomer = make.enrolled(cohort, make.student(), make.student(), batch=batch)
+            student, newcomer, absent = made = [make.student() for _ in range(3)]
+            make.enrolled(cohort, *made, batch=batch)
             teacher = make.employee()
             make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
+            account = {"id": student["user"]}
             assessment = make.assessment(subject, term)
-            entry = make.entry(assessment, student, batch)
+            entry = make.entry(assessment, student["id"], batch)
+            make.api.ok(make.absences(assessment, {absent["id"]: "ABSENT"}))
             found[name] = Place(
-                student,
-                newcomer,
+                student["id"],
+                newcomer["id"],
+                absent["id"],
+                student["admission_number"],
                 batch,
                 cohort["id"],
                 subject["id"],
@@ -333,6 +463,9 @@ def places(make: Factory) -> dict[str, Place]:
                 term["id"],
                 assessment["id"],
                 entry["id"],
+                account["id"],
+                make.contact(account)["id"],
+                teacher["id"],
             )
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
@@ -343,21 +476,25 @@ def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, A
     """Make a caller of each relation to a place, all of whose permissions are OWN; and one of none, `-`."""
     yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
     yield "F", own.form_teacher(place.batch)
-    yield "S", own.student(place.student)
+    yield "S", own.student(place.student, *OF_TEACHERS)
     yield "-", own.teacher()[1]
 
 
 def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple[int, str]:
     """Send a request; answers its status and its body as text, without the id of the request."""
-    method = operation.split()[0].lower()
-    body = {} if case.body is None else {"json": case.body(place)}
-    response = client.request(method.upper(), case.path(place), **body)
-    text = response.get_data(as_text=True)
+    options = {} if case.body is None else {"json": case.body(place)}
+    if case.files is not None:
+        options = {"data": case.files(place), "content_type": "multipart/form-data"}
+    response = client.request(operation.split()[0], case.path(place), **options)
     if response.status_code >= 400:
         found = response.get_json()
         found.pop("request_id", None)
-        text = repr(found)
-    return response.status_code, text
+        return response.status_code, repr(found)
+    content = response.get_data()
+    if not content.startswith(b"PK"):
+        return response.status_code, content.decode()
+    with ZipFile(BytesIO(content)) as workbook:
+        return response.status_code, "".join(workbook.read(name).decode() for name in workbook.namelist())
 
 
 @pytest.mark.parametrize("operation", CASES)
@@ -367,11 +504,12 @@ def test_what_is_in_reach_and_what_is_not(operation, own, places):
         student
         for name, place in places.items()
         if name != "own"
-        for student in (place.student, place.newcomer)
+        for student in (place.student, place.newcomer, place.absent, place.number)
     }
     for case in CASES[operation]:
         for relation, client in callers(own, here, every_arm=case.every_arm):
-            assert_reach(client, operation, case, places, relation in case.relations)
+            reaches = relation in (case.relations if case.by is None else case.by)
+            assert_reach(client, operation, case, places, reaches)
         teacher = own.subject_teacher({"id": here.subject}, here.batch)
         _, text = answer(teacher, operation, case, here)
         assert not [student for student in others if student in text]
@@ -387,7 +525,7 @@ def assert_reach(
     status, text = answer(client, operation, case, here)
     if reaches:
         assert status < 300, (operation, text)
-        assert getattr(here, case.at) in text
+        assert getattr(here, case.at, case.at) in text
     elif case.listed:
         assert status == 200
         assert getattr(here, case.at) not in text

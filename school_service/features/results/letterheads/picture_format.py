@@ -13,6 +13,13 @@ from dataclasses import dataclass
 from school_service.core.errors import Invalid
 from school_service.features.results.models import JPEG, LEAST_PIXELS, MOST_PIXELS, PNG
 
+MAKE_SMALLER = (
+    "Open it in a program for pictures, such as Paint, Preview or the gallery of a telephone, cut off the empty "
+    "margin, make it some 600 pixels wide, and save it as JPEG or PNG."
+)
+"""What to do about a picture that is too large."""
+MAKE_LARGER = "Scan or photograph it again, some 600 pixels wide."
+
 _PNG_BEGINNING = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 _JPEG_BEGINNING = b"\xff\xd8\xff"
 # Markers of a JPEG that have no length behind them, and those of its frame, which has the size (ITU-T T.81, B.1).
@@ -51,9 +58,10 @@ def read_format(content: bytes) -> PictureFormat:
     if found is None:
         raise Invalid("The image is broken: its size can't be read.")
     if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (found.width, found.height)):
+        is_large = max(found.width, found.height) > MOST_PIXELS
         raise Invalid(
             f"The image has {found.width:,} × {found.height:,} pixels; "  # noqa: RUF001 -- times
-            f"each side must be from {LEAST_PIXELS} to {MOST_PIXELS:,}."
+            f"each side must be from {LEAST_PIXELS} to {MOST_PIXELS:,}. {MAKE_SMALLER if is_large else MAKE_LARGER}"
         )
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -16,9 +16,11 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import get_referenced, not_found
 from school_service.core.statements import execute, row_lock
+from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
@@ -30,6 +32,7 @@ from school_service.features.people.students.sheet_rows import (
     shown,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
+from school_service.features.reach import scopes
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -41,7 +44,7 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.scores.absences.service import AbsenceChange, storing
-from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.reads import holding_batches, in_reach
 from school_service.features.scores.assessments.service import refuse_submitted
 from school_service.features.scores.gradebooks.service import (
     ENTITY,
@@ -59,7 +62,7 @@ from school_service.features.scores.models import (
     Assessment,
     GradebookEntry,
 )
-from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, normalized_name
+from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, composed_name
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
@@ -71,6 +74,7 @@ SHEET = "Scores"
 SCORE = "score"
 ABSENCE = "absence"
 ARM = "arm"
+_ARM_ID = "arm_id"  # which is in no column
 _ENTRY = "entry"
 ASSESSMENT = "Assessment"
 
@@ -123,7 +127,8 @@ def download(
     if arm:
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
-    downloaded, hidden = download_details(found["moment"], stored)
+    names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
+    downloaded, hidden = download_details(found["moment"], stored, names)
     class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
     page_header = (
@@ -192,7 +197,9 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content = read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content.errors[:] = [_with_absence(error) for error in content.errors]
+        return content
 
     def lock(self) -> None:
         # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
@@ -213,8 +220,16 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         refuse_submitted(held or set(otherwise), self.cohort_subject_id, self.term_id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved.
-        arms = {taker.admission_number: taker.arm for taker in self.takers} if self.download else {}
+        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved. One
+        # that has another name since is called there as it was.
+        arms = (
+            {
+                taker.admission_number: self.download.names.get(taker.batch_id, taker.arm)
+                for taker in self.takers
+            }
+            if self.download
+            else {}
+        )
         matched = self.match_class(
             content,
             self.takers,
@@ -329,32 +344,35 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
 
 
 @read_model
-def _total_points(assessment_id: UUID) -> Query:
+def _total_points(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Select the total points of an assessment, and its cohort, unless it is deleted."""
-    return select(Assessment.total_points, cast(Assessment.cohort_id, Text).label("cohort_id")).where(
+    found = select(Assessment.total_points, cast(Assessment.cohort_id, Text).label("cohort_id")).where(
         Assessment.id == assessment_id, NOT_DELETED
     )
+    return found if reach is None else found.where(in_reach(reach))
 
 
 _lock = row_lock(Assessment)
 
 
 @read_model
-def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
+def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name.
 
     Or, with a batch, those who are in it.
     """
-    return _sheet(assessment_id, batch_id, in_full=False)
+    return _sheet(assessment_id, batch_id, reach, in_full=False)
 
 
 @read_model
-def _score_sheet_in_full(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
+def _score_sheet_in_full(
+    assessment_id: UUID, batch_id: UUID | None = None, reach: Reach | None = None
+) -> Query:
     """What the score sheet of an assessment says, its rows with the absences and arms of the students, by name."""
-    return _sheet(assessment_id, batch_id, in_full=True)
+    return _sheet(assessment_id, batch_id, reach, in_full=True)
 
 
-def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Query:
+def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, in_full: bool) -> Query:
     of_assessment = and_(
         GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     )
@@ -369,9 +387,11 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Quer
         GradebookEntry.score,
         _ENTRY,
         GradebookEntry.id,
-        *((ABSENCE, _absence_status(Assessment.id), ARM, _arm(Assessment.cohort_id)) if in_full else ()),
+        *((ABSENCE, _absence_status(Assessment.id), *_arm(Assessment.cohort_id)) if in_full else ()),
     )
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
+    if reach is not None:
+        is_listed.append(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
     if batch_id is not None:
         is_listed.append(
             exists()
@@ -392,7 +412,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Quer
         .correlate(Assessment)
         .scalar_subquery()
     )
-    return (
+    found = (
         select(
             cast(Assessment.id, Text).label("id"),
             Assessment.name,
@@ -414,6 +434,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Quer
         .join(Term, Term.id == Assessment.term_id)
         .where(Assessment.id == assessment_id, NOT_DELETED)
     )
+    return found if reach is None else found.where(in_reach(reach))
 
 
 def _absence_status(assessment_id: Any) -> Any:
@@ -422,21 +443,33 @@ def _absence_status(assessment_id: Any) -> Any:
     return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
-def _arm(cohort_id: Any) -> Any:
-    """The name of the arm of a cohort in which a student is."""
-    return (
-        select(Batch.name)
-        .join(Enrollment, Enrollment.batch_id == Batch.id)
-        .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
-        .correlate_except(Batch, Enrollment)
-        .scalar_subquery()
-    )
+def _arm(cohort_id: Any) -> Iterator[Any]:
+    """The name and the id of the arm of a cohort in which a student is, as members of a JSON object."""
+    for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id)):
+        yield member
+        yield (
+            select(column)
+            .join(Enrollment, Enrollment.batch_id == Batch.id)
+            .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
+            .correlate_except(Batch, Enrollment)
+            .scalar_subquery()
+        )
 
 
 def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
-    score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
-    absence = Column(ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence")
+    score = Column(
+        SCORE,
+        CellType.NUMBER,
+        required=True,
+        rule=rule,
+        width=12,
+        heading="Score",
+        also=("scores", "mark", "marks"),
+    )
+    absence = Column(
+        ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence", also=("absences", "absent")
+    )
     arm = Column(ARM, locked=True, width=12, heading="Arm")
     return [*STUDENT_COLUMNS, *([arm] if arms else []), score, *([absence] if absences else [])]
 
@@ -458,8 +491,8 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
 
 
 @read_model
-def _class_list(assessment_id: UUID) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, as JSON.
+def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, by name.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
@@ -477,8 +510,13 @@ def _class_list(assessment_id: UUID) -> Query:
         Batch.name,
         holding_batches(Student.id),
     )
-    takers = (
-        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
+    found = (
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
+                Text,
+            )
+        )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -495,15 +533,18 @@ def _class_list(assessment_id: UUID) -> Query:
             CURRENT,
         )
         .correlate(Assessment)
-        .scalar_subquery()
     )
-    return select(
+    if reach is not None:
+        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+    takers = found.scalar_subquery()
+    listed = select(
         Assessment.cohort_subject_id,
         Assessment.term_id,
         Assessment.total_points,
         cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
         takers.label("takers"),
     ).where(Assessment.id == assessment_id, NOT_DELETED)
+    return listed if reach is None else listed.where(in_reach(reach))
 
 
 def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterable[RowError]:
@@ -513,11 +554,28 @@ def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Ite
     return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
 
 
+def _with_absence(error: RowError) -> RowError:
+    """Say of an absence in the column of scores where it belongs."""
+    written = (error.value or "").strip(".").casefold()
+    if error.column != SCORE or written not in _ABSENT_IN_WORDS:
+        return error
+    status = EXCUSED if written in _EXCUSED_IN_WORDS else ABSENT
+    remedy = (
+        f"write {status} into the column {ABSENCE}, which download-sheet?absences=true has, "
+        "and leave the score blank"
+    )
+    return replace(error, remedy=remedy)
+
+
+_EXCUSED_IN_WORDS = {"exc", "excused", "exempt", "sick"}
+_ABSENT_IN_WORDS = {"absent", "abs", "ab", "a", *_EXCUSED_IN_WORDS}
+
+
 def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
     """Compare the arm of a row with that of its student, by admission number, where it is among `arms`."""
-    number, written = str(row.values.get(ADMISSION_NUMBER, "")).strip(), row.values[ARM]
+    number, written = composed(str(row.values.get(ADMISSION_NUMBER, ""))), row.values[ARM]
     arm = arms.get(number)
-    if arm is not None and normalized_name(str(written)) != normalized_name(arm):
+    if arm is not None and composed_name(str(written)) != composed_name(arm):
         problem = f"is not the arm of {number}, who is in {arm}"
         yield RowError(row.number, ARM, INVALID, problem, written, "download the sheet again")
 

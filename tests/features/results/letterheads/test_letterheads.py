@@ -16,7 +16,11 @@ from sqlalchemy import text
 from school_service.core.database import db
 from school_service.core.errors import Busy, Invalid
 from school_service.features.results.letterheads import service
-from school_service.features.results.letterheads.picture_format import PictureFormat, read_format
+from school_service.features.results.letterheads.picture_format import (
+    MAKE_SMALLER,
+    PictureFormat,
+    read_format,
+)
 from school_service.printing.printers import NotPrinted
 from tenants.registry.schools import schema_name
 from tests.postgres import on_postgresql_alone
@@ -349,7 +353,7 @@ def test_more_than_512_kib_is_413(api, printed):
         return api.put(f"{PATH}/logo", data=form, content_type="multipart/form-data; boundary=x")
 
     answer = send(512 * 1024 + 1)
-    message = "The file has 524,289 bytes; 524,288 are allowed."
+    message = f"The file has 524,289 bytes; 524,288 are allowed. {MAKE_SMALLER}"
     assert (answer.status_code, answer.get_json()["message"]) == (413, message)
     assert printed == []
     assert api.ok(send(512 * 1024))["logo"]["bytes"] == 512 * 1024
