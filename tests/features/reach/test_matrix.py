@@ -16,6 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from school_service.seed.defaults import TRAITS
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
@@ -40,13 +41,9 @@ REFUSED = {
     "DELETE /users/{id}/delete",
     "DELETE /users/{id}/roles/{roleId}",
     "GET /audit",
-    "GET /comments",
-    "GET /comments/download-sheet",
     "GET /employees/{id}/data",
     "GET /graduates",
     "GET /letterhead/signature",
-    "GET /metrics",
-    "GET /metrics/download-sheet",
     "GET /oneroster/csv",
     "GET /permissions",
     "GET /promotions",
@@ -85,14 +82,12 @@ REFUSED = {
     "POST /cohorts",
     "POST /cohorts/{id}/batches",
     "POST /cohorts/{id}/enrollment",
-    "POST /comments/upload-sheet",
     "POST /departments",
     "POST /employee-categories",
     "POST /employees",
     "POST /grade-configs",
     "POST /graduates",
     "POST /metric-definitions",
-    "POST /metrics/upload-sheet",
     "POST /permissions",
     "POST /positions",
     "POST /promotions",
@@ -106,7 +101,6 @@ REFUSED = {
     "POST /templates",
     "POST /terms",
     "POST /users",
-    "PUT /comments",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
     "PUT /promotion-rules",
@@ -191,6 +185,19 @@ class Case:
 def scores_of(place: Place) -> tuple[BytesIO, str]:
     """A score sheet with a row for the student."""
     return BytesIO(f"admission_number,score\n{place.number},7\n".encode()), "scores.csv"
+
+
+def traits_of(number: str, score: int = 3) -> tuple[BytesIO, str]:
+    """A metric sheet with a row for a student, by their admission number."""
+    traits = TRAITS["PSYCHOMOTOR"]
+    rows = [["admission_number", *traits], [number, *[str(score)] * len(traits)]]
+    return BytesIO("\n".join(map(",".join, rows)).encode()), "traits.csv"
+
+
+def comments_of(place: Place) -> tuple[BytesIO, str]:
+    """A comment sheet with a row for the student."""
+    header = "admission_number,times_present,form_teacher_comment,principal_comment"
+    return BytesIO(f"{header}\n{place.number},2,,\n".encode()), "comments.csv"
 
 
 CASES: dict[str, list[Case]] = {
@@ -349,6 +356,51 @@ CASES: dict[str, list[Case]] = {
     "GET /broadsheets/download": [
         Case("F", lambda place: f"/broadsheets/download?batch={place.batch}&term={place.term}", at="number")
     ],
+    "GET /metrics": [Case("F", lambda place: f"/metrics?batchId={place.batch}", at="number")],
+    "GET /metrics/download-sheet": [
+        Case(
+            "F",
+            lambda place: (
+                f"/metrics/download-sheet?batchId={place.batch}&term={place.term}&metric_type=PSYCHOMOTOR"
+            ),
+            at="number",
+        )
+    ],
+    "POST /metrics/upload-sheet": [
+        Case(
+            "F",
+            lambda place: (
+                f"/metrics/upload-sheet?batchId={place.batch}&term={place.term}&metric_type=PSYCHOMOTOR"
+            ),
+            at="updated",
+            files=lambda place: {"metric_sheet": traits_of(place.number, 4)},
+        )
+    ],
+    "GET /comments": [Case("F", lambda place: f"/comments?batch={place.batch}&term={place.term}")],
+    "PUT /comments": [
+        Case(
+            "F",
+            lambda _: "/comments",
+            lambda place: {
+                "batch": place.batch,
+                "term": place.term,
+                "comments": [{"student": place.student, "times_present": 1}],
+            },
+        )
+    ],
+    "GET /comments/download-sheet": [
+        Case(
+            "F", lambda place: f"/comments/download-sheet?batch={place.batch}&term={place.term}", at="number"
+        )
+    ],
+    "POST /comments/upload-sheet": [
+        Case(
+            "F",
+            lambda place: f"/comments/upload-sheet?batch={place.batch}&term={place.term}",
+            at="updated",
+            files=lambda place: {"comments_sheet": comments_of(place)},
+        )
+    ],
     "GET /submissions": [
         Case("TF", lambda place: f"/submissions?batch={place.batch}&term={place.term}", at="batch"),
         Case(
@@ -451,6 +503,13 @@ def places(make: Factory) -> dict[str, Place]:
             assessment = make.assessment(subject, term)
             entry = make.entry(assessment, student["id"], batch)
             make.api.ok(make.absences(assessment, {absent["id"]: "ABSENT"}))
+            make.api.ok(
+                make.api.post(
+                    f"/metrics/upload-sheet?batchId={batch}&term={term['id']}&metric_type=PSYCHOMOTOR",
+                    data={"metric_sheet": traits_of(student["admission_number"])},
+                    content_type="multipart/form-data",
+                )
+            )
             found[name] = Place(
                 student["id"],
                 newcomer["id"],

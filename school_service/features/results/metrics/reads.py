@@ -7,9 +7,11 @@ from uuid import UUID
 from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
 from school_service.features.school.models import CURRENT, Enrollment, Term
 
@@ -26,9 +28,9 @@ _SCORES = (
 
 
 @read_model
-def metrics(batch_id: UUID) -> Query:
+def metrics(batch_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of MetricRecordSchema: what was entered in a batch, by student, term and type."""
-    return (
+    found = (
         select(
             Metric.id,
             (User.first_name + " " + User.last_name).label("student_name"),
@@ -45,10 +47,13 @@ def metrics(batch_id: UUID) -> Query:
         # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
         .order_by(*BY_NAME, Term.term, Metric.metric_type, Metric.id)
     )
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Metric.batch_id))
 
 
 def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
     """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
+
+    The batch is one that was judged.
 
     `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
     are None without a record.
@@ -74,6 +79,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .outerjoin(Metric, of_term)
         .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
+        .execution_options(judged=True)
     )
 
 

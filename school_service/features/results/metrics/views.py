@@ -8,7 +8,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.core.reach import EVERYTHING
+from school_service.core.reach import EVERYTHING, related
 from school_service.features.results.metrics import reads, service, sheet
 from school_service.features.results.metrics.schemas import (
     MetricDefinitionSchema,
@@ -30,7 +30,7 @@ blp = Blueprint(
 class Metrics(MethodView):
     """What has been seen of students."""
 
-    @blp.requires(Permission.METRICS_READ)
+    @blp.requires(Permission.METRICS_READ, own=related("F"))
     @blp.arguments(MetricFilterSchema, location="query")
     @blp.returns_list(MetricRecordSchema, if_empty=service.check_metric_filter)
     def get(self, filters: dict[str, Any]) -> Any:
@@ -42,7 +42,7 @@ class Metrics(MethodView):
 class SheetToFillIn(MethodView):
     """The metric sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.METRICS_READ, audited=True)
+    @blp.requires(Permission.METRICS_READ, own=related("F"), audited=True)
     @blp.arguments(MetricSheetSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:
@@ -54,7 +54,7 @@ class SheetToFillIn(MethodView):
 class FilledInSheet(MethodView):
     """The metric sheet of a batch, filled in."""
 
-    @blp.requires(Permission.METRICS_WRITE)
+    @blp.requires(Permission.METRICS_WRITE, own=related("F"))
     @blp.takes_file("metric_sheet")
     @blp.arguments(MetricUploadSchema, location="query")
     @blp.answers(409)

@@ -685,13 +685,13 @@ def published_name(batch_id: Any, term_id: Any) -> Any:
     )
 
 
-@read_model
+@read_model(judged=True)
 def is_open(batch_id: UUID, term_id: UUID) -> Query:
     """Select `published`: the name of a batch and a term while its results are published, else null."""
     return select(published_name(batch_id, term_id).label("published"))
 
 
-@read_model
+@read_model(judged=True)
 def lock_cohort_by_id(cohort_id: UUID) -> Query:
     """Lock a cohort FOR NO KEY UPDATE."""
     return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from sqlalchemy import and_, func, or_, select
 
-from school_service.core.database import current_school, db
+from school_service.core.database import current_school, db, session_reach
 from school_service.core.errors import Invalid
+from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
@@ -20,9 +21,9 @@ BATCH, TERM = "Batch", "Term"
 
 
 def find_batch(batch: UUID | int, *, field: str) -> Any:
-    """Find a batch by id or number, with what its sheets say of it. Raises Invalid, naming the field."""
+    """Find a batch in reach by id or number, with what its sheets say of it. Raises Invalid, naming the field."""
     is_batch = Batch.number == batch if isinstance(batch, int) else Batch.id == batch
-    found = db.session.execute(
+    query = (
         select(
             Batch.id,
             Batch.number,
@@ -37,7 +38,11 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(is_batch)
-    ).one_or_none()
+    )
+    reach = session_reach()
+    if reach is not None:
+        query = query.where(scopes.arms_in_reach(reach, Batch.id))
+    found = db.session.execute(query.execution_options(judged=True)).one_or_none()
     if found is None:
         raise Invalid.field(field, "no such batch")
     return found
@@ -50,7 +55,8 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     """
     refuse = error or partial(Invalid.field, "term")
     of_session = and_(Term.session_id == batch.session_id, Term.term == text)
-    term = db.session.scalars(select(Term).where(or_(is_term_id(text), of_session))).one_or_none()
+    meant = select(Term).where(or_(is_term_id(text), of_session)).execution_options(judged=True)
+    term = db.session.scalars(meant).one_or_none()
     if term is None:
         raise refuse("no such term")
     if term.session_id != batch.session_id:
