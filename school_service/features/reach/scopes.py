@@ -321,6 +321,11 @@ def _employees(reach: Reach, row: Any) -> Condition:
     return is_employee(reach, row.id)
 
 
+@scope_of("publications")
+def _publications(reach: Reach, row: Any) -> Condition:
+    return is_form_batch(reach, row.batch_id)
+
+
 def _everybodys(_reach: Reach, _row: Any) -> Condition:
     return true()
 

@@ -9,7 +9,7 @@ reach is answered as an id that is of no record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
@@ -48,18 +48,10 @@ REFUSED = {
     "GET /permissions",
     "GET /promotions",
     "GET /promotions/{id}",
-    "GET /publications",
-    "GET /publications/{id}",
-    "GET /publications/{id}/cards",
-    "GET /publications/{id}/changes",
-    "GET /report-cards",
     "GET /roles",
     "GET /roles/{id}",
     "GET /students/import-template",
     "GET /students/{id}/data",
-    "GET /students/{id}/report-card",
-    "GET /students/{id}/transcript",
-    "GET /students/{id}/transcript/download",
     "PATCH /classrooms/{id}",
     "PATCH /cohort-subjects/{id}/students",
     "PATCH /cohorts/{cohortId}/remove_students",
@@ -153,6 +145,7 @@ class Place:
     account: str
     contact: str
     employee: str
+    publication: str = ""
 
 
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
@@ -167,7 +160,8 @@ class Case:
     answer of who reaches nothing is an empty one. `at` is what has the id of the place that the answer is to hold.
     `every_arm`: a subject teacher needs all arms. `files` are what is uploaded, in place of a body. `by`: the callers
     who reach it, where they are not those of the relations: with M everybody has an account of their own, of which the
-    place has the student's. `apart`: the callers of whom other tests say what they are answered.
+    place has the student's. `apart`: the callers of whom other tests say what they are answered. `published`:
+    the results of each place are published before.
     """
 
     relations: str
@@ -180,6 +174,7 @@ class Case:
     files: Callable[[Place], dict[str, Any]] | None = None
     by: str | None = None
     apart: str = ""
+    published: bool = False
 
 
 def scores_of(place: Place) -> tuple[BytesIO, str]:
@@ -401,6 +396,43 @@ CASES: dict[str, list[Case]] = {
             files=lambda place: {"comments_sheet": comments_of(place)},
         )
     ],
+    "GET /students/{id}/report-card": [
+        Case(
+            "F",
+            lambda place: f"/students/{place.student}/report-card?term={place.term}",
+            at="%PDF",
+            apart="S",
+            published=True,
+        ),
+        Case(
+            "F",
+            lambda place: f"/students/{place.student}/report-card?term={place.term}&draft=true",
+            at="%PDF",
+            apart="S",
+        ),
+    ],
+    "GET /students/{id}/transcript": [
+        Case("F", lambda place: f"/students/{place.student}/transcript", apart="S")
+    ],
+    "GET /students/{id}/transcript/download": [
+        Case("F", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="S")
+    ],
+    "GET /report-cards": [
+        Case("F", lambda place: f"/report-cards?batch={place.batch}&term={place.term}&draft=true", at="%PDF")
+    ],
+    "GET /publications": [
+        Case("F", lambda _: "/publications", listed=True, at="publication", published=True),
+        Case("F", lambda place: f"/publications?batch={place.batch}", at="publication", published=True),
+    ],
+    "GET /publications/{id}": [
+        Case("F", lambda place: f"/publications/{place.publication}", at="publication", published=True)
+    ],
+    "GET /publications/{id}/changes": [
+        Case("F", lambda place: f"/publications/{place.publication}/changes", at="[]", published=True)
+    ],
+    "GET /publications/{id}/cards": [
+        Case("F", lambda place: f"/publications/{place.publication}/cards", published=True)
+    ],
     "GET /submissions": [
         Case("TF", lambda place: f"/submissions?batch={place.batch}&term={place.term}", at="batch"),
         Case(
@@ -531,6 +563,19 @@ def places(make: Factory) -> dict[str, Place]:
     return found
 
 
+def with_publications(make: Factory, places: dict[str, Place]) -> dict[str, Place]:
+    """Publish the results of each place; answers the places with their publications."""
+    found = {}
+    for place in {each.cohort: each for each in places.values()}.values():
+        body = {"term": place.term, "blanks": "EXCUSED"}
+        make.api.ok(make.api.post(f"/cohort-subjects/{place.subject}/submission", body))
+    for name, place in places.items():
+        body = {"batches": [place.batch], "term": place.term}
+        (made,) = make.api.ok(make.api.post("/publications", body))
+        found[name] = replace(place, publication=made["id"])
+    return found
+
+
 def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, ApiClient]]:
     """Make a caller of each relation to a place, all of whose permissions are OWN; and one of none, `-`."""
     yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
@@ -551,13 +596,15 @@ def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple
         return response.status_code, repr(found)
     content = response.get_data()
     if not content.startswith(b"PK"):
-        return response.status_code, content.decode()
+        return response.status_code, content.decode(errors="replace")
     with ZipFile(BytesIO(content)) as workbook:
         return response.status_code, "".join(workbook.read(name).decode() for name in workbook.namelist())
 
 
 @pytest.mark.parametrize("operation", CASES)
-def test_what_is_in_reach_and_what_is_not(operation, own, places):
+def test_what_is_in_reach_and_what_is_not(operation, make, own, places):
+    if any(case.published for case in CASES[operation]):
+        places = with_publications(make, places)
     here = places["own"]
     others = {
         student
