@@ -25,6 +25,7 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
+    "batches": "cohorts",
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
@@ -68,9 +69,20 @@ OF_ANOTHER_SECTION = {
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
-    (method, f"/{section}/{{id}}/data"): (f"{access}:{section}", f"{access}:users")
+    ("DELETE", f"/{section}/{{id}}/data"): (f"write:{section}", "write:users")
     for section in ("students", "employees")
-    for method, access in (("GET", "read"), ("DELETE", "write"))
+} | {
+    # All that is stored of a person needs the permission of each area in it.
+    ("GET", "/students/{id}/data"): tuple(
+        f"read:{area}"
+        for area in (
+            *("audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics", "results", "roles"),
+            *("students", "users"),
+        )
+    ),
+    ("GET", "/employees/{id}/data"): tuple(
+        f"read:{area}" for area in ("audit", "contacts", "employees", "roles", "teachers", "users")
+    ),
 }
 FOR_EVERY_TOKEN = {
     ("GET", "/me"),

@@ -68,7 +68,22 @@ def _rows_of(model: type[Any], *, nullable: frozenset[str] = frozenset(), **name
         column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
         for column in told_columns(model)
     }
-    return RecordSchema.from_dict({**columns, **names}, name=f"Stored{model.__name__}Schema")
+    schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{model.__name__}Schema")
+    _TABLES[schema] = model.__table__.name
+    return schema
+
+
+_TABLES: dict[type[ma.Schema], str] = {}
+
+
+def tables_of(schema: type[ma.Schema]) -> list[str]:
+    """Name the tables whose rows a document of this schema tells, by itself and by what is nested in it."""
+    found = [_TABLES[schema]] if schema in _TABLES else []
+    for field in schema().fields.values():
+        inner = field.inner if isinstance(field, fields.List) else field
+        if isinstance(inner, fields.Nested):
+            found += tables_of(type(inner.schema))
+    return found
 
 
 def _name() -> Field:

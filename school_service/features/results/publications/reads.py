@@ -31,6 +31,7 @@ from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.reach import scopes
+from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.figures.roster import belongs_without_card, members
 from school_service.features.results.figures.rules import (
     Computed,
@@ -175,7 +176,7 @@ def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
             before, and_(before.publication_id == earlier.id, before.student_id == ReportCard.student_id)
         )
         .where(ReportCard.publication_id == publication_id, ReportCard.changed)
-        .order_by(*(student[name].astext for name in ("last_name", "first_name", "admission_number", "id")))
+        .order_by(*name_order(student))
     )
     return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
 
@@ -193,7 +194,7 @@ def cards_of(publication_id: UUID, reach: Reach | None = None) -> Query:
         )
         .join(Publication, Publication.id == ReportCard.publication_id)
         .where(ReportCard.publication_id == publication_id)
-        .order_by(*(student[name].astext for name in ("last_name", "first_name", "admission_number", "id")))
+        .order_by(*name_order(student))
     )
     return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
 

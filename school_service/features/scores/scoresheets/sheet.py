@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -20,6 +20,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import get_referenced, not_found
 from school_service.core.statements import execute, row_lock
+from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
@@ -61,7 +62,7 @@ from school_service.features.scores.models import (
     Assessment,
     GradebookEntry,
 )
-from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, normalized_name
+from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, composed_name
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
@@ -73,6 +74,7 @@ SHEET = "Scores"
 SCORE = "score"
 ABSENCE = "absence"
 ARM = "arm"
+_ARM_ID = "arm_id"  # which is in no column
 _ENTRY = "entry"
 ASSESSMENT = "Assessment"
 
@@ -125,7 +127,8 @@ def download(
     if arm:
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
-    downloaded, hidden = download_details(found["moment"], stored)
+    names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
+    downloaded, hidden = download_details(found["moment"], stored, names)
     class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
     page_header = (
@@ -194,7 +197,9 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content = read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content.errors[:] = [_with_absence(error) for error in content.errors]
+        return content
 
     def lock(self) -> None:
         # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
@@ -215,8 +220,16 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         refuse_submitted(held or set(otherwise), self.cohort_subject_id, self.term_id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved.
-        arms = {taker.admission_number: taker.arm for taker in self.takers} if self.download else {}
+        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved. One
+        # that has another name since is called there as it was.
+        arms = (
+            {
+                taker.admission_number: self.download.names.get(taker.batch_id, taker.arm)
+                for taker in self.takers
+            }
+            if self.download
+            else {}
+        )
         matched = self.match_class(
             content,
             self.takers,
@@ -374,7 +387,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
         GradebookEntry.score,
         _ENTRY,
         GradebookEntry.id,
-        *((ABSENCE, _absence_status(Assessment.id), ARM, _arm(Assessment.cohort_id)) if in_full else ()),
+        *((ABSENCE, _absence_status(Assessment.id), *_arm(Assessment.cohort_id)) if in_full else ()),
     )
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
     if reach is not None:
@@ -430,21 +443,33 @@ def _absence_status(assessment_id: Any) -> Any:
     return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
-def _arm(cohort_id: Any) -> Any:
-    """The name of the arm of a cohort in which a student is."""
-    return (
-        select(Batch.name)
-        .join(Enrollment, Enrollment.batch_id == Batch.id)
-        .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
-        .correlate_except(Batch, Enrollment)
-        .scalar_subquery()
-    )
+def _arm(cohort_id: Any) -> Iterator[Any]:
+    """The name and the id of the arm of a cohort in which a student is, as members of a JSON object."""
+    for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id)):
+        yield member
+        yield (
+            select(column)
+            .join(Enrollment, Enrollment.batch_id == Batch.id)
+            .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
+            .correlate_except(Batch, Enrollment)
+            .scalar_subquery()
+        )
 
 
 def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
-    score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
-    absence = Column(ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence")
+    score = Column(
+        SCORE,
+        CellType.NUMBER,
+        required=True,
+        rule=rule,
+        width=12,
+        heading="Score",
+        also=("scores", "mark", "marks"),
+    )
+    absence = Column(
+        ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence", also=("absences", "absent")
+    )
     arm = Column(ARM, locked=True, width=12, heading="Arm")
     return [*STUDENT_COLUMNS, *([arm] if arms else []), score, *([absence] if absences else [])]
 
@@ -467,7 +492,7 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
 
 @read_model
 def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, as JSON.
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, by name.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
@@ -486,7 +511,12 @@ def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
         holding_batches(Student.id),
     )
     found = (
-        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
+                Text,
+            )
+        )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -524,11 +554,28 @@ def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Ite
     return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
 
 
+def _with_absence(error: RowError) -> RowError:
+    """Say of an absence in the column of scores where it belongs."""
+    written = (error.value or "").strip(".").casefold()
+    if error.column != SCORE or written not in _ABSENT_IN_WORDS:
+        return error
+    status = EXCUSED if written in _EXCUSED_IN_WORDS else ABSENT
+    remedy = (
+        f"write {status} into the column {ABSENCE}, which download-sheet?absences=true has, "
+        "and leave the score blank"
+    )
+    return replace(error, remedy=remedy)
+
+
+_EXCUSED_IN_WORDS = {"exc", "excused", "exempt", "sick"}
+_ABSENT_IN_WORDS = {"absent", "abs", "ab", "a", *_EXCUSED_IN_WORDS}
+
+
 def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
     """Compare the arm of a row with that of its student, by admission number, where it is among `arms`."""
-    number, written = str(row.values.get(ADMISSION_NUMBER, "")).strip(), row.values[ARM]
+    number, written = composed(str(row.values.get(ADMISSION_NUMBER, ""))), row.values[ARM]
     arm = arms.get(number)
-    if arm is not None and normalized_name(str(written)) != normalized_name(arm):
+    if arm is not None and composed_name(str(written)) != composed_name(arm):
         problem = f"is not the arm of {number}, who is in {arm}"
         yield RowError(row.number, ARM, INVALID, problem, written, "download the sheet again")
 
