@@ -9,8 +9,10 @@ from sqlalchemy import JSON, case, cast, func, literal, literal_column, or_, sel
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student, User
+from school_service.features.reach import scopes
 from school_service.features.results.figures.frozen import is_own, shows_position
 from school_service.features.results.figures.reads import STUDENT
 from school_service.features.results.models import (
@@ -41,21 +43,26 @@ _NONE: Any = literal_column("'[]'::json")
 
 
 @read_model
-def transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of TranscriptSchema: what is published of a student, of the frozen cards alone.
 
     Who they are and the letterhead are those of the newest card, of the present where there is none. `user_id` is whose
     token asks: the student's own account is shown positions as each card says, and nothing where nothing is published.
     """
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
-    return _transcript(student_id, own, pictures=False)
+    return _of_student_in_reach(_transcript(student_id, own, pictures=False), reach)
 
 
 @read_model
-def printed_transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+def printed_transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Select what a transcript says on paper: what the answer says, and in `school` the pictures, by their hash."""
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
-    return _transcript(student_id, own, pictures=True)
+    return _of_student_in_reach(_transcript(student_id, own, pictures=True), reach)
+
+
+def _of_student_in_reach(query: Query, reach: Reach | None) -> Query:
+    """Select a transcript where its student is in reach."""
+    return query if reach is None else query.where(scopes.is_form_student(reach, Student.id))
 
 
 def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
