@@ -20,6 +20,7 @@ import typst
 # Noto Sans has the letters of Nigeria's languages and places their marks. Typst's own fonts stand in for its other
 # letters; a letter that none has is a box.
 _FONTS = "fontpkg_noto_sans"
+_COMMON = ("common", "common-1")  # what templates import: those of now, and those of the first layout
 _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 
 
@@ -39,7 +40,7 @@ def typeset(
     with _files_of(pictures) as files:
         sources: Any = {
             "main.typ": _template(template),
-            "common.typ": _template("common"),
+            **{f"{name}.typ": _template(name) for name in _COMMON},
             "content.json": json.dumps({**content, "pictures": files}).encode(),
         }
         # A compiler of its own has nothing of the one before.

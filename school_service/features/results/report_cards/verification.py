@@ -21,7 +21,7 @@ from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.errors import NotFound
 from school_service.core.texts import ordinal
 from school_service.features.results.report_cards import reads
-from school_service.features.results.report_cards.schemas import VerifiedCardSchema
+from school_service.features.results.report_cards.schemas import VerifiedPaperSchema
 from school_service.printing.wording import long_date
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
@@ -51,7 +51,7 @@ class Verification(MethodView):
 
     @blp.public
     @blp.answers(404, 429)
-    @blp.returns_or_shows(VerifiedCardSchema, template="verified.html", error_template="not_verified.html")
+    @blp.returns_or_shows(VerifiedPaperSchema, template="verified.html", error_template="not_verified.html")
     def get(self, school: str, code: str) -> Any:
         """Verify a report card by the address that is printed on it: JSON, or a page for a browser.
 
@@ -64,7 +64,7 @@ class Verification(MethodView):
             suppress(UnknownSchool, SchoolSuspended, SchoolUpgrading),
             reading_without_token(_id(school)) as there,
         ):
-            answer = render_one(reads.verified(**_traces(_id(code))))
+            answer = render_one(reads.verified(**_traces(_id(code))), without_null="sessions")
             found = answer if there else None
         if found is None:
             raise NotFound("There is nothing at this address.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, exists, func, or_, select
+from sqlalchemy import Text, case, cast, exists, func, or_, select
 
 from school_service.core.counters import BATCHES, number_taken
 from school_service.core.read_models import Query, read_model
@@ -42,6 +42,13 @@ def batches(cohort_id: UUID | None = None) -> Query:
 def batch(batch_id: UUID) -> Query:
     """Read model of BatchSchema, for one."""
     return batches.query().where(Batch.id == batch_id)
+
+
+def class_name(classroom: Any, batch_name: Any, cohort_id: Any) -> Any:
+    """The name of a class on paper: that of its classroom, and of the arm where the cohort has several."""
+    arms = select(func.count()).select_from(Batch).where(Batch.cohort_id == cohort_id)
+    is_only_arm = arms.correlate_except(Batch).scalar_subquery() == 1
+    return case((is_only_arm, classroom), else_=func.concat(classroom, " ", batch_name))
 
 
 def session_by_id_or_name(text: Any) -> Query:

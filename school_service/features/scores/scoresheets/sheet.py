@@ -17,7 +17,7 @@ from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
-from school_service.core.records import get_referenced, not_found
+from school_service.core.records import not_found
 from school_service.core.statements import execute, row_lock
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -30,6 +30,7 @@ from school_service.features.people.students.sheet_rows import (
     shown,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
+from school_service.features.school.cohorts.class_sheets import find_batch
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -124,7 +125,7 @@ def download(
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
     downloaded, hidden = download_details(found["moment"], stored)
-    class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
+    class_ = f"{arm.class_name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
     page_header = (
         f"{current_school().name}\n{class_}\n{found['subject']}",
@@ -167,9 +168,9 @@ def upload(
     return sheet_upload.run(file)
 
 
-def _find_arm(batch_id: UUID, cohort_id: str) -> Batch:
-    """Find an arm of a cohort. Raises Invalid."""
-    batch = get_referenced(Batch, batch_id, "batch")
+def _find_arm(batch_id: UUID, cohort_id: str) -> Any:
+    """Find an arm of a cohort, with what its sheets say of it. Raises Invalid."""
+    batch = find_batch(batch_id, field="batch")
     if str(batch.cohort_id) != cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
     return batch
