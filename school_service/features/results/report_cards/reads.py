@@ -216,15 +216,16 @@ def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
 
 
 @read_model
-def verified(first: UUID, last: UUID, digest: str) -> Query:
+def verified(first: UUID, last: UUID, digest: str, on_page: bool | None = None) -> Query:
     """Read model of VerifiedPaperSchema: what the paper with a code says, a card as it was published, or a transcript.
 
     The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
-    or where the school does not let its papers be verified.
+    or where the school does not let its papers be verified. `on_page`: with the `time_zone` of the paper, for a page.
     """
     card = _verified_card(_has_code(ReportCard.code, first, last, digest))
     transcript = _verified_transcript(_has_code(IssuedTranscript.code, first, last, digest))
-    return select(union_all(card, transcript).subquery("either"))
+    found = union_all(card, transcript).subquery("either")
+    return select(*(column for column in found.c if on_page is not None or column.name != "time_zone"))
 
 
 def _has_code(code: Any, first: Any, last: Any, digest: Any) -> ColumnElement[bool]:
@@ -300,6 +301,7 @@ def _verified_card(has_code: ColumnElement[bool]) -> Query:
             case((is_corrected, note)).label("note"),
             *unless_withdrawn(figures),
             cast(null(), JSON).label("sessions"),
+            zone.label("time_zone"),
         )
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
@@ -376,6 +378,7 @@ def _verified_transcript(has_code: ColumnElement[bool]) -> Query:
                 (is_withdrawn, none),
                 else_=func.coalesce(sessions.correlate(of).scalar_subquery(), none),
             ).label("sessions"),
+            said["time_zone"].astext.label("time_zone"),
         )
         .select_from(of)
         .outerjoin(now, literal_column("true"))
