@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "t0018"
-down_revision = "t0014"
+down_revision = "t0021"
 branch_labels = None
 depends_on = None
 

@@ -103,6 +103,7 @@ class ResultSettings(db.Model):
     verification: Mapped[bool] = mapped_column(Boolean)
     name_order: Mapped[str] = mapped_column(String(20))
     signatures: Mapped[str] = mapped_column(String(20))
+    show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
 
 
 DEFAULTS: dict[str, Any] = {
