@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from flask import Response
 from sqlalchemy import Integer, Select, Text, bindparam, case, cast, func, literal_column, select
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import (
@@ -116,11 +115,10 @@ def _one_without_null(name: str) -> Wrapper:
 
     def wrap(query: Query) -> ClauseElement:
         answer = query.subquery("answer")
-        whole = _row_as_json()
-        body = case(
-            (answer.c[name].is_(None), cast(cast(whole, JSONB).op("-")(name), Text)), else_=cast(whole, Text)
-        )
-        return select(body.label("body"), literal_column("NULL::boolean").label("empty")).select_from(answer)
+        others = (part for column in answer.c if column.name != name for part in (column.name, column))
+        body = case((answer.c[name].is_(None), func.json_build_object(*others)), else_=_row_as_json())
+        row = cast(body, Text).label("body")
+        return select(row, literal_column("NULL::boolean").label("empty")).select_from(answer)
 
     return wrap
 

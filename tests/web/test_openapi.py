@@ -21,6 +21,7 @@ AT_TIMES = {
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns"},
+    ("GET", "/verify/{school}/{code}"): {"sessions"},
 }
 
 NAME = re.compile(r"[A-Z][A-Za-z]*")
