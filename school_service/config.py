@@ -31,6 +31,8 @@ SECRETS = ("DATABASE_URL", "ADMIN_DATABASE_URL", "RATE_LIMIT_STORAGE", "SIGNING_
 FILE_SUFFIX = "_FILE"
 PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 
+IN_MEMORY = "memory://"
+"""Where tries are counted in the process itself."""
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 ALL_ORIGINS = "*"
@@ -354,9 +356,9 @@ class _Reader:
         return found
 
     def storage(self, name: str) -> str:
-        value = self.text(name) or "memory://"
+        value = self.text(name) or IN_MEMORY
         scheme, _, rest = value.partition("://")
-        if value != "memory://" and (scheme not in _REDIS or not rest):
+        if value != IN_MEMORY and (scheme not in _REDIS or not rest):
             raise ConfigError(f"{name} must be memory:// or a Redis address, such as redis://host:6379/0.")
         if scheme in {"redis", "rediss"}:
             _split(name, value)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from school_service.core.genders import listed_gender
 from school_service.core.texts import full_name
 from school_service.printing.card_table import columns_of, share_of, width_of
 from school_service.printing.wording import (
@@ -67,7 +68,14 @@ def compose_card(
     is_complete = card["term"]["term"] == [*TERMS][-1] or outcome is not None
     legend = [*_LEGEND, *([_WEIGHED] if rules["weighting"] == "CATEGORIES" else [])]
     return {
-        **parts_of(card, rules=rules, address=address, name_order=card["name_order"], time_zone=zone),
+        **parts_of(
+            card,
+            rules=rules,
+            address=address,
+            name_order=card["name_order"],
+            gender=gender_of(card["student"]["gender"]),
+            time_zone=zone,
+        ),
         "session_heading": "Session" if is_complete else "Session so far",
         "legend": [f"{sign} {meaning}" for sign, meaning in legend],
         "comments": comments_of(card),
@@ -80,7 +88,13 @@ def compose_card(
 
 
 def parts_of(
-    card: Document, *, rules: Document, address: str | None, name_order: str, time_zone: str | None
+    card: Document,
+    *,
+    rules: Document,
+    address: str | None,
+    name_order: str,
+    gender: str | None,
+    time_zone: str | None,
 ) -> dict[str, Any]:
     """Say what stands on a card in every layout."""
     student, letterhead = card["student"], card["letterhead"]
@@ -99,7 +113,7 @@ def parts_of(
         "student": pairs_of(
             ("Admission number", student["admission_number"]),
             ("Class", of_class),
-            ("Gender", gender_of(student["gender"])),
+            ("Gender", gender),
             ("Age", _age(card, time_zone)),
             ("Number in class", str(card["number_in_class"])),
         ),
@@ -151,8 +165,8 @@ def pairs_of(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
 
 
 def gender_of(gender: str | None) -> str | None:
-    """Write a gender: Female."""
-    return gender and sentence_case(gender.lower())
+    """Write a gender: Female, by whichever word for it; another text as it is, with a capital."""
+    return gender and sentence_case((listed_gender(gender) or gender).lower())
 
 
 def _age(card: Document, time_zone: str | None) -> str | None:

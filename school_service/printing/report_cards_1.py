@@ -12,7 +12,7 @@ from school_service.printing.report_cards import (
     pairs_of,
     parts_of,
 )
-from school_service.printing.wording import OUTCOMES, long_date, words
+from school_service.printing.wording import OUTCOMES, long_date, sentence_case, words
 
 
 def compose_card(
@@ -29,8 +29,16 @@ def compose_card(
     `rules` are those that it was made with; `address` is where it can be verified; `drafted_at` is when a draft of it
     was made; `outcome` is what became of the student at the session's end. What later layouts say is left out.
     """
+    gender = card["student"]["gender"]
     return {
-        **parts_of(card, rules=rules, address=address, name_order="GIVEN_FIRST", time_zone=None),
+        **parts_of(
+            card,
+            rules=rules,
+            address=address,
+            name_order="GIVEN_FIRST",
+            gender=gender and sentence_case(gender.lower()),
+            time_zone=None,
+        ),
         "comments": _comments(card),
         "notes": pairs_of(
             ("Outcome", OUTCOMES.get(outcome or "")),

@@ -36,7 +36,7 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, CallersRelations, Own, Reach
 from school_service.core.shares import Shares
 from school_service.web import idempotency
-from school_service.web.client_address import client_address
+from school_service.web.client_address import client_address, take_told_address
 from school_service.web.current import current_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
@@ -262,6 +262,8 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     context.principal = principal = token.principal(state)
     context_globals().principal = principal
     context.request_id = request_id()
+    if state is not None and state.get("tells_addresses") and token.is_of_client:
+        take_told_address()
     context.address = client_address()
     context.reach = None
     if not access.with_given_password:

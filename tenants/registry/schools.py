@@ -83,6 +83,8 @@ clients = Table(
     Column("revoked_at", DateTime(timezone=True)),
     # Rises when a revoked id is granted anew, or its tokens are ended: what was issued before is refused.
     Column("session_number", Integer, nullable=False, server_default="0"),
+    # Whether the addresses are believed that it tells of its end users.
+    Column("tells_addresses", Boolean, nullable=False, server_default="false"),
 )
 
 client_schools = Table(

@@ -51,7 +51,11 @@ def make_student(make: Factory) -> dict[str, Any]:
         "username": "chidinma.zxq",
         "guardian": GUARDIAN,
     }
-    student = make.student(password="a password", **body)
+    # Of a student's form it would have to be one of two; an account has any.
+    student = make.student(password="a password", **{**body, "gender": "FEMALE"})
+    gender = {"gender": PRIVATE_OF_STUDENT["gender"]}
+    make.api.ok(make.api.patch(f"/users/{student['user']}", gender))
+    student |= gender
     make.enrolled(seen.cohort, student)
     subject = make.cohort_subject(seen.cohort)
     make.entry(make.assessment(subject, seen.term), student["id"], seen.batch, 12.5)

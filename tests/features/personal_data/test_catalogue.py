@@ -239,7 +239,7 @@ STAYS = {
 }
 CHANGES = {
     "users": {"username", "username_key", "password_hash", "first_name", "last_name", "gender", "photo"}
-    | {"session_number", "deleted_at", "erased_at"},
+    | {"session_number", "deleted_at", "erased_at", "name_sort_key", "username_sort_key"},
     "contacts": {"email_address", "phone_number", "physical_address"},
     "students": {"admission_number", "middle_name", "dob", "status"}
     | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},

@@ -36,6 +36,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
+from school_service.core.genders import FEMALE, MALE, WORDS
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -418,13 +419,13 @@ def _enrollments(exported: Exported) -> Rows:
 
 def _demographics(exported: Exported) -> Rows:
     people = _people(exported)
-    sexes = {sex.upper(): sex for sex in (standard.MALE, standard.FEMALE)}
+    sexes = {word: {MALE: standard.MALE, FEMALE: standard.FEMALE}[gender] for word, gender in WORDS.items()}
     return (
         _row(
             "demographics",
             sourcedId=User.id,
             birthDate=Student.dob,
-            sex=case(sexes, value=func.upper(User.gender)),
+            sex=case(sexes, value=func.lower(func.rtrim(func.trim(User.gender), "."))),
         )
         .join_from(Student, User, User.id == Student.user_id)
         .where(User.id.in_(select(people.c.user_id)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import Select, delete, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm.attributes import set_committed_value
 
@@ -21,7 +21,13 @@ from school_service.core.errors import Conflict, Invalid, NotFound, WrongPasswor
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
-from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
+from school_service.features.audit.service import (
+    REFUSED_SIGN_IN,
+    SIGN_IN,
+    addresses_of,
+    audit_change,
+    audit_refusal,
+)
 from school_service.features.people.models import (
     CREATED,
     OWN,
@@ -38,6 +44,8 @@ from school_service.features.people.usernames import first_free, stem_of, userna
 from tenants.clock import now
 
 ENTITY = "user"
+KNOWN_FOR = timedelta(days=90)
+"""For how long an address is known from which a user has signed in."""
 AUDITED = ("username", "first_name", "last_name", "gender")
 """What the audit log says of an account."""
 
@@ -158,9 +166,14 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_h
     account = username_key(username)
     throttle.check(account)
     of_this_name = named(username).where(User.deleted_at.is_(None))
-    user_id, stored = db.session.execute(
-        of_this_name.with_only_columns(User.id, User.password_hash)
-    ).one_or_none() or (None, None)
+    # Where one has signed in is asked only where there were so many wrong passwords that it counts.
+    is_capped = throttle.is_capped(account)
+    addresses = addresses_of(SIGN_IN, User.id, since=now() - KNOWN_FOR) if is_capped else null()
+    user_id, stored, known = db.session.execute(
+        of_this_name.with_only_columns(User.id, User.password_hash, addresses)
+    ).one_or_none() or (None, None, None)
+    if is_capped:
+        throttle.check_known(account, known or ())
     is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
     # The hash was read in another transaction: the account may have been changed since.
     unchanged = select(User).where(

@@ -10,6 +10,7 @@ from flask.views import MethodView
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.models import CREATED, User
 from school_service.features.people.users import reads, service
@@ -24,7 +25,7 @@ from school_service.features.people.users.schemas import (
     UserSearchSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.client_address import client_address
+from school_service.web.client_address import address_is_told, client_address
 from school_service.web.request_scope import (
     app_state,
     attempted_username,
@@ -36,7 +37,7 @@ blp = Blueprint("users", __name__, description="User accounts: who can sign in t
 
 
 def _throttle() -> LoginThrottle:
-    return LoginThrottle(str(current_school_id()), client_address())
+    return LoginThrottle(str(current_school_id()), client_address(), address_is_told())
 
 
 def _auth_user(user_id: UUID, session_number: int) -> Any:
@@ -48,7 +49,7 @@ def _auth_user(user_id: UUID, session_number: int) -> Any:
 class Users(MethodView):
     """The school's users."""
 
-    @blp.requires(Permission.USERS_READ)
+    @blp.requires(Permission.USERS_READ, own=related("M"))
     @blp.returns_page(UserSchema)
     @blp.arguments(UserSearchSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -74,7 +75,8 @@ class Login(MethodView):
     def post(self, credentials: dict[str, Any]) -> Any:
         """Sign a user in by username and password; needs a token that may enter the school.
 
-        Ten wrong passwords for a username within a minute, and it is refused for a while.
+        Ten wrong passwords for a username from one address within a minute, and that is refused for a while. A server
+        that signs people in tells their addresses in `X-End-User-Address`, where the operator lets it.
         """
         username_hash = attempted_username(str(current_school_id()), credentials["username"])
         user = service.sign_in(**credentials, throttle=_throttle(), username_hash=username_hash)
@@ -85,7 +87,7 @@ class Login(MethodView):
 class OneUser(MethodView):
     """A user."""
 
-    @blp.requires(Permission.USERS_READ)
+    @blp.requires(Permission.USERS_READ, own=related("M"))
     @blp.returns(UserSchema)
     def get(self, id: UUID) -> Any:
         """Show a user."""
@@ -150,7 +152,7 @@ class RoleOfUser(MethodView):
 class SessionsOfUser(MethodView):
     """The sessions of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id")
+    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"))
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """End a user's sessions: all of their tokens stop working.
@@ -164,7 +166,7 @@ class SessionsOfUser(MethodView):
 class PasswordOfUser(MethodView):
     """The password of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", with_given_password=True)
+    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"), with_given_password=True)
     @blp.answers(429)
     @blp.arguments(PasswordSchema)
     @blp.returns(UserSchema)

@@ -28,6 +28,7 @@ from school_service.core.counters import GRADUATES, Counter
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.figures.roster import belongs_without_card
 from school_service.features.results.figures.rules import counted_by, counts
 from school_service.features.results.models import (
@@ -61,7 +62,6 @@ from school_service.features.school.models import (
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
 _NEXT = aliased(AcademicSession)
-_BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
 _STUDENT = (
     "id", Student.id,
     "admission_number", Student.admission_number,
@@ -163,7 +163,7 @@ def promotion(promotion_id: UUID) -> Query:
     decisions = (
         select(
             func.coalesce(
-                func.json_agg(aggregate_order_by(decision, PromotionBatch.number, *_BY_NAME)), _none()
+                func.json_agg(aggregate_order_by(decision, PromotionBatch.number, *BY_NAME)), _none()
             )
         )
         .select_from(PromotionDecision)
@@ -422,7 +422,7 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
         "card", case((latest.c.publication.is_not(None), card)),
     )  # fmt: skip
     return (
-        select(_array(aggregate_order_by(student, *_BY_NAME)))
+        select(_array(aggregate_order_by(student, *BY_NAME)))
         .select_from(Enrollment)
         .join(Student, Student.id == Enrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -599,14 +599,14 @@ def _resting(promotion_id: Any, at_most: Any) -> Any:
         select(
             Student.admission_number.label("admission_number"),
             what.label("what"),
-            func.row_number().over(order_by=_BY_NAME).label("number"),
+            func.row_number().over(order_by=BY_NAME).label("number"),
         )
         .select_from(PromotionDecision)
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .join(Student, Student.id == student_id)
         .join(User, User.id == Student.user_id)
         .where(PromotionDecision.promotion_id == promotion_id, what != "")
-        .order_by(*_BY_NAME)
+        .order_by(*BY_NAME)
         .limit(cast(at_most, Integer))
         .subquery("rested")
     )

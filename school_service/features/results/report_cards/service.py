@@ -25,6 +25,7 @@ from school_service.features.results.models import MAX_CARDS, ZIP
 from school_service.features.results.report_cards import reads
 from school_service.features.results.report_cards.issuing import issue
 from school_service.features.results.transcripts.service import check_transcript
+from school_service.printing.portions import print_cards as print_in_portions
 from school_service.printing.printers import print_paper
 from tenants.clock import now
 
@@ -135,7 +136,7 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
     }
     name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
-    return name, partial(print_paper, task)
+    return name, partial(print_paper, task, request_context().school_id)
 
 
 def _fetch(read: BoundQuery) -> dict[str, Any] | None:
@@ -150,14 +151,16 @@ def _printing(
     """Make the function that prints. What PostgreSQL wrote goes to the printer as it is."""
     task = {
         "paper": "report-cards",
-        "cards": orjson.Fragment(found["cards"]),
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
         "title": title,
         "verify_at": _verify_at(public_url),
         "drafted_at": now().isoformat() if draft else None,
         "archive": archive,
     }
-    return partial(print_paper, task)
+    school_id = request_context().school_id
+    return partial(
+        print_in_portions, task, cards=found["cards"], count=len(found["students"]), school=school_id
+    )
 
 
 def _verify_at(public_url: str | None) -> str | None:
