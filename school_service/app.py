@@ -15,7 +15,7 @@ from school_service.auth import passwords, tokens
 from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKeys
 from school_service.auth.tokens import TokenVerifier
-from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
+from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.audit.service import insertion
@@ -28,6 +28,7 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
@@ -49,6 +50,7 @@ from school_service.features.results.settings.views import blp as result_setting
 from school_service.features.results.submissions.views import blp as submissions
 from school_service.features.results.term_calendars.views import blp as term_calendars
 from school_service.features.results.transcripts.views import blp as transcripts
+from school_service.features.role_reaches.views import blp as role_reaches
 from school_service.features.school.classrooms.views import blp as classrooms
 from school_service.features.school.cohorts.views import blp as cohorts
 from school_service.features.school.geography.views import blp as geography
@@ -68,13 +70,16 @@ from school_service.web.application import OrjsonProvider, Service
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
+from tenants.connections.registry import RegistryConnections
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 
 # In the order in which the document shows them.
 FEATURES = (
     users,
+    me,
     roles,
+    role_reaches,
     sessions,
     term_calendars,
     classrooms,
@@ -144,12 +149,16 @@ def create_app(settings: Settings | None = None) -> Service:
         **_limits(settings),
     )
     tokens.configure(app, settings, keys.signing)
-    passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
+    passwords.configure(app, settings.password_policy)
     app.extensions["placement"] = placement
     db.init_app(app)
+    app.extensions["registry"] = registry = RegistryConnections(lambda: db.engines["registry"], REGISTRY_POOL)
     with app.app_context():
         placement.serve(
-            settings.database_url, db.engines, partial(_make_engine, _serving_options(settings, placement))
+            settings.database_url,
+            db.engines,
+            registry,
+            partial(_make_engine, _serving_options(settings, placement)),
         )
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)

@@ -46,6 +46,7 @@ from tenants.registry.clients import (
 )
 from tenants.registry.details import check_detail
 from tenants.registry.installation import install, revoke_unused_memberships
+from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
 
 LOADER = "tenants.loader"
@@ -238,13 +239,17 @@ def tenants_group() -> None:
 @with_tenancy
 def init(tenancy: Tenancy, withdrawing: bool) -> None:
     """Create or upgrade the registry, and the logins that serve."""
-    install(tenancy)
+    created = install(tenancy, password_policy=STRICT_PASSWORDS)
     placement = tenancy.placement
     if placement.divided:
         first, *_, last = placement.school_logins
         click.echo(f"Registry ready, served by the login {placement.login}; schools by {first} to {last}.")
     else:
         click.echo(f"Registry ready; requests are served by the login {placement.login}.")
+    if created:
+        click.echo(
+            "New passwords have 10 characters or more, and are none of the most common (PASSWORD_POLICY=any takes any)."
+        )
     if withdrawing:
         click.echo(f"Memberships taken away: {revoke_unused_memberships(tenancy)}.")
     if tenancy.one_login:

@@ -75,8 +75,13 @@ class VerifiedToken:
             raise Forbidden("The token does not cover this school.")
         return school_id
 
-    def bind_to(self, school_id: UUID, user_state: str, *, read_only: bool) -> SchoolBinding:
-        """Make the binding of a transaction; `user_state` is the SELECT of a user's state, a row or none."""
+    def bind_to(
+        self, school_id: UUID, user_state: str, *, read_only: bool, relations: bool = False
+    ) -> SchoolBinding:
+        """Make the binding of a transaction; `user_state` is the SELECT of a user's state, a row or none.
+
+        `relations` reads those of a user whose permissions reach the whole school, too.
+        """
         if self.user_id is not None:
             return SchoolBinding(
                 school_id,
@@ -84,7 +89,7 @@ class VerifiedToken:
                 client=self.client_id,
                 granted=False,
                 state=user_state,
-                state_parameters=(self.actor, self.actor, now(), False),
+                state_parameters=(self.actor, self.actor, now(), relations),
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
@@ -95,19 +100,21 @@ class VerifiedToken:
         with_given_password: bool,
         own_student: UUID | None = None,
         by_own: bool = False,
+        mine: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
-        so. A principal whose password must be changed is let in only `with_given_password`; the user who, by the state,
-        is the student `own_student` needs no permission.
+        so; with `mine`, has them at all. A principal whose password must be changed is let in only
+        `with_given_password`; the user who, by the state, is the student `own_student` needs no permission.
         """
         needed = tuple(map(str, permissions))
-        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own)
+        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
         student = (str(own_student),) if own_student is not None else ()
-        return sql, (*own, *student, *needed, *needed) if by_own else (*own, *student, *needed)
+        twice = by_own and not mine
+        return sql, (*own, *student, *needed, *needed) if twice else (*own, *student, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -146,7 +153,9 @@ def _named_school(header: str) -> UUID:
 
 
 @lru_cache(ACCESSES_REMEMBERED)
-def _condition(own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool) -> str:
+def _condition(
+    own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool, mine: bool
+) -> str:
     """Write the condition under which a state gives all of so many permissions, which are its parameters."""
     parts: list[str] = []
     if own:
@@ -157,7 +166,7 @@ def _condition(own: bool, needed: int, with_given_password: bool, own_student: b
         has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
         if by_own:
             has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
-            has_all = f"{has_some} AND NOT ({has_all})"
+            has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
         if own_student:
             # The student whose account it is reads the same as the whole school does.
             is_own = "caller.student IS NOT DISTINCT FROM %s::uuid"

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -29,6 +29,7 @@ from school_service.core.database import (
     db,
     engine_of,
     forget_engine,
+    registry_connection,
     request_context,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
@@ -43,7 +44,14 @@ from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, 
 from tenants.connections.sessions import bind_sessions, transaction
 from tenants.connections.statements import Texts, is_dead, is_unreachable, read, write
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown, SchoolChosen, SchoolElsewhere, TenancyError, UnknownSchool
+from tenants.exceptions import (
+    ClientUnknown,
+    RegistrySilent,
+    SchoolChosen,
+    SchoolElsewhere,
+    TenancyError,
+    UnknownSchool,
+)
 from tenants.registry.schools import School, find_open_school, find_school
 
 # SQLSTATEs of a statement that fails because a migration has changed its tables.
@@ -80,6 +88,8 @@ class AppState:
     _schools: TTLCache[UUID, School] = field(
         default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
     )
+    # As they were read last, for when the registry can't be read.
+    _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _own_users: dict[UUID, frozenset[str]] = field(default_factory=dict)
 
@@ -112,14 +122,23 @@ class AppState:
             return None
 
     def school(self, school_id: UUID) -> School:
-        """Find the public details of a school, at most SCHOOL_CACHE_SECONDS old."""
+        """Find the public details of a school: at most SCHOOL_CACHE_SECONDS old, as long as the registry answers.
+
+        Whether the school is open does not depend on them: its own server says so to each transaction.
+        """
         with self._lock:
             school = self._schools.get(school_id)
+            known = self._last_known.get(school_id)
         if school is None:
-            with db.engines["registry"].connect() as connection:
-                school = find_school(connection, school_id)
+            try:
+                with registry_connection() as connection:
+                    school = find_school(connection, school_id)
+            except (DBAPIError, RegistrySilent) as error:
+                if known is None or (isinstance(error, DBAPIError) and not is_unreachable(error)):
+                    raise
+                school = known
             with self._lock:
-                self._schools[school_id] = school
+                self._schools[school_id] = self._last_known[school_id] = school
         return school
 
 
@@ -139,10 +158,15 @@ def current_principal() -> Principal:
     return principal
 
 
+def current_token() -> VerifiedToken:
+    """The token of this request, known from its beginning."""
+    token: VerifiedToken = context_globals().token
+    return token
+
+
 def current_user_id() -> UUID | None:
     """The id of the user whose token this request has, known from its beginning; None for a machine client."""
-    token: VerifiedToken = context_globals().token
-    return token.user_id
+    return current_token().user_id
 
 
 def current_school_id() -> UUID:
@@ -168,13 +192,15 @@ class Access(NamedTuple):
 
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
     change their password first. The user who, by their state, is the student `own_student` needs none. `own` says what
-    the view means for who has the permissions, and not all of them for the whole school.
+    the view means for who has the permissions, and not all of them for the whole school; with `mine` it means that for
+    every user.
     """
 
     permissions: tuple[Permission, ...]
     with_given_password: bool = False
     own_student: UUID | None = None
     own: Own = REFUSED
+    mine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +236,14 @@ def run_in_request_scope(
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
-    binding = token.bind_to(school_id, state.user_state, read_only=read_only)
+    if access.mine and token.user_id is None:
+        access = access._replace(mine=False)
+    binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=access.mine)
     if snapshot:
         binding = replace(binding, snapshot=True)
     if own_user is not None and own_user == token.user_id:
         access = Access((), access.with_given_password)
-    elif access.with_given_password:
+    elif own_user is not None and access.with_given_password:
         access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
         access = access._replace(own_student=own_student)
@@ -248,7 +276,7 @@ def run_in_request_scope(
             forget_engine(school_id)
             _recheck_school(school_id)
         if is_unreachable(error):
-            # The next request asks where the school is now.
+            # The next request asks where the school is now; where nobody can say, it is where it was.
             forget_engine(school_id)
         raise
 
@@ -274,14 +302,15 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     app_state().remember(principal)
     if access.own_student is not None and str(state["student"]) == str(access.own_student):
         return False
-    if all(map(principal.has, access.permissions)):
-        return False
-    if access.own.refused:
-        principal.require(access.permissions)
+    if not access.mine:
+        if all(map(principal.has, access.permissions)):
+            return False
+        if access.own.refused:
+            principal.require(access.permissions)
+        context_globals().by_own = True
     principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
     context.reach = _reach_of(access)
-    context_globals().by_own = True
     return True
 
 
@@ -363,13 +392,16 @@ class _Reading:
             return self._read_in_transaction(text)
         if self._binding.state is not None and not self._judged:
             access, token = self._access, self._token
-            by_own = not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+            by_own = access.mine or (
+                not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+            )
             sql, parameters = text(_reach_of(access) if by_own else None)
             condition, its_parameters = token.condition(
                 access.permissions,
                 with_given_password=access.with_given_password,
                 own_student=access.own_student,
                 by_own=by_own,
+                mine=access.mine,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)
@@ -399,7 +431,7 @@ def _recheck_school(school_id: UUID) -> None:
     Between the beginning of a transaction and its statements a migration may have been committed.
     """
     try:
-        with db.engines["registry"].connect() as connection:
+        with registry_connection() as connection:
             connection.exec_driver_sql(
                 "SELECT registry.enter(%s, %s::text[], NULL)",
                 (str(school_id), list(app_state().binding_options.serves)),
@@ -420,7 +452,7 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
     UnknownSchool where no school can be entered, and when something is read SchoolSuspended and SchoolUpgrading.
     """
     options = app_state().binding_options
-    with db.engines["registry"].connect() as connection:
+    with registry_connection() as connection:
         found = find_open_school(connection, school_id, options.serves)
     if found is None:
         raise UnknownSchool("There is no school that can be entered.")

@@ -25,6 +25,7 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
+    "batches": "cohorts",
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
@@ -37,6 +38,7 @@ SECTIONS = {
     "report-cards": "results",
     "promotion-rules": "settings",
     "promotions": "results",
+    "role-reaches": "roles",
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
@@ -67,11 +69,28 @@ OF_ANOTHER_SECTION = {
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = {
-    (method, f"/{section}/{{id}}/data"): (f"{access}:{section}", f"{access}:users")
+    ("DELETE", f"/{section}/{{id}}/data"): (f"write:{section}", "write:users")
     for section in ("students", "employees")
-    for method, access in (("GET", "read"), ("DELETE", "write"))
+} | {
+    # All that is stored of a person needs the permission of each area in it.
+    ("GET", "/students/{id}/data"): tuple(
+        f"read:{area}"
+        for area in (
+            *("audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics", "results", "roles"),
+            *("students", "users"),
+        )
+    ),
+    ("GET", "/employees/{id}/data"): tuple(
+        f"read:{area}" for area in ("audit", "contacts", "employees", "roles", "teachers", "users")
+    ),
 }
-FOR_EVERY_TOKEN = {("POST", "/users/login"), ("GET", "/nationalities"), ("GET", "/states"), ("GET", "/lgas")}
+FOR_EVERY_TOKEN = {
+    ("GET", "/me"),
+    ("POST", "/users/login"),
+    ("GET", "/nationalities"),
+    ("GET", "/states"),
+    ("GET", "/lgas"),
+}
 
 NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")
 
@@ -386,7 +405,13 @@ def test_with_exactly_its_permission_it_is_allowed(operation, callers):
 
 @each(SECURED)
 def test_with_a_password_that_others_gave_it_is_403_until_that_is_changed(operation, callers):
-    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`."""
+    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`.
+
+    GET /me says so, and answers.
+    """
+    if operation.path == "/me":
+        assert operation.send(callers.given).get_json()["must_change_password"]
+        return
     _, wrong = operation.wrong_input() or (None, {})
     for options in ({}, wrong):
         answer = operation.send(callers.given, **options)

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
 from school_service.features.audit.models import AuditEntry
-from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.classes.models import SubjectEnrollment, SubjectTeacher
 from school_service.features.people.models import (
     BankAccount,
     Contact,
@@ -70,7 +70,22 @@ def _rows_of(model: type[Any], *, nullable: frozenset[str] = frozenset(), **name
         column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
         for column in told_columns(model)
     }
-    return RecordSchema.from_dict({**columns, **names}, name=f"Stored{model.__name__}Schema")
+    schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{model.__name__}Schema")
+    _TABLES[schema] = model.__table__.name
+    return schema
+
+
+_TABLES: dict[type[ma.Schema], str] = {}
+
+
+def tables_of(schema: type[ma.Schema]) -> list[str]:
+    """Name the tables whose rows a document of this schema tells, by itself and by what is nested in it."""
+    found = [_TABLES[schema]] if schema in _TABLES else []
+    for field in schema().fields.values():
+        inner = field.inner if isinstance(field, fields.List) else field
+        if isinstance(inner, fields.Nested):
+            found += tables_of(type(inner.schema))
+    return found
 
 
 def _name() -> Field:
@@ -112,6 +127,13 @@ StoredGraduateSchema = _rows_of(Graduate)
 StoredBankAccountSchema = _rows_of(BankAccount)
 StoredNextOfKinSchema = _rows_of(NextOfKin)
 StoredFormTeacherSchema = _rows_of(FormTeacher, batch=_name(), classroom=_name(), session=_name())
+StoredSubjectTeacherSchema = _rows_of(
+    SubjectTeacher,
+    subject=_name(),
+    batch=fields.String(allow_none=True, metadata={"description": "The arm's name; null: all arms."}),
+    classroom=_name(),
+    session=_name(),
+)
 StoredAuditEntrySchema = _rows_of(AuditEntry, nullable=OF_THE_ACTOR)
 
 
@@ -153,3 +175,7 @@ class EmployeeDataSchema(AccountDataSchema):
     bank_account = fields.Nested(StoredBankAccountSchema, allow_none=True)
     next_of_kin = fields.Nested(StoredNextOfKinSchema, allow_none=True)
     form_teachers = fields.List(fields.Nested(StoredFormTeacherSchema))
+    subject_teachers = fields.List(
+        fields.Nested(StoredSubjectTeacherSchema),
+        metadata={"description": "The subjects that they teach or taught."},
+    )

@@ -15,6 +15,8 @@ from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
 from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.classes.models import SubjectTeacher
+from school_service.features.people.access import require_to_change
 from school_service.features.people.employees.service import ENTITY as EMPLOYEE
 from school_service.features.people.models import (
     ACTIVE,
@@ -30,7 +32,6 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.students.service import guardian_columns
-from school_service.features.people.users.service import held_permissions
 from school_service.features.results.models import (
     IssuedTranscript,
     Promotion,
@@ -104,6 +105,7 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
         employee.middle_name = employee.title = employee.marital_status = ""
         employee.blood_group = employee.religion = employee.status = ""
         db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
+        db.session.execute(delete(SubjectTeacher).where(SubjectTeacher.employee_id == employee.id))
         # What every employee refers to is emptied, the rest is deleted.
         contact = get(Contact, employee.contact_id, for_update=True)
         contact.email_address = contact.phone_number = contact.physical_address = ""
@@ -224,8 +226,7 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
 
 
 def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
-    held = held_permissions(user.id)
-    held.require_of(principal, "Erasing this person")
+    held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
     user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,6 @@ from sqlalchemy import (
     ARRAY,
     Boolean,
     CheckConstraint,
-    Date,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
@@ -38,6 +37,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, CATEGORIES, FILE_NAME_LENGTH
 from tenants.clock import now
@@ -176,24 +176,6 @@ class Letterhead(db.Model):
 
 
 MAX_TIMES_OPENED = 400
-NOTICE_LENGTH = 500
-
-
-class TermCalendar(db.Model):
-    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
-
-    __tablename__ = "term_calendars"
-    __table_args__ = (
-        CheckConstraint("start_date <= end_date", name="dates"),
-        CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
-    )
-
-    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
-    start_date: Mapped[date | None] = mapped_column(Date)
-    end_date: Mapped[date | None] = mapped_column(Date)
-    times_opened: Mapped[int | None] = mapped_column(SmallInteger)
-    next_term_begins: Mapped[date | None] = mapped_column(Date)
-    notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
 OPEN, SUBMITTED = SUBMISSION_STATES = Enumeration("SubmissionState", "OPEN", "SUBMITTED")
@@ -422,7 +404,7 @@ class MetricScore(db.Model):
     __tablename__ = "metric_scores"
     __table_args__ = (CheckConstraint("score BETWEEN 1 AND 5", name="score"),)
 
-    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id"), primary_key=True)
+    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id", info=goes_with()), primary_key=True)
     definition_id: Mapped[UUID] = mapped_column(
         ForeignKey("metric_definitions.id"), primary_key=True, index=True
     )

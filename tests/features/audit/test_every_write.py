@@ -252,6 +252,41 @@ def _(scene):
     return lambda: scene.api.delete(f"/cohort-subjects/{subject}/students/{student}")
 
 
+@writes("PUT /role-reaches", "role")
+def _(scene):
+    body = {"roles": [{"role": scene.make.role("read:students")["id"], "reach": "OWN"}]}
+    dry = scene.api.ok(scene.api.put("/role-reaches?dry_run=true", body))
+    return lambda: scene.api.put("/role-reaches", {**body, "fingerprint": dry["fingerprint"]})
+
+
+def assignment_of(scene):
+    return {"cohort_subject": scene.make.cohort_subject()["id"], "employee": scene.make.employee()["id"]}
+
+
+@writes("PUT /subject-teachers", "subject-teacher")
+def _(scene):
+    body = {"assignments": [assignment_of(scene)]}
+    return lambda: scene.api.put("/subject-teachers", body)
+
+
+@writes("DELETE /subject-teachers/{id}", "subject-teacher")
+def _(scene):
+    body = {"assignments": [assignment_of(scene)]}
+    (made,) = scene.api.ok(scene.api.put("/subject-teachers", body))
+    return lambda: scene.api.delete(f"/subject-teachers/{made['id']}")
+
+
+@writes("POST /subject-teachers/copy", "subject-teacher")
+def _(scene):
+    room, subject = scene.make.classroom(), scene.make.subject()
+    before, after = scene.make.cohort(room), scene.make.cohort(room)
+    taught = [scene.make.cohort_subject(cohort, subject) for cohort in (before, after)]
+    row = {"cohort_subject": taught[0]["id"], "employee": scene.make.employee()["id"]}
+    scene.api.ok(scene.api.put("/subject-teachers", {"assignments": [row]}))
+    body = {"from_session": before["session"], "to_session": after["session"]}
+    return lambda: scene.api.post("/subject-teachers/copy", body)
+
+
 @writes("POST /assessments", "assessment")
 def _(scene):
     taught = scene.make.taught()
@@ -550,6 +585,112 @@ def _(scene):
     end.published()
     promotion = end.promoted(end.move(end.first, promote_to=None), end.move(end.second))
     return lambda: end.undo(promotion)
+
+
+def renaming(path, kind):
+    """Note the PATCH of a department, an employee category or a position."""
+
+    @writes(f"PATCH {path}/{{id}}", path[1:-1].replace("categorie", "category"))
+    def prepare(scene):
+        made = getattr(scene.make, kind)()["id"]
+        return lambda: scene.api.patch(f"{path}/{made}", {"name": "Changed"})
+
+
+renaming("/departments", "department")
+renaming("/employee-categories", "employee_category")
+renaming("/positions", "position")
+
+
+def deleting_new(path, kind, *entities):
+    """Note the DELETE of a record to which nothing refers."""
+
+    @writes(f"DELETE {path}/{{id}}", *entities)
+    def prepare(scene):
+        made = getattr(scene.make, kind)()["id"]
+        return lambda: scene.api.delete(f"{path}/{made}")
+
+
+deleting_new("/sessions", "session", "session")
+deleting_new("/classrooms", "classroom", "classroom")
+deleting_new("/cohorts", "cohort", "cohort", "batch")
+deleting_new("/cohort-subjects", "cohort_subject", "cohort-subject")
+deleting_new("/roles", "role", "role")
+deleting_new("/contacts", "contact", "contact")
+
+
+@writes("PATCH /terms/{termId}", "term")
+def _(scene):
+    term = scene.make.term()["id"]
+    return lambda: scene.api.patch(f"/terms/{term}", {"display_name": "Changed"})
+
+
+@writes("DELETE /terms/{termId}", "term")
+def _(scene):
+    term = scene.make.term()["id"]
+    return lambda: scene.api.delete(f"/terms/{term}")
+
+
+@writes("PATCH /templates/{id}", "subject")
+def _(scene):
+    subject = scene.make.subject()["id"]
+    return lambda: scene.api.patch(f"/templates/{subject}", {"name": "Changed"})
+
+
+@writes("PATCH /batches/{id}", "batch")
+def _(scene):
+    batch = scene.make.cohort()["id"]
+    return lambda: scene.api.patch(f"/batches/{batch}", {"name": "Changed"})
+
+
+@writes("DELETE /batches/{id}", "batch")
+def _(scene):
+    batch = scene.make.batch(scene.make.cohort())["id"]
+    return lambda: scene.api.delete(f"/batches/{batch}")
+
+
+@writes("PATCH /assessments/{id}", "assessment")
+def _(scene):
+    assessment, _, _ = scene.assessment()
+    return lambda: scene.api.patch(f"/assessments/{assessment['id']}", {"name": "Changed"})
+
+
+@writes("PATCH /roles/{id}", "role")
+def _(scene):
+    role = scene.make.role()["id"]
+    return lambda: scene.api.patch(f"/roles/{role}", {"name": "Changed"})
+
+
+def trait(scene):
+    body = {"name": "Whistling", "metric_type": PSYCHOMOTOR}
+    return scene.api.ok(scene.api.post("/metric-definitions", body))["id"]
+
+
+@writes("PATCH /metric-definitions/{id}", "metric-definition")
+def _(scene):
+    made = trait(scene)
+    return lambda: scene.api.patch(f"/metric-definitions/{made}", {"name": "Changed"})
+
+
+@writes("DELETE /metric-definitions/{id}", "metric-definition")
+def _(scene):
+    made = trait(scene)
+    return lambda: scene.api.delete(f"/metric-definitions/{made}")
+
+
+@writes("DELETE /metrics/{id}", "metric")
+def _(scene):
+    seen = Observed(scene.make, 1)
+    content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
+    scene.api.ok(seen.upload(content))
+    (record,) = scene.api.ok(scene.api.get("/metrics", query_string={"batchId": seen.batch}))
+    return lambda: scene.api.delete(f"/metrics/{record['id']}")
+
+
+@writes("DELETE /students/{id}", "student", "user", "contact")
+def _(scene):
+    student = scene.make.student()
+    scene.make.contact({"id": student["user"]})
+    return lambda: scene.api.delete(f"/students/{student['id']}")
 
 
 # Exports read, and are on record too.

@@ -69,6 +69,7 @@ def test_an_employee_with_all_that_is_stored(api, make):
     assert found["next_of_kin"]["relationship"] == "husband-Zxq"
     assert len(found["contacts"]) == 2
     assert [post["batch"] for post in found["form_teachers"]] == ["A"]
+    assert [taught["batch"] for taught in found["subject_teachers"]] == ["A"]
 
 
 @each_kind
@@ -116,6 +117,7 @@ def test_a_deleted_employee_is_told_too(api, make):
     assert after["employee"]["deleted_at"] is not None
     assert after["bank_account"] == before["bank_account"]
     assert after["form_teachers"] == []
+    assert after["subject_teachers"] == before["subject_teachers"]
 
 
 def test_a_score_of_a_deleted_assessment_is_told_too(api, make):
@@ -153,18 +155,25 @@ def test_an_employee_is_no_student_and_a_student_no_employee(api, make, kind):
     assert api.get(f"/{kind}/{KINDS[other](make)['id']}/data").status_code == 404
 
 
+AREAS = {
+    "students": {"students", "users", "roles", "contacts", "cohorts", "gradebooks", "metrics", "results"}
+    | {"graduates", "audit"},
+    "employees": {"employees", "users", "roles", "contacts", "teachers", "audit"},
+}
+
+
 @each_kind
-def test_both_permissions_are_needed(make, kind):
+def test_the_permission_of_each_area_that_is_told_of_is_needed(make, kind):
     path = f"/{kind}/{KINDS[kind](make)['id']}/data"
-    both = {f"read:{kind}", "read:users"}
-    for lacking in both:
-        answer = make.caller(*(both - {lacking}), f"write:{kind}", "write:users").get(path)
+    needed = {f"read:{area}" for area in AREAS[kind]}
+    for lacking in sorted(needed):
+        answer = make.caller(*(needed - {lacking}), f"write:{kind}", "write:users").get(path)
 
         assert (answer.status_code, answer.get_json()["message"]) == (
             403,
             f"This needs the permission {lacking}.",
         )
-    assert make.caller(*both).get(path).status_code == 200
+    assert make.caller(*needed).get(path).status_code == 200
 
 
 @each_kind

@@ -22,11 +22,14 @@ from school_service.core.errors import Invalid
 from school_service.core.genders import GENDERS, listed_gender
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
+from school_service.core.statements import execute
 from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.classes.enrollments.service import enroll_new, lock_cohorts
+from school_service.features.classes.enrollments.service import lock_cohorts, start_enrollments
 from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
 from school_service.features.people.models import ACTIVE, Student, User
+from school_service.features.people.models import STUDENTS as GIVEN_TO_STUDENTS
+from school_service.features.people.roles.service import give_to_new
 from school_service.features.people.students.service import ENTITY as STUDENT
 from school_service.features.people.students.service import guardian_columns
 from school_service.features.people.students.sheet_rows import (
@@ -518,5 +521,8 @@ def _store(
     batches: dict[UUID, Any] = {
         student_id: batch for student_id, batch in zip(ids, classes, strict=True) if batch is not None
     }
-    if batches:
-        enroll_new(batches=batches)
+    enrolled = [(uuid4(), student_id, batch) for student_id, batch in batches.items()]
+    execute(
+        give_to_new([account["id"] for account in accounts], GIVEN_TO_STUDENTS, moment),
+        *(start_enrollments(enrolled) if enrolled else ()),
+    )

@@ -12,9 +12,9 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.figures.roster import members
-from school_service.features.results.models import TermCalendar, TermComment
+from school_service.features.results.models import TermComment
 from school_service.features.results.publications.reads import published_name
-from school_service.features.school.models import Batch, Cohort, Term
+from school_service.features.school.models import Batch, Cohort, Term, TermCalendar
 from school_service.features.school.sessions.service import is_term, is_term_id
 
 COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)

@@ -7,14 +7,16 @@ from uuid import UUID
 from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.counters import TRAITS, Counter
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import is_one_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
-from school_service.features.school.models import CURRENT, Enrollment, Term
+from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
 
 _IN_ORDER = aggregate_order_by(MetricScore.score, MetricDefinition.position)
-_SCORES = (
+SCORES = (
     select(func.json_object_agg(MetricDefinition.name, _IN_ORDER, type_=JSON))
     .select_from(MetricScore)
     .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
@@ -28,6 +30,11 @@ _SCORES = (
 @read_model
 def metrics(batch_id: UUID) -> Query:
     """Read model of MetricRecordSchema: what was entered in a batch, by student, term and type."""
+    return _records().where(Metric.batch_id == batch_id)
+
+
+def _records() -> Query:
+    """Select all records, by student, term and type."""
     return (
         select(
             Metric.id,
@@ -36,12 +43,11 @@ def metrics(batch_id: UUID) -> Query:
             Term.term,
             Metric.batch_id.label("batch"),
             Metric.metric_type,
-            _SCORES.label("metric_scores"),
+            SCORES.label("metric_scores"),
         )
         .join(Student, Student.id == Metric.student_id)
         .join(User, User.id == Student.user_id)
         .join(Term, Term.id == Metric.term_id)
-        .where(Metric.batch_id == batch_id)
         # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
         .order_by(*BY_NAME, Term.term, Metric.metric_type, Metric.id)
     )
@@ -66,7 +72,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
             cast(Metric.id, Text).label("metric_id"),
             Metric.batch_id,
             Metric.sheet,
-            _SCORES.label("scores"),
+            SCORES.label("scores"),
         )
         .select_from(Enrollment)
         .join(Student, Student.id == Enrollment.student_id)
@@ -74,6 +80,34 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .outerjoin(Metric, of_term)
         .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
+    )
+
+
+@read_model
+def metric(metric_id: UUID) -> Query:
+    """Read model of MetricRecordSchema, for one."""
+    return _records().where(Metric.id == metric_id)
+
+
+@read_model
+def lock_cohort_of(metric_id: UUID) -> Query:
+    """Lock the cohort of a record FOR NO KEY UPDATE, as whoever enters a sheet of it or publishes it does first."""
+    return (
+        select(Cohort.id)
+        .join(Metric, Metric.cohort_id == Cohort.id)
+        .where(Metric.id == metric_id)
+        .with_for_update(key_share=True, of=Cohort)
+    )
+
+
+@read_model
+def lock_traits() -> Query:
+    """Lock the counters of traits: nobody else adds a trait, or changes one, meanwhile."""
+    return (
+        select(Counter.id)
+        .where(is_one_of(Counter.name, TRAITS.values()))
+        .order_by(Counter.name)
+        .with_for_update(key_share=True)
     )
 
 

@@ -96,3 +96,7 @@ class NewMetricDefinitionSchema(Schema):
 
     name = Text()
     metric_type = Choice(METRIC_TYPES)
+
+
+class MetricDefinitionChangesSchema(NewMetricDefinitionSchema):
+    """What to change of a trait: any of its members."""

@@ -12,25 +12,41 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import SmallInteger, Uuid, select, update
+import orjson
+from sqlalchemy import SmallInteger, Text, Uuid, cast, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.counters import TRAITS, next_numbers
 from school_service.core.database import db
+from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get_referenced, insert_rows, unnest_rows
+from school_service.core.records import change, get, get_referenced, insert_rows, unnest_rows
 from school_service.core.statements import in_one_round_trip, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
 from school_service.features.results.metrics import reads
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
+from school_service.features.results.publications.reads import published_name
+from school_service.features.results.publications.service import refuse_published
 from school_service.features.school.models import Batch
 from school_service.sheets.columns import composed_name, words_of
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
-ENTITY = "metric"
+ENTITY, DEFINITION = "metric", "metric-definition"
+
+DELETION = Deletion(
+    Metric,
+    {
+        "score": cast(reads.SCORES, Text),
+        "sheet": Metric.sheet,
+        "published": published_name(Metric.batch_id, Metric.term_id),
+    },
+)
+DEFINITION_DELETION = Deletion(
+    MetricDefinition, {"name": MetricDefinition.name, "metric_type": MetricDefinition.metric_type}
+)
 
 Scores = Mapping[str, int]
 """Scores by the name of the trait."""
@@ -59,18 +75,67 @@ def create_definition(*, name: str, metric_type: str) -> BoundQuery:
     Returns the read model of the trait, which is inserted in the round trip that reads it. Raises Invalid for the
     name of a column that says whose row it is.
     """
-    if words_of(name) in {words_of(column.name) for column in STUDENT_COLUMNS}:
-        raise Invalid.field("name", "is the name of another column of metric sheets")
     # This locks the counter: nobody else can add the same name meanwhile.
     (position,) = next_numbers(TRAITS[metric_type])
+    _check_name(name, metric_type)
+    trait = new_row(MetricDefinition, name=name, metric_type=metric_type, position=position)
+    audit_change(DEFINITION, trait.id, new={"name": name, "metric_type": metric_type})
+    return in_one_round_trip(trait, read=reads.definition(trait.id))
+
+
+def change_definition(
+    *, definition_id: UUID, name: str | None = None, metric_type: str | None = None
+) -> UUID:
+    """Change the name of a trait, or its type while nobody has a score of it; then it comes after the others.
+
+    Raises NotFound, Invalid for the name of a column that says whose row it is, and Conflict for a trait that a sheet
+    could not tell from another and for the other type of one that has scores.
+    """
+    found = DEFINITION_DELETION.lock(definition_id, reads.lock_traits())
+    given = {"name": name, "metric_type": metric_type}
+    changes = {member: value for member, value in given.items() if value not in (None, found.values[member])}
+    if changes:
+        after = {**found.values, **changes}
+        _check_name(after["name"], after["metric_type"], but=definition_id)
+        columns: dict[str, Any] = dict(changes)
+        if "metric_type" in changes:
+            found.refuse_if_in_use()
+            (columns["position"],) = next_numbers(TRAITS[after["metric_type"]])
+        change(get(MetricDefinition, definition_id), columns)
+        old = {member: found.values[member] for member in changes}
+        audit_change(DEFINITION, definition_id, old=old, new=changes)
+    return definition_id
+
+
+def delete_definition(*, definition_id: UUID) -> UUID:
+    """Delete a trait; one that students have a score of is a conflict. Raises NotFound."""
+    found = DEFINITION_DELETION.lock(definition_id)
+    audit_change(DEFINITION, definition_id, old=found.values)
+    return found.delete()
+
+
+def _check_name(name: str, metric_type: str, but: UUID | None = None) -> None:
+    """Check that sheets can tell a trait's column from all others; raises Invalid, Conflict."""
+    if words_of(name) in {words_of(column.name) for column in STUDENT_COLUMNS}:
+        raise Invalid.field("name", "is the name of another column of metric sheets")
     for known in list_traits():
-        if known.metric_type == metric_type and composed_name(known.name) == composed_name(name):
+        same = known.metric_type == metric_type and composed_name(known.name) == composed_name(name)
+        if same and known.id != but:
             raise Conflict(
                 f"The {metric_type} trait {known.name} exists already.", {"name": ["already taken"]}
             )
-    trait = new_row(MetricDefinition, name=name, metric_type=metric_type, position=position)
-    audit_change("metric-definition", trait.id, new={"name": name, "metric_type": metric_type})
-    return in_one_round_trip(trait, read=reads.definition(trait.id))
+
+
+def delete_record(*, metric_id: UUID) -> UUID:
+    """Delete what was seen of a student in a term, of one type: its scores go to the audit log.
+
+    Raises NotFound, and Conflict while the results of the batch and term are published.
+    """
+    found = DELETION.lock(metric_id, reads.lock_cohort_of(metric_id))
+    refuse_published(found.values["published"])
+    scores = orjson.loads(found.values["score"]) if found.values["score"] else {}
+    audit_change(ENTITY, metric_id, old=score_values(scores, found.values["sheet"]))
+    return found.delete()
 
 
 def list_traits() -> Sequence[Any]:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    null,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
@@ -48,6 +49,7 @@ from school_service.features.results.models import (
     RequiredSubject,
     TermComment,
 )
+from school_service.features.results.promotions.rules import WITHOUT_FIGURES
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
@@ -149,14 +151,37 @@ def promotions(session: str | None = None) -> Query:
 @read_model
 def promotion(promotion_id: UUID) -> Query:
     """Read model of PromotionSchema, for one."""
+    return _promotion(promotion_id, PromotionDecision.average, PromotionDecision.reasons)
+
+
+@read_model
+def promotion_without_figures(promotion_id: UUID) -> Query:
+    """Read model of PromotionSchema, for one: without averages, and without figures in what its reasons say."""
+    each = (
+        func.jsonb_array_elements(PromotionDecision.reasons)
+        .table_valued(column("value", JSONB), with_ordinality="number")
+        .render_derived(name="reason")
+    )
+    code = each.c.value["code"].astext
+    reason = func.json_build_object("code", code, "message", case(WITHOUT_FIGURES, value=code))
+    reasons = (
+        select(func.coalesce(func.json_agg(aggregate_order_by(reason, each.c.number)), _none()))
+        .select_from(each)
+        .correlate(PromotionDecision)
+        .scalar_subquery()
+    )
+    return _promotion(promotion_id, null(), reasons)
+
+
+def _promotion(promotion_id: Any, average: Any, reasons: Any) -> Query:
     decision = func.json_build_object(
         "student", func.json_build_object(*_STUDENT),
         "from_batch", PromotionDecision.from_batch_id,
-        "average", PromotionDecision.average,
+        "average", average,
         "terms", PromotionDecision.terms,
         "by_rule", PromotionDecision.by_rule,
         "outcome", PromotionDecision.outcome,
-        "reasons", PromotionDecision.reasons,
+        "reasons", reasons,
         "reason", PromotionDecision.reason,
         "to_batch", PromotionDecision.to_batch_id,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
 from school_service.features.school.sessions.service import is_term, is_term_id
-from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry, Submission
 
 NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
 
@@ -111,6 +111,25 @@ def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Qu
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock a cohort subject FOR SHARE: nobody submits its results meanwhile."""
     return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
+
+
+@read_model(judged=True)
+def lock_subject_of(assessment_id: UUID) -> Query:
+    """Lock the cohort subject of an assessment FOR SHARE: nobody submits its results meanwhile."""
+    return (
+        select(CohortSubject.id)
+        .join(Assessment, Assessment.cohort_subject_id == CohortSubject.id)
+        .where(Assessment.id == assessment_id)
+        .with_for_update(read=True, of=CohortSubject)
+    )
+
+
+@read_model(judged=True)
+def highest_score(assessment_id: UUID) -> Query:
+    """Select `score`: the highest score in an assessment, null where there is none."""
+    return select(func.max(GradebookEntry.score).label("score")).where(
+        GradebookEntry.assessment_id == assessment_id
+    )
 
 
 def holding_batches(student_id: Any) -> Any:

@@ -44,6 +44,15 @@ class NewAssessmentSchema(Schema):
     publish_scores = StrictBoolean()
 
 
+class AssessmentChangesSchema(NewAssessmentSchema):
+    """What to change of an assessment: any of its members but the cohort subject."""
+
+    class Meta:
+        """The scores are of those who take the subject."""
+
+        exclude = ("subject",)
+
+
 class AssessmentFilterSchema(Schema):
     """Which assessments to list."""
 

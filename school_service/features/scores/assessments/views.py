@@ -12,6 +12,7 @@ from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.scores.assessments import reads, service
 from school_service.features.scores.assessments.schemas import (
+    AssessmentChangesSchema,
     AssessmentFilterSchema,
     AssessmentSchema,
     NewAssessmentSchema,
@@ -55,6 +56,17 @@ class OneAssessment(MethodView):
     def get(self, id: UUID) -> Any:
         """Show an assessment."""
         return reads.assessment(id)
+
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"), school_required=True)
+    @blp.arguments(AssessmentChangesSchema(partial=True))
+    @blp.returns(AssessmentSchema)
+    @blp.if_match(reads.assessment, reads.lock_subject_of, row_lock(Assessment))
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of an assessment, as long as its results are not submitted.
+
+        `total_points` is not below a score that is there; `term` is another of the cohort's session.
+        """
+        return reads.assessment(service.change_assessment(assessment_id=id, **changes))
 
     @blp.requires(Permission.ASSESSMENTS_DELETE, own=related("T"))
     @blp.returns_deleted()
