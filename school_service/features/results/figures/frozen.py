@@ -43,6 +43,7 @@ from school_service.features.results.models import (
     BOTH,
     COHORT,
     SUPERSEDED,
+    SURNAME_FIRST,
     WITHDRAWN,
     Publication,
     ReportCard,
@@ -230,6 +231,23 @@ def shows_position(card: Any, name: str) -> Column:
     """Tell whether a card shows the position in the batch, or in the cohort."""
     positions = card["positions"].astext
     return or_(positions == BOTH, positions == {"batch": BATCH, "cohort": COHORT}[name])
+
+
+def printed_class(card: Any) -> Column:
+    """The class as a card has it on paper: with the arm in cards of the first layout, which do not say."""
+    in_full = card["classroom"].astext + " " + card["batch_name"].astext
+    return func.coalesce(card["class_name"].astext, in_full)
+
+
+def printed_name(card: Any) -> Column:
+    """The student's name as a card has it on paper: the surname last where the card does not say."""
+    student = card["student"]
+    first, last = student["first_name"].astext, student["last_name"].astext
+    middle = func.nullif(student["middle_name"].astext, "")
+    return case(
+        (card["name_order"].astext == SURNAME_FIRST, func.concat_ws(" ", last, first, middle)),
+        else_=func.concat_ws(" ", first, middle, last),
+    )
 
 
 def subject_results(

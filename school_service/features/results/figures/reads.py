@@ -47,8 +47,16 @@ from school_service.features.results.figures.rules import (
     scope_of_student,
     scope_of_subject,
 )
-from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
+from school_service.features.results.models import (
+    DEFAULTS,
+    GRADED,
+    INCOMPLETE,
+    PROVISIONAL,
+    ResultSettings,
+)
+from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import TERMS, Subject
+from school_service.features.school.settings.service import time_zone
 from school_service.features.scores.models import Absence, GradebookEntry, Submission
 
 Column = ColumnElement[Any]
@@ -371,8 +379,17 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
             scope.c.term_name,
             one(computed.rules, "percent_places").label("places"),
             func.statement_timestamp().label("moment"),
+            class_name(scope.c.classroom, scope.c.batch_name, scope.c.cohort_id).label("class_name"),
+            *(_chosen(name).label(name) for name in ("positions", "name_order")),
+            time_zone().label("time_zone"),
         )
     return select(*_head(scope), *_LIVE, *columns).select_from(scope)
+
+
+def _chosen(name: str) -> Any:
+    """A result setting of now, or its default where the school has no row."""
+    chosen = select(getattr(ResultSettings, name)).limit(1).scalar_subquery()
+    return func.coalesce(chosen, literal(DEFAULTS[name], Text))
 
 
 def _term_results(computed: Computed, student_id: Any = None, *, batches: FromClause | None = None) -> Query:

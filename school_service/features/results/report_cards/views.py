@@ -42,8 +42,13 @@ class StudentTranscript(MethodView):
     @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
     @blp.returns_file(PDF)
     def get(self, id: UUID) -> Any:
-        """Print a student's transcript. Students need no permission for their own."""
-        return service.print_transcript(student_id=id, user_id=current_user_id())
+        """Print a student's transcript. Students need no permission for their own.
+
+        What it says is stored with a code, by which it is verified as a report card is. Printed again on the same day
+        it is the same paper, unless something else is to be said.
+        """
+        public_url = app_state().settings.public_url
+        return service.print_transcript(student_id=id, user_id=current_user_id(), public_url=public_url)
 
 
 @blp.route("/report-cards")

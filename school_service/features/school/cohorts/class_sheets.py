@@ -16,6 +16,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import unknown_reference
 from school_service.features.reach import scopes
+from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
@@ -35,7 +36,7 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
             Batch.cohort_id,
             Cohort.session_id,
             AcademicSession.name.label("session"),
-            Classroom.name.label("classroom"),
+            class_name(Classroom.name, Batch.name, Batch.cohort_id).label("class_name"),
             func.statement_timestamp().label("moment"),
         )
         .join(Cohort, Cohort.id == Batch.cohort_id)
@@ -112,16 +113,11 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     return term
 
 
-def class_name(batch: Any) -> str:
-    """Name a batch in full, such as JSS 1 A."""
-    return f"{batch.classroom} {batch.name}"
-
-
 def about_class(batch: Any, term: Term) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Give what Details say of batch and term: in words, and by their ids."""
     words = [
         ("School", current_school().name),
-        ("Class", class_name(batch)),
+        ("Class", batch.class_name),
         (BATCH, batch.name),
         ("Session", batch.session),
         (TERM, term.term),
