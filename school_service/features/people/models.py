@@ -33,6 +33,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.core.reach import OWN_REACH, SCHOOL_REACH
 from school_service.core.search import search_index
 from school_service.core.sort_keys import sort_key
@@ -178,7 +179,7 @@ class Contact(db.Model):
     __table_args__ = (UniqueConstraint("owner_id", "email_address"),)
 
     id: Mapped[UUID] = primary_key()
-    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"))
+    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", info=goes_with()))
     email_address: Mapped[str] = mapped_column(String(EMAIL_LENGTH))
     phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
     physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))

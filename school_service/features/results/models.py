@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,6 @@ from uuid import UUID
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
-    Date,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
@@ -36,6 +35,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, CATEGORIES, FILE_NAME_LENGTH
 from tenants.clock import now
@@ -164,24 +164,6 @@ class Letterhead(db.Model):
 
 
 MAX_TIMES_OPENED = 400
-NOTICE_LENGTH = 500
-
-
-class TermCalendar(db.Model):
-    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
-
-    __tablename__ = "term_calendars"
-    __table_args__ = (
-        CheckConstraint("start_date <= end_date", name="dates"),
-        CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
-    )
-
-    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
-    start_date: Mapped[date | None] = mapped_column(Date)
-    end_date: Mapped[date | None] = mapped_column(Date)
-    times_opened: Mapped[int | None] = mapped_column(SmallInteger)
-    next_term_begins: Mapped[date | None] = mapped_column(Date)
-    notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
 OPEN, SUBMITTED = SUBMISSION_STATES = Enumeration("SubmissionState", "OPEN", "SUBMITTED")
@@ -358,7 +340,7 @@ class Metric(db.Model):
 
     Cohort and session are the batch's own. They are here so that the term is always one of that session, and
     the cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that it
-    came in last.
+    came in last; None where it was entered by hand.
     """
 
     __tablename__ = "metrics"
@@ -380,7 +362,7 @@ class Metric(db.Model):
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
     metric_type: Mapped[str] = mapped_column(String(20))
-    sheet: Mapped[str] = mapped_column(String(FILE_NAME_LENGTH))
+    sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
 
@@ -391,7 +373,7 @@ class MetricScore(db.Model):
     __tablename__ = "metric_scores"
     __table_args__ = (CheckConstraint("score BETWEEN 1 AND 5", name="score"),)
 
-    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id"), primary_key=True)
+    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id", info=goes_with()), primary_key=True)
     definition_id: Mapped[UUID] = mapped_column(
         ForeignKey("metric_definitions.id"), primary_key=True, index=True
     )

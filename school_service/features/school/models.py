@@ -14,6 +14,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    SmallInteger,
     String,
     UniqueConstraint,
     text,
@@ -22,6 +23,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 
 
 class Department(db.Model):
@@ -105,6 +107,26 @@ class Term(db.Model):
     display_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
 
+NOTICE_LENGTH = 500
+
+
+class TermCalendar(db.Model):
+    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
+
+    __tablename__ = "term_calendars"
+    __table_args__ = (
+        CheckConstraint("start_date <= end_date", name="dates"),
+        CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
+    )
+
+    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id", info=goes_with()), primary_key=True)
+    start_date: Mapped[date | None] = mapped_column(Date)
+    end_date: Mapped[date | None] = mapped_column(Date)
+    times_opened: Mapped[int | None] = mapped_column(SmallInteger)
+    next_term_begins: Mapped[date | None] = mapped_column(Date)
+    notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
+
+
 class Classroom(db.Model):
     """A room of the school's structure, such as JSS 1: a cohort is one of these in one session."""
 
@@ -149,7 +171,7 @@ class Batch(db.Model):
 
     id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)
-    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))
+    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id", info=goes_with()))
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
 

@@ -40,9 +40,11 @@ PERSONS = {
 WIDER = {
     # The interface's own: who may see a user may see which roles they have, by their ids; a sign-in shows one's own.
     "UserRole": {"read:users", "write:users", "delete:users", None},
-    # The interface's own: a class list has its students, and whoever puts them into classes sees them.
-    "Student": {"read:cohorts", "write:cohorts"},
-    "Guardian": {"read:cohorts", "write:cohorts"},
+    # The interface's own: a class list has its students, and whoever puts them into classes sees them. Everybody is
+    # shown who they are themselves.
+    "Student": {"read:cohorts", "write:cohorts", None},
+    "Guardian": {"read:cohorts", "write:cohorts", None},
+    "Employee": {None},
     "User": {None},
     # The interface's own: a score sheet has the entries of those who take the subject.
     "GradebookEntry": {"read:scoresheets"},
@@ -104,7 +106,7 @@ def test_all_that_is_told_of_a_person_needs_the_permission_of_each_area(schema):
 
 # Changing a person who may do more than the caller.
 
-ACCOUNT_CHANGES = {"first_name": "Taken", "last_name": "Over", "gender": "OTHER"}
+ACCOUNT_CHANGES = {"first_name": "Taken", "last_name": "Over", "gender": "MALE"}
 # Each operation that changes a person of whom an id is in its path, with a body that would change their account.
 CHANGES: dict[tuple[str, str], Any] = {
     ("PATCH", "/users/{id}"): {**ACCOUNT_CHANGES, "username": "taken.over"},

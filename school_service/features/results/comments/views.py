@@ -35,11 +35,13 @@ class Comments(MethodView):
 
     @blp.requires(Permission.METRICS_WRITE)
     @blp.arguments(TermCommentsSchema)
+    @blp.answers(409)
     @blp.returns_list(TermCommentSchema)
     def put(self, body: dict[str, Any]) -> Any:
         """Enter comments on students of a batch, all or none; answers those of the whole batch.
 
         A member that is left out stays, null clears it. To change a principal's comment needs `write:results`, too.
+        What is not as `expected` is 409: `errors.rows` names each by its place in the list, from 0.
         """
         return service.enter_comments(**body, principal=current_principal())
 

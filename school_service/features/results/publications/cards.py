@@ -57,11 +57,10 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
     TermComment,
 )
 from school_service.features.results.publications.changes import class_figures, own_figures
-from school_service.features.school.models import Batch
+from school_service.features.school.models import Batch, TermCalendar
 from school_service.features.scores.models import GradeConfiguration, Submission
 
 Column = ColumnElement[Any]

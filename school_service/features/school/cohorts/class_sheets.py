@@ -1,8 +1,9 @@
-"""Sheets of a batch and a term: which they are of, found for the download, and read from the sheet Details."""
+"""What is entered for a batch and a term: which they are, found for a list or a download, or read from Details."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,8 @@ from sqlalchemy import and_, func, or_, select
 
 from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
+from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.records import unknown_reference
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
@@ -41,6 +44,49 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
     if found is None:
         raise Invalid.field(field, "no such batch")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The batch and the term that records are of, and the ids that their rows have in common."""
+
+    batch_id: UUID
+    cohort_id: UUID
+    session_id: UUID
+    term_id: UUID
+
+
+def find_place(batch: UUID, term: str) -> Place:
+    """Find a batch, and a term of its session by its id or its name there, in one round trip. Raises Invalid."""
+    found = fetch_row(_place(batch, term))
+    if found is None:
+        raise unknown_reference(Batch, "batch")
+    if found["term_id"] is None:
+        raise Invalid.field("term", "no such term")
+    if not found["of_session"]:
+        raise Invalid.field("term", "is not of the batch's session")
+    return Place(batch, found["cohort_id"], found["session_id"], found["term_id"])
+
+
+@read_model
+def _place(batch_id: UUID, term: str) -> Query:
+    """Select a batch's cohort and session, and the term of it that is named; no row without the batch.
+
+    `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
+    """
+    of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
+    return (
+        select(
+            Batch.cohort_id,
+            Cohort.session_id,
+            Term.id.label("term_id"),
+            (Term.session_id == Cohort.session_id).label("of_session"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .outerjoin(Term, or_(is_term_id(term), of_session))
+        .where(Batch.id == batch_id)
+    )
 
 
 def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = None) -> Term:

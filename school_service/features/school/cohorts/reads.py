@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Text, cast, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import BATCHES, number_taken
 from school_service.core.reach import Reach
@@ -44,9 +45,18 @@ def batches(cohort_id: UUID | None = None, reach: Reach | None = None) -> Query:
 
 
 @read_model
-def batch(batch_id: UUID) -> Query:
+def batch(batch_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of BatchSchema, for one."""
-    return batches.query().where(Batch.id == batch_id)
+    return batches.query(None, reach).where(Batch.id == batch_id)
+
+
+def batches_of_cohort() -> Any:
+    """A column of a query of Cohort: its batches as JSON, as text, by number."""
+    batch = func.json_build_object(
+        "id", Batch.id, "cohort", Batch.cohort_id, "name", Batch.name, "number", Batch.number
+    )
+    listed = func.json_agg(aggregate_order_by(batch, Batch.number))
+    return select(cast(listed, Text)).where(Batch.cohort_id == Cohort.id).correlate(Cohort).scalar_subquery()
 
 
 def session_by_id_or_name(text: Any) -> Query:

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from school_service.core.database import db
 from school_service.core.read_models import Query, ReadModel, read_model
-from school_service.core.records import get, record_name, remove
+from school_service.core.records import change, get, record_name, remove
 from school_service.core.statements import NewRow, insert_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.school.models import (
@@ -99,6 +99,18 @@ def create_named(model: type[NamedSetting], *, name: str) -> NewRow:
     setting = insert_row(model, name=name)
     audit_change(_entity_of(model), setting.id, new={"name": name})
     return setting
+
+
+def change_named(model: type[NamedSetting], *, setting_id: UUID, **changes: Any) -> UUID:
+    """Change the name of a department, employee category or position; one that another has is a conflict.
+
+    Raises NotFound.
+    """
+    setting = get(model, setting_id, for_update=True)
+    old, new = change(setting, changes)
+    if new:
+        audit_change(_entity_of(model), setting.id, old=old, new=new)
+    return setting.id
 
 
 def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:

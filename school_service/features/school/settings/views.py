@@ -11,6 +11,7 @@ from marshmallow import fields
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
 from school_service.core.read_models import ReadModel
+from school_service.core.statements import row_lock
 from school_service.features.school.models import Department, EmployeeCategory, NamedSetting, Position
 from school_service.features.school.settings import service
 from school_service.web.blueprint import Blueprint
@@ -60,6 +61,10 @@ class NewNamedSettingSchema(Schema):
     """A department, employee category or position to create."""
 
     name = Text()
+
+
+class NamedSettingChangesSchema(NewNamedSettingSchema):
+    """What to change of a department, employee category or position."""
 
 
 blp = Blueprint(
@@ -123,9 +128,24 @@ def _named(
     class OneSetting(MethodView):
         """One of them."""
 
+        @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
+        @blp.summary(f"Show {one}.")
+        @blp.returns(schema)
+        def get(self, id: UUID) -> Any:
+            return read_one(id)
+
+        @blp.requires(Permission.SETTINGS_WRITE)
+        @blp.summary(f"Change the name of {one}; employees keep it.")
+        @blp.arguments(NamedSettingChangesSchema(partial=True))
+        @blp.returns(schema)
+        @blp.if_match(read_one, row_lock(model))
+        def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+            return read_one(service.change_named(model, setting_id=id, **changes))
+
         @blp.requires(Permission.SETTINGS_DELETE)
         @blp.summary(f"Delete {one} that no employee has.")
         @blp.returns_deleted()
+        @blp.if_match(read_one, row_lock(model))
         def delete(self, id: UUID) -> Any:
             return service.delete_named(model, setting_id=id)
 
