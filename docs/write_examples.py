@@ -352,7 +352,7 @@ def _settings(page: Recorder) -> None:
     switched = {"roles": [{"role": teacher, "reach": "OWN"}]}
     send("PUT", "/role-reaches?dry_run=true", switched)
     send("GET", "/settings")
-    send("PATCH", "/settings", {"must_change_password": False})
+    send("PATCH", "/settings", {"must_change_password": False, "time_zone": "Africa/Lagos"})
     for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):
         made = send("POST", f"/{path}", {"name": name})["id"]
         send("GET", f"/{path}/{made}")
@@ -360,7 +360,11 @@ def _settings(page: Recorder) -> None:
         send("DELETE", f"/{path}/{made}")
     send("GET", "/result-settings")
     comments = [{"lower_threshold": 75, "comment": "An excellent result."}]
-    send("PATCH", "/result-settings", {"percent_places": 1, "principal_comments": comments})
+    send(
+        "PATCH",
+        "/result-settings",
+        {"percent_places": 1, "principal_comments": comments, "name_order": "SURNAME_FIRST"},
+    )
     send("GET", "/letterhead")
     send("PATCH", "/letterhead", {"principal_name": "Dr Ọláyínká Ṣówándé", "principal_title": "Principal"})
     for which, image in (("logo", draw_badge(20, 80, 60)), ("signature", draw_signature())):

@@ -293,8 +293,8 @@ _RECORDS = {
 
 # What stands in a path and is no id of what is before it.
 _PRINTED = {
-    "/verify/{school}": "The id of the school, as it is printed on the card.",
-    "/verify/{school}/{code}": "The code, as it is printed on the card.",
+    "/verify/{school}": "The id of the school, as it is printed on the paper.",
+    "/verify/{school}/{code}": "The code, as it is printed on the paper.",
 }
 
 

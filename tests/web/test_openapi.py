@@ -21,6 +21,7 @@ AT_TIMES = {
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns", "warnings"},
+    ("GET", "/verify/{school}/{code}"): {"sessions"},
 }
 
 NAME = re.compile(r"[A-Z][A-Za-z]*")
@@ -306,8 +307,8 @@ def test_what_stands_in_a_path_is_an_id_of_a_record_or_is_told_apart(document):
 
     assert "The id of the student." in told
     assert {one for one in told if not re.fullmatch(r"The id of the [a-z ]+\.", one)} == {
-        "The id of the school, as it is printed on the card.",
-        "The code, as it is printed on the card.",
+        "The id of the school, as it is printed on the paper.",
+        "The code, as it is printed on the paper.",
     }
     assert "The id of the verify." not in told
 

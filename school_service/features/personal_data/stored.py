@@ -9,8 +9,9 @@ from sqlalchemy import Column
 NOT_TOLD = {
     "users": frozenset({"password_hash"}),
     "report_cards": frozenset({"code"}),
+    "issued_transcripts": frozenset({"code"}),
 }
-"""By table. The hash of a password and the code of a card say nothing of a person, and help whoever gets hold of the
+"""By table. The hash of a password and the code of a paper say nothing of a person, and help whoever gets hold of the
 document."""
 
 OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})

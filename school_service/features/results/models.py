@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     Boolean,
     CheckConstraint,
     DateTime,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     SmallInteger,
     String,
     UniqueConstraint,
+    Uuid,
     or_,
     text,
 )
@@ -43,6 +45,10 @@ from tenants.clock import now
 POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
 AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
 BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
+SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
+"""How the parts of a student's name follow one another on paper."""
+_, _, PICTURES_OR_LINES = SIGNATURES = Enumeration("Signatures", "NONE", "LINES", "PICTURES")
+"""What cards have for those who sign: nothing; lines, and a space for the stamp; or pictures, and lines without one."""
 OF_COHORT = (BOTH, COHORT)
 """What cards show when positions in the cohort are on them: results of each arm rest on those of all."""
 COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not name.endswith("_TERM")))
@@ -71,6 +77,8 @@ class ResultSettings(db.Model):
         CheckConstraint("minimum_terms BETWEEN 1 AND 3", name="minimum_terms"),
         CheckConstraint("rank_by IN ('AVERAGE', 'TOTAL')", name="rank_by"),
         CheckConstraint("positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')", name="positions"),
+        CheckConstraint("name_order IN ('SURNAME_FIRST', 'GIVEN_FIRST')", name="name_order"),
+        CheckConstraint("signatures IN ('NONE', 'LINES', 'PICTURES')", name="signatures"),
         CheckConstraint(
             "first_term_weight >= 0 AND second_term_weight >= 0 AND third_term_weight >= 0"
             " AND first_term_weight + second_term_weight + third_term_weight > 0",
@@ -93,6 +101,8 @@ class ResultSettings(db.Model):
     positions: Mapped[str] = mapped_column(String(20))
     principal_comments: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     verification: Mapped[bool] = mapped_column(Boolean)
+    name_order: Mapped[str] = mapped_column(String(20))
+    signatures: Mapped[str] = mapped_column(String(20))
     show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
 
 
@@ -110,6 +120,8 @@ DEFAULTS: dict[str, Any] = {
     "positions": BOTH,
     "principal_comments": [],
     "verification": True,
+    "name_order": GIVEN_FIRST,
+    "signatures": PICTURES_OR_LINES,
 }
 """The settings of a school without a row, by column: nothing is seeded."""
 
@@ -259,7 +271,7 @@ Index(
 )
 
 
-LAYOUT = 1
+LAYOUT = 2
 """The version of the layout that report cards are printed in from now on; a card without one has the first."""
 
 
@@ -312,6 +324,25 @@ class LeftOut(db.Model):
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
     term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
+
+
+class IssuedTranscript(db.Model):
+    """A transcript as it was printed: `transcript` is all that it says, and `card_ids` name the cards that it rests on.
+
+    `code` is known to the paper alone. Whoever prints the same transcript again on the same day gets the same paper:
+    `digest` is the SHA-256, in hexadecimal, of what it says and of that day.
+    """
+
+    __tablename__ = "issued_transcripts"
+    __table_args__ = (UniqueConstraint("student_id", "digest"), UniqueConstraint("code"))
+
+    id: Mapped[UUID] = primary_key()
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
+    code: Mapped[UUID]
+    digest: Mapped[str] = mapped_column(String(64))
+    issued_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    card_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
+    transcript: Mapped[dict[str, Any]] = mapped_column(JSONB)
 
 
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = Enumeration("MetricType", "PSYCHOMOTOR", "AFFECTIVE")

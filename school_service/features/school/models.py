@@ -58,17 +58,22 @@ NamedSetting = Department | EmployeeCategory | Position
 """A setting that is known by its name alone."""
 
 
+TIME_ZONE = "Africa/Lagos"
+"""The time zone of a school that has chosen none."""
+
+
 class SchoolSettings(db.Model):
-    """What a school has switched on; one row, which every school has from its creation.
+    """What a school has chosen for itself; one row, which every school has from its creation.
 
     `must_change_password_since` is the moment since which a password that somebody else gave has to be changed; null
-    where it need not be.
+    where it need not be. `time_zone` is the name of that in which the school's papers tell days, as IANA has it.
     """
 
     __tablename__ = "school_settings"
 
     id: Mapped[UUID] = primary_key()
     must_change_password_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    time_zone: Mapped[str] = mapped_column(String(NAME_LENGTH), default=TIME_ZONE)
 
 
 TERMS = Enumeration("TermName", "FIRST", "SECOND", "THIRD")

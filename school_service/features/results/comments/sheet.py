@@ -39,7 +39,6 @@ from school_service.features.school.cohorts.class_sheets import (
     TERM,
     Place,
     about_class,
-    class_name,
     find_batch,
     find_term,
     judge_batch,
@@ -81,13 +80,13 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     words, ids = about_class(found, of_term)
     opened = [("Times opened", str(listed.times_opened))] if listed.times_opened is not None else []
     page_header = (
-        f"{current_school().name}\n{class_name(found)} {found.session}",
+        f"{current_school().name}\n{found.class_name} {found.session}",
         f"Comments, {of_term.display_name}",
     )
     content = write_workbook(
         [table], [*words, *opened, *ids, downloaded], hidden=hidden, page_header=page_header
     )
-    return f"{class_name(found)} {found.session} {of_term.display_name} comments.xlsx", content
+    return f"{found.class_name} {found.session} {of_term.display_name} comments.xlsx", content
 
 
 def upload(

@@ -9,10 +9,12 @@ from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import TRAITS, Counter
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.results.models import METRIC_TYPES, Metric, MetricDefinition, MetricScore
 from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
@@ -30,10 +32,12 @@ SCORES = (
 
 
 @read_model
-def metrics(batch_id: UUID, term_id: UUID | None = None) -> Query:
+def metrics(batch_id: UUID, term_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of MetricRecordSchema: what was entered in a batch, in all terms or in one, by student and type."""
     found = _records().where(Metric.batch_id == batch_id)
-    return found if term_id is None else found.where(Metric.term_id == term_id)
+    if term_id is not None:
+        found = found.where(Metric.term_id == term_id)
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Metric.batch_id))
 
 
 def _records() -> Query:
@@ -59,6 +63,8 @@ def _records() -> Query:
 def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
     """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
 
+    The batch is one that was judged.
+
     `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
     are None without a record.
     """
@@ -83,6 +89,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .outerjoin(Metric, of_term)
         .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
+        .execution_options(judged=True)
     )
 
 

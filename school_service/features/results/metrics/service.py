@@ -142,7 +142,8 @@ def delete_record(*, metric_id: UUID) -> UUID:
 def list_traits() -> Sequence[Any]:
     """List the traits of both types, in the order in which sheets show them."""
     query = select(MetricDefinition.id, MetricDefinition.name, MetricDefinition.metric_type)
-    return db.session.execute(query.order_by(MetricDefinition.position)).all()
+    in_order = query.order_by(MetricDefinition.position).execution_options(judged=True)
+    return db.session.execute(in_order).all()
 
 
 @dataclass(frozen=True, slots=True)

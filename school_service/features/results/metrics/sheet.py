@@ -35,7 +35,6 @@ from school_service.features.school.cohorts.class_sheets import (
     BATCH,
     TERM,
     about_class,
-    class_name,
     detail,
     find_batch,
     find_term,
@@ -87,12 +86,12 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
         EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
     )
     table = Table(SHEET, _columns(traits.values()), [columns for columns, _ in rows])
-    about = f"{class_name(batch)} {batch.session} {found.display_name} {metric_type.lower()}"
+    about = f"{batch.class_name} {batch.session} {found.display_name} {metric_type.lower()}"
     stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
     downloaded, hidden = download_details(batch.moment, stored, traits)
     details = [*_details(batch, found, metric_type), downloaded]
     page_header = (
-        f"{current_school().name}\n{class_name(batch)} {batch.session}",
+        f"{current_school().name}\n{batch.class_name} {batch.session}",
         f"{metric_type}, {found.display_name}\n{BEST} (excellent) to {POOREST} (poor)",
     )
     return f"{about}.xlsx", write_workbook([table], details, hidden=hidden, page_header=page_header)

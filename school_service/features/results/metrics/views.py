@@ -9,7 +9,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.core.reach import EVERYTHING
+from school_service.core.reach import EVERYTHING, related
 from school_service.features.people.students.list_rows import MAX_RECORDS
 from school_service.features.results.metrics import entering, reads, service, sheet
 from school_service.features.results.metrics.schemas import (
@@ -36,7 +36,7 @@ blp = Blueprint(
 class Metrics(MethodView):
     """What has been seen of students."""
 
-    @blp.requires(Permission.METRICS_READ)
+    @blp.requires(Permission.METRICS_READ, own=related("F"))
     @blp.arguments(MetricFilterSchema, location="query")
     @blp.returns_list(MetricRecordSchema, if_empty=service.check_metric_filter)
     def get(self, filters: dict[str, Any]) -> Any:
@@ -80,7 +80,7 @@ class OneMetric(MethodView):
 class SheetToFillIn(MethodView):
     """The metric sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.METRICS_READ, audited=True)
+    @blp.requires(Permission.METRICS_READ, own=related("F"), audited=True)
     @blp.arguments(MetricSheetSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:
@@ -92,7 +92,7 @@ class SheetToFillIn(MethodView):
 class FilledInSheet(MethodView):
     """The metric sheet of a batch, filled in."""
 
-    @blp.requires(Permission.METRICS_WRITE)
+    @blp.requires(Permission.METRICS_WRITE, own=related("F"))
     @blp.takes_file("metric_sheet")
     @blp.arguments(MetricUploadSchema, location="query")
     @blp.answers(409)

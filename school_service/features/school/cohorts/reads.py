@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, exists, func, or_, select
+from sqlalchemy import Text, case, cast, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import BATCHES, number_taken
@@ -57,6 +57,13 @@ def batches_of_cohort() -> Any:
     )
     listed = func.json_agg(aggregate_order_by(batch, Batch.number))
     return select(cast(listed, Text)).where(Batch.cohort_id == Cohort.id).correlate(Cohort).scalar_subquery()
+
+
+def class_name(classroom: Any, batch_name: Any, cohort_id: Any) -> Any:
+    """The name of a class on paper: that of its classroom, and of the arm where the cohort has several."""
+    arms = select(func.count()).select_from(Batch).where(Batch.cohort_id == cohort_id)
+    is_only_arm = arms.correlate_except(Batch).scalar_subquery() == 1
+    return case((is_only_arm, classroom), else_=func.concat(classroom, " ", batch_name))
 
 
 def session_by_id_or_name(text: Any) -> Query:

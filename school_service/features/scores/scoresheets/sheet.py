@@ -18,7 +18,7 @@ from school_service.core.database import current_school
 from school_service.core.errors import Invalid
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
-from school_service.core.records import get_referenced, not_found
+from school_service.core.records import not_found
 from school_service.core.statements import execute
 from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
@@ -33,6 +33,7 @@ from school_service.features.people.students.sheet_rows import (
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.reach import scopes
+from school_service.features.school.cohorts.class_sheets import find_batch
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -113,7 +114,7 @@ def download(
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
     names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
     downloaded, hidden = download_details(found["moment"], stored, names)
-    class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
+    class_ = f"{arm.class_name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
     page_header = (
         f"{current_school().name}\n{class_}\n{found['subject']}",
@@ -156,9 +157,9 @@ def upload(
     return sheet_upload.run(file)
 
 
-def _find_arm(batch_id: UUID, cohort_id: str) -> Batch:
-    """Find an arm of a cohort. Raises Invalid."""
-    batch = get_referenced(Batch, batch_id, "batch")
+def _find_arm(batch_id: UUID, cohort_id: str) -> Any:
+    """Find an arm of a cohort, with what its sheets say of it. Raises Invalid."""
+    batch = find_batch(batch_id, field="batch")
     if str(batch.cohort_id) != cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
     return batch
