@@ -254,6 +254,7 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
+    send("GET", f"/metrics?batchId={_observed(page)}")
     _traits(page, cohort)
 
 
@@ -268,6 +269,12 @@ def _traits(page: Recorder, cohort: str) -> None:
     (record,) = send("GET", f"/metrics?{of_batch}")
     send("GET", f"/metrics/{record['id']}")
     send("DELETE", f"/metrics/{record['id']}")
+
+
+def _observed(page: Recorder) -> str:
+    """The batch whose results are published, which has traits, too."""
+    (publication, *_) = page.quietly("GET", "/publications")["data"]
+    return str(publication["batch"])
 
 
 def _comments(page: Recorder, cohort: str, term: str, students: list[str]) -> None:
@@ -297,7 +304,7 @@ def _results(page: Recorder) -> None:
     send("GET", f"/publications/{publication['id']}")
     send("GET", f"/publications/{publication['id']}/cards")
     send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
-    (promotion,) = send("GET", "/promotions")["data"]
+    (promotion, *_) = send("GET", "/promotions")["data"]
     send("GET", f"/promotions/{promotion['id']}")
     send("GET", "/promotion-rules")
 

@@ -1337,6 +1337,8 @@ ELSE replace(replace(replace(replace(translate(lower(regexp_replace(normalize(us
 
 CREATE INDEX ix_users_username_sort_key ON users (username_sort_key);
 
+ALTER TABLE metrics ALTER COLUMN sheet DROP NOT NULL;
+
 ALTER TABLE school_settings ADD COLUMN time_zone VARCHAR(120) DEFAULT 'Africa/Lagos' NOT NULL;
 
 ALTER TABLE school_settings ALTER COLUMN time_zone DROP DEFAULT;

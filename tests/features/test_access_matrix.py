@@ -52,6 +52,8 @@ OF_ANOTHER_SECTION = {
     ("POST", "/assessments/{id}/scoresheet"): "gradebooks",
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
+    ("GET", "/assessments/{id}/scores"): "gradebooks",
+    ("PUT", "/assessments/{id}/scores"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
     ("GET", "/students/{id}/report-card"): "results",
     ("GET", "/students/{id}/transcript/download"): "results",

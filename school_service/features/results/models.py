@@ -371,7 +371,7 @@ class Metric(db.Model):
 
     Cohort and session are the batch's own. They are here so that the term is always one of that session, and
     the cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that it
-    came in last.
+    came in last; None where it was entered by hand.
     """
 
     __tablename__ = "metrics"
@@ -393,7 +393,7 @@ class Metric(db.Model):
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
     metric_type: Mapped[str] = mapped_column(String(20))
-    sheet: Mapped[str] = mapped_column(String(FILE_NAME_LENGTH))
+    sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
 

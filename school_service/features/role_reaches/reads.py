@@ -184,7 +184,7 @@ def _users(effective: CTE, days: Any) -> Query:
             literal_column("0").label("children"),
         )
         .join(counts, counts.c.user_id == User.id)
-        .order_by(User.username, User.id)
+        .order_by(User.username_sort_key, User.id)
     )
 
 

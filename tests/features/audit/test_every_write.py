@@ -37,7 +37,7 @@ MESSAGES = {
     ("POST", "/users"): 6,
     ("POST", "/users/login"): 8,
     # Sheets, with however many rows.
-    ("POST", "/metrics/upload-sheet"): 9,
+    ("POST", "/metrics/upload-sheet"): 8,
     ("POST", "/comments/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 9,
 }
@@ -170,6 +170,14 @@ def _(scene):
     scene.make.session(current=True)
     session = scene.make.session()["id"]
     return lambda: scene.api.patch(f"/sessions/{session}", {"current": True})
+
+
+@writes("POST /sessions/{id}/copy-from", "term", "cohort", "batch", "cohort-subject", "assessment")
+def _(scene):
+    taught, target = scene.make.taught(), scene.make.session()["id"]
+    scene.make.assessment(taught.subject, taught.term)
+    body = {"session": taught.cohort["session"]}
+    return lambda: scene.api.post(f"/sessions/{target}/copy-from", body)
 
 
 @writes("POST /terms", "term")
@@ -306,6 +314,33 @@ def _(scene):
     return lambda: scene.api.post("/assessments", body)
 
 
+@writes("POST /assessments/many", "assessment")
+def _(scene):
+    taught = scene.make.taught()
+    body = {
+        "category": "EXAM",
+        "subjects": [taught.subject["id"]],
+        "name": "Exam",
+        "abbreviation": "E",
+        "due_date": "2025-12-05",
+        "total_points": 60,
+        "term": "FIRST",
+        "description": "x",
+        "file_name": "exam.xlsx",
+        "include_in_final": True,
+        "publish_scores": True,
+    }
+    return lambda: scene.api.post("/assessments/many", body)
+
+
+@writes("PUT /assessments/{id}/scores", "gradebook")
+def _(scene):
+    assessment, (student,), _ = scene.assessment()
+    return lambda: scene.api.put(
+        f"/assessments/{assessment['id']}/scores", [{"student": student, "score": 7}]
+    )
+
+
 @writes("DELETE /assessments/{id}", "assessment")
 def _(scene):
     assessment, _, _ = scene.assessment()
@@ -352,6 +387,16 @@ def _(scene):
     seen = Observed(scene.make, 2)
     content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
     return lambda: seen.upload(content)
+
+
+@writes("PUT /metrics", "metric")
+def _(scene):
+    seen = Observed(scene.make, 2)
+    records = [
+        {"student": one, "metric_type": PSYCHOMOTOR, "metric_scores": dict.fromkeys(TRAITS, 3)}
+        for one in seen.students.values()
+    ]
+    return lambda: scene.api.put(f"/metrics?batch={seen.batch}&term=FIRST", records)
 
 
 @writes("PUT /comments", "comment")
@@ -720,7 +765,10 @@ def _(scene):
 
 
 # The statement that writes so many records writes what the log says of them, too.
-WITH_THE_RECORDS = {("POST", "/assessments/{id}/scoresheet"): "INSERT INTO gradebook_entries"}
+WITH_THE_RECORDS = {
+    ("POST", "/assessments/{id}/scoresheet"): "INSERT INTO gradebook_entries",
+    ("PUT", "/assessments/{id}/scores"): "INSERT INTO gradebook_entries",
+}
 
 
 def test_none_is_forgotten():

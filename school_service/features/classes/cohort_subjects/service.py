@@ -109,6 +109,16 @@ def _take_new_subject(cohort_subject_id: UUID, moment: datetime) -> Any:
 
 
 @statement
+def take_new_subjects(cohort_subject_ids: list[UUID], moment: datetime) -> Any:
+    """Make the statement by which all students of their cohorts take new compulsory subjects, for `execute`.
+
+    The caller has locked the cohorts, unless they are new, too.
+    """
+    takers = _takers(CohortSubject.id == _one_of(cohort_subject_ids), moment=moment)
+    return _taking(takers.with_for_update(read=True, of=Enrollment))
+
+
+@statement
 def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime) -> Any:
     return _taking(
         _takers(

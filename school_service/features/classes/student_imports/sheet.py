@@ -257,9 +257,8 @@ class _StudentUpload(SheetUpload[_Records]):
         """Find what is in a wrong character set; read dates that are texts, and numbers that have lost their 0."""
         days = read_days(rows, "dob", self.dates)
         numbers = read_numbers(rows, PHONE_NUMBER, country_of(current_school().phone_number))
-        for warning in (days.warning("dob"), numbers.warning(PHONE_NUMBER)):
-            if warning is not None:
-                self.warn(warning)
+        for warning in (*days.warnings("dob"), *numbers.warnings(PHONE_NUMBER)):
+            self.warn(warning)
         return [*charset_errors(rows, names=_NAMES), *days.errors, *numbers.errors]
 
     def _hashes(

@@ -32,9 +32,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
 from school_service.features.people.models import Student
+from school_service.features.reach import scopes
 from school_service.features.results.figures.rules import one, term_of_student
 from school_service.features.results.models import (
     BATCH,
@@ -248,7 +250,9 @@ def printed_name(card: Any) -> Column:
     )
 
 
-def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
+def subject_results(
+    scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query, reach: Reach | None = None
+) -> Query:
     """Select the results of a cohort subject, by position, then by name: as they were published, else live.
 
     `scope` is of the cohort and the term, `roster` who belongs to it, `batch_id` None for all batches of the cohort;
@@ -288,6 +292,11 @@ def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: A
         .join(listed, literal(True))
         .where(subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
     )
+    if reach is not None:
+        batch = cast(cards.c.card["batch"].astext, Uuid)
+        frozen = frozen.where(scopes.results_in_reach(reach, cohort_subject_id, batch))
+        if batch_id is not None:
+            frozen = frozen.where(scopes.arms_in_reach(reach, batch_id))
     found = live.order_by(None).subquery("live")
     has_card = (
         select(ReportCard.id)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import TRAITS, Counter
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
-from school_service.features.results.models import Metric, MetricDefinition, MetricScore
+from school_service.features.reach import scopes
+from school_service.features.results.models import METRIC_TYPES, Metric, MetricDefinition, MetricScore
+from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
 
 _IN_ORDER = aggregate_order_by(MetricScore.score, MetricDefinition.position)
@@ -28,9 +32,12 @@ SCORES = (
 
 
 @read_model
-def metrics(batch_id: UUID) -> Query:
-    """Read model of MetricRecordSchema: what was entered in a batch, by student, term and type."""
-    return _records().where(Metric.batch_id == batch_id)
+def metrics(batch_id: UUID, term_id: UUID | None = None, reach: Reach | None = None) -> Query:
+    """Read model of MetricRecordSchema: what was entered in a batch, in all terms or in one, by student and type."""
+    found = _records().where(Metric.batch_id == batch_id)
+    if term_id is not None:
+        found = found.where(Metric.term_id == term_id)
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Metric.batch_id))
 
 
 def _records() -> Query:
@@ -56,6 +63,8 @@ def _records() -> Query:
 def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
     """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
 
+    The batch is one that was judged.
+
     `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
     are None without a record.
     """
@@ -80,6 +89,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .outerjoin(Metric, of_term)
         .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
+        .execution_options(judged=True)
     )
 
 
@@ -109,6 +119,32 @@ def lock_traits() -> Query:
         .order_by(Counter.name)
         .with_for_update(key_share=True)
     )
+
+
+@read_model
+def observed(batch_id: UUID, term_id: UUID) -> Query:
+    """Select whoever is in a batch now, with their records of a term: for each type an array in JSON, as text.
+
+    In one row with `traits`, and `published`, the name of batch and term while the results are. The rows of the arrays
+    have the columns of `class_list`.
+    """
+    trait = func.json_build_object(
+        "id", MetricDefinition.id, "name", MetricDefinition.name, "metric_type", MetricDefinition.metric_type
+    )
+    return select(
+        *(_gathered(batch_id, term_id, kind).label(kind) for kind in METRIC_TYPES),
+        select(_array(trait)).scalar_subquery().label("traits"),
+        published_name(batch_id, term_id).label("published"),
+    )
+
+
+def _gathered(batch_id: UUID, term_id: UUID, metric_type: str) -> Any:
+    listed = class_list(batch_id, term_id, metric_type).subquery(metric_type.lower())
+    return select(_array(func.row_to_json(listed.table_valued()))).scalar_subquery()
+
+
+def _array(rows: Any) -> Any:
+    return func.coalesce(cast(func.json_agg(rows, type_=JSON), Text), "[]")
 
 
 _DEFINITION = (

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import SmallInteger, Text, Uuid, cast, select, update
+from sqlalchemy import ARRAY, SmallInteger, Text, Uuid, any_, cast, delete, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.counters import TRAITS, next_numbers
@@ -21,8 +21,8 @@ from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import change, get, get_referenced, insert_rows, unnest_rows
-from school_service.core.statements import in_one_round_trip, new_row
+from school_service.core.records import change, get, get_referenced, unnest_rows
+from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
 from school_service.features.results.metrics import reads
@@ -47,21 +47,22 @@ DELETION = Deletion(
 DEFINITION_DELETION = Deletion(
     MetricDefinition, {"name": MetricDefinition.name, "metric_type": MetricDefinition.metric_type}
 )
+NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
 
-Scores = Mapping[str, int]
-"""Scores by the name of the trait."""
+Scores = Mapping[str, int | None]
+"""Scores by the name of the trait; None takes one away."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonColumns:
-    """The columns that are the same in all records of one sheet; `sheet` is the file's name."""
+    """The columns that are the same in all records that are entered; `sheet` is the file's name, None without one."""
 
     batch_id: UUID
     cohort_id: UUID
     session_id: UUID
     term_id: UUID
     metric_type: str
-    sheet: str
+    sheet: str | None = None
 
 
 def check_metric_filter(*, batch_id: UUID) -> None:
@@ -141,14 +142,16 @@ def delete_record(*, metric_id: UUID) -> UUID:
 def list_traits() -> Sequence[Any]:
     """List the traits of both types, in the order in which sheets show them."""
     query = select(MetricDefinition.id, MetricDefinition.name, MetricDefinition.metric_type)
-    return db.session.execute(query.order_by(MetricDefinition.position)).all()
+    in_order = query.order_by(MetricDefinition.position).execution_options(judged=True)
+    return db.session.execute(in_order).all()
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedScores:
     """The scores of students on a class list, compared with what is stored.
 
-    `changed` has those that differ or are new, by the student's id as text; a student without any has no entry.
+    `changed` has those that differ or are new, by the student's id as text, None where one is taken away; a student
+    without any has no entry.
     """
 
     students: Sequence[tuple[Any, Scores]]
@@ -167,9 +170,9 @@ class ComparedScores:
 def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedScores:
     """Compare the scores of students on a class list, each once, with those that the list has. Sends no statement."""
     changed = {}
-    for student, of_sheet in students:
+    for student, given in students:
         stored = student.scores or {}
-        if differing := {name: score for name, score in of_sheet.items() if stored.get(name) != score}:
+        if differing := {name: score for name, score in given.items() if stored.get(name) != score}:
             changed[student.student_id] = differing
     return ComparedScores(students, changed)
 
@@ -182,74 +185,143 @@ def enter_sheet(
     downloaded: str | None = None,
     forced: Collection[str] = (),
 ) -> RowCounts:
-    """Enter the scores of students on a class list, in a fixed number of statements.
-
-    `trait_ids` are by name. The cohort must be locked since the list was read, and the scores must be whole numbers
-    from 1 to 5. `downloaded` and `forced`, the students whose scores are replaced by force, are for the audit log.
-    """
-    created: dict[UUID, str] = {}
-    updated: list[UUID] = []
-    moved: list[UUID] = []
-    rows: list[tuple[UUID, UUID, int]] = []
-    changes = []
-    for student, of_sheet in scores.students:
-        changed = scores.changed.get(student.student_id)
-        if changed is None:
-            if of_sheet and student.batch_id != common.batch_id:
-                moved.append(UUID(student.metric_id))
-            continue
-        stored = student.scores or {}
-        if student.metric_id is None:
-            created[metric_id := uuid4()] = student.student_id
-            old = None
-        else:
-            updated.append(metric_id := UUID(student.metric_id))
-            old = score_values(stored, student.sheet)
-        rows.extend((metric_id, trait_ids[name], score) for name, score in changed.items())
-        is_forced = student.student_id in forced
-        new = score_values({**stored, **changed}, common.sheet, downloaded=downloaded, forced=is_forced)
-        changes.append(Change(metric_id, old, new))
-    _store(created, [*updated, *moved], rows, common, now())
-    audit_changes(ENTITY, changes)
+    """Enter the scores of students on a class list, as `storing` does, in one round trip; counts the students."""
+    writes = storing(scores=scores, trait_ids=trait_ids, common=common, downloaded=downloaded, forced=forced)
+    if writes:
+        execute(*writes)
     return scores.counts
 
 
-def _store(
+def storing(
+    *,
+    scores: ComparedScores,
+    trait_ids: Mapping[str, UUID],
+    common: CommonColumns,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> list[BoundQuery]:
+    """Store the scores of students on a class list, and write them to the audit log: the statements, for `execute`.
+
+    `trait_ids` are by name. The cohort must be locked since the list was read, and the scores must be whole numbers
+    from 1 to 5, or None to take one away; a record goes with the last of its scores. `downloaded` and `forced`, the
+    students whose scores are replaced by force, are for the audit log.
+    """
+    created: dict[UUID, str] = {}
+    updated: list[UUID] = []
+    removed: list[UUID] = []
+    rows: list[tuple[UUID, UUID, int]] = []
+    cleared: list[tuple[UUID, UUID]] = []
+    changes = []
+    for student, given in scores.students:
+        changed = scores.changed.get(student.student_id)
+        if changed is None:
+            if given and student.metric_id and UUID(str(student.batch_id)) != common.batch_id:
+                # The record comes to the arm on whose sheet it stands.
+                updated.append(UUID(student.metric_id))
+            continue
+        stored = student.scores or {}
+        after = {name: score for name, score in {**stored, **changed}.items() if score is not None}
+        old = None if student.metric_id is None else score_values(stored, student.sheet)
+        if student.metric_id is None:
+            created[metric_id := uuid4()] = student.student_id
+        elif after:
+            updated.append(metric_id := UUID(student.metric_id))
+        else:
+            removed.append(metric_id := UUID(student.metric_id))
+        rows.extend((metric_id, trait_ids[name], score) for name, score in changed.items() if score)
+        cleared.extend((metric_id, trait_ids[name]) for name, score in changed.items() if score is None)
+        is_forced = student.student_id in forced
+        new = score_values(after, common.sheet, downloaded=downloaded, forced=is_forced)
+        changes.append(Change(metric_id, old, new if after else None))
+    audit_changes(ENTITY, changes)
+    return _writes(created, updated, rows, cleared, removed, common)
+
+
+def _writes(
     created: Mapping[UUID, str],
     updated: list[UUID],
     scores: list[tuple[UUID, UUID, int]],
+    cleared: list[tuple[UUID, UUID]],
+    removed: list[UUID],
     common: CommonColumns,
-    moment: datetime,
-) -> None:
+) -> list[BoundQuery]:
+    moment = now()
+    writes = []
     if created:
-        new = unnest_rows(
-            id=(Uuid(), list(created)), student_id=(Uuid(as_uuid=False), list(created.values()))
-        )
-        insert_rows(Metric, new, **asdict(common), created_at=moment, updated_at=moment)
+        students = [UUID(student) for student in created.values()]
+        writes.append(_create(list(created), students, moment=moment, **asdict(common)))
     if updated:
-        changed = unnest_rows(id=(Uuid(), updated))
-        db.session.execute(
-            update(Metric)
-            .where(Metric.id == changed.c.id)
-            .values(
-                batch_id=common.batch_id,
-                cohort_id=common.cohort_id,
-                sheet=common.sheet,
-                updated_at=moment,
-            )
-            .execution_options(synchronize_session=False)
-        )
+        writes.append(_update(updated, common.batch_id, common.cohort_id, moment, common.sheet))
     if scores:
         metric_ids, definition_ids, values = (list(each) for each in zip(*scores, strict=True))
-        rows = unnest_rows(
-            metric_id=(Uuid(), metric_ids),
-            definition_id=(Uuid(), definition_ids),
-            score=(SmallInteger(), values),
-        )
-        statement = insert(MetricScore).from_select(rows.c.keys(), select(rows))
-        db.session.execute(
-            statement.on_conflict_do_update(
-                index_elements=MetricScore.__table__.primary_key.columns,
-                set_={"score": statement.excluded.score},
-            )
-        )
+        writes.append(_score(metric_ids, definition_ids, values))
+    if cleared:
+        metric_ids, definition_ids = (list(each) for each in zip(*cleared, strict=True))
+        writes.append(_clear(metric_ids, definition_ids))
+    if removed:
+        writes.append(_remove(removed))
+    return writes
+
+
+@statement
+def _create(
+    ids: list[UUID],
+    student_ids: list[UUID],
+    batch_id: UUID,
+    cohort_id: UUID,
+    session_id: UUID,
+    term_id: UUID,
+    metric_type: str,
+    moment: datetime,
+    sheet: str | None = None,
+) -> Any:
+    rows = unnest_rows(id=(Uuid, ids), student_id=(Uuid, student_ids))
+    common = {
+        "batch_id": batch_id,
+        "cohort_id": cohort_id,
+        "session_id": session_id,
+        "term_id": term_id,
+        "metric_type": metric_type,
+        "sheet": null() if sheet is None else sheet,
+        "created_at": moment,
+        "updated_at": moment,
+    }
+    values: Any = (*rows.c, *common.values())
+    return insert(Metric).from_select([*rows.c.keys(), *common], select(*values), include_defaults=False)
+
+
+@statement
+def _update(
+    ids: list[UUID], batch_id: UUID, cohort_id: UUID, moment: datetime, sheet: str | None = None
+) -> Any:
+    values = {
+        "batch_id": batch_id,
+        "cohort_id": cohort_id,
+        "sheet": null() if sheet is None else sheet,
+        "updated_at": moment,
+    }
+    return update(Metric).where(Metric.id == any_(cast(ids, ARRAY(Uuid)))).values(values)
+
+
+@statement
+def _score(metric_ids: list[UUID], definition_ids: list[UUID], scores: list[int]) -> Any:
+    rows = unnest_rows(
+        metric_id=(Uuid, metric_ids), definition_id=(Uuid, definition_ids), score=(SmallInteger, scores)
+    )
+    entering = insert(MetricScore).from_select(rows.c.keys(), select(*rows.c))
+    return entering.on_conflict_do_update(
+        index_elements=MetricScore.__table__.primary_key.columns, set_={"score": entering.excluded.score}
+    )
+
+
+@statement
+def _clear(metric_ids: list[UUID], definition_ids: list[UUID]) -> Any:
+    rows = unnest_rows(metric_id=(Uuid, metric_ids), definition_id=(Uuid, definition_ids))
+    return delete(MetricScore).where(
+        MetricScore.metric_id == rows.c.metric_id, MetricScore.definition_id == rows.c.definition_id
+    )
+
+
+@statement
+def _remove(ids: list[UUID]) -> Any:
+    return delete(Metric).where(Metric.id == any_(cast(ids, ARRAY(Uuid))))

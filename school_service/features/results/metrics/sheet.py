@@ -22,6 +22,7 @@ from school_service.features.people.students.sheet_uploads import ClassSheetUplo
 from school_service.features.results.metrics.reads import class_list
 from school_service.features.results.metrics.service import (
     ENTITY,
+    NEWEST_CHANGES,
     CommonColumns,
     Scores,
     compare_scores,
@@ -58,7 +59,6 @@ from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
 
 SHEET = "Metrics"
-NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
 METRIC_TYPE = "Metric type"
 BATCH_FIELD = "batchId"
 _SCALE = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"

@@ -9,18 +9,22 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.core.reach import EVERYTHING
-from school_service.features.results.metrics import reads, service, sheet
+from school_service.core.reach import EVERYTHING, related
+from school_service.features.people.students.list_rows import MAX_RECORDS
+from school_service.features.results.metrics import entering, reads, service, sheet
 from school_service.features.results.metrics.schemas import (
     MetricDefinitionChangesSchema,
     MetricDefinitionSchema,
     MetricFilterSchema,
+    MetricListSchema,
     MetricRecordSchema,
     MetricSheetSchema,
     MetricUploadSchema,
     NewMetricDefinitionSchema,
+    NewMetricSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
@@ -32,12 +36,26 @@ blp = Blueprint(
 class Metrics(MethodView):
     """What has been seen of students."""
 
-    @blp.requires(Permission.METRICS_READ)
+    @blp.requires(Permission.METRICS_READ, own=related("F"))
     @blp.arguments(MetricFilterSchema, location="query")
     @blp.returns_list(MetricRecordSchema, if_empty=service.check_metric_filter)
     def get(self, filters: dict[str, Any]) -> Any:
         """List what was entered in a batch: by student, term and type, each with the scores of its traits."""
         return reads.metrics(**filters)
+
+    @blp.requires(Permission.METRICS_WRITE)
+    @blp.takes_list(NewMetricSchema, most=MAX_RECORDS, member=entering.METRICS)
+    @blp.arguments(MetricListSchema, location="query")
+    @blp.answers(409)
+    @blp.returns_list(MetricRecordSchema)
+    def put(self, metrics: list[dict[str, Any]], place: dict[str, Any]) -> Any:
+        """Enter scores of traits of students in a batch, all or none; answers the batch's records of the term.
+
+        The rules are those of metric sheets; who is not named stays. To take a score away, by null, needs
+        `delete:metrics`, too. Records that are wrong are 422, and those that are not as `expected` 409: `errors.rows`
+        names each by its place in the list, from 0.
+        """
+        return entering.enter_metrics(**place, metrics=metrics, principal=current_principal())
 
 
 @blp.route("/metrics/<uuid:id>")
@@ -62,7 +80,7 @@ class OneMetric(MethodView):
 class SheetToFillIn(MethodView):
     """The metric sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.METRICS_READ, audited=True)
+    @blp.requires(Permission.METRICS_READ, own=related("F"), audited=True)
     @blp.arguments(MetricSheetSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:
@@ -74,7 +92,7 @@ class SheetToFillIn(MethodView):
 class FilledInSheet(MethodView):
     """The metric sheet of a batch, filled in."""
 
-    @blp.requires(Permission.METRICS_WRITE)
+    @blp.requires(Permission.METRICS_WRITE, own=related("F"))
     @blp.takes_file("metric_sheet")
     @blp.arguments(MetricUploadSchema, location="query")
     @blp.answers(409)

@@ -29,7 +29,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, array
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.features.reach import scopes
 from school_service.features.results.figures.frozen import (
     card_of_version,
     is_own,
@@ -69,7 +71,9 @@ from school_service.features.school.sessions.service import is_term
 
 
 @read_model
-def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
+def printed_of_batch(
+    batch_id: UUID, term: str, student_ids: list[UUID] | None = None, reach: Reach | None = None
+) -> Query:
     """Select what is printed for a batch: one row; `cards` is null where nothing is published.
 
     Texts of JSON: `cards`, an array of `{"card", "code", "rules"}` in the order of the class list; `pictures`, an
@@ -81,20 +85,29 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
         .add_columns(ReportCard.in_force)
         .where(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
     )
+    if reach is not None:
+        found = found.where(scopes.is_form_batch(reach, Publication.batch_id))
     if student_ids is not None:
         found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
 
 
 @read_model
-def printed_of_student(student_id: UUID, term: str, session: str | None = None) -> Query:
+def printed_of_student(
+    student_id: UUID, term: str, session: str | None = None, reach: Reach | None = None
+) -> Query:
     """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published."""
-    return _printed(latest_card(student_id, term, session, withdrawn=False))
+    return _printed(_in_reach(latest_card(student_id, term, session, withdrawn=False), reach))
 
 
 @read_model
 def printed_of_version(
-    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    version: int,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Select what is printed for a student in a version of their batch's results: one row with one card.
 
@@ -103,18 +116,27 @@ def printed_of_version(
     found = card_of_version(student_id, term, version, session)
     if user_id is not None:
         found = select(found).where(~is_own(student_id, user_id)).cte("of_others")
-    return _printed(found)
+    return _printed(_in_reach(found, reach))
 
 
 @read_model
-def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
+def drafted_of_batch(
+    batch_id: UUID, term: str, student_ids: list[UUID] | None = None, reach: Reach | None = None
+) -> Query:
     """Select what is printed for a batch as results are now: one row with drafts of the cards, which have no codes."""
-    return _printed(_drafted(cards(batch_id, term), student_ids).cte("found"))
+    found = _drafted(cards(batch_id, term), student_ids)
+    if reach is not None:
+        found = found.where(scopes.is_form_batch(reach, batch_id))
+    return _printed(found.cte("found"))
 
 
 @read_model
 def drafted_of_student(
-    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Select what is printed for a student as results are now: one row with a draft of the card, which has no code.
 
@@ -124,12 +146,21 @@ def drafted_of_student(
     batch_id = select(scope.c.batch_id).scalar_subquery()
     term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
     found = _drafted(cards(batch_id, term_id), array([student_id]))
-    return _printed((found if user_id is None else found.where(~is_own(student_id, user_id))).cte("found"))
+    drafted = (found if user_id is None else found.where(~is_own(student_id, user_id))).cte("found")
+    return _printed(_in_reach(drafted, reach))
 
 
 def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
     """The pictures of these hashes: an object of base64 by hash, as text, for use within a statement."""
     return _pictures(*(Picture.sha256 == one for one in hashes))
+
+
+def _in_reach(found: CTE, reach: Reach | None) -> CTE:
+    """Narrow cards of a student to those that are in reach: of who is in the batch now, or belonged to it then."""
+    if reach is None:
+        return found
+    of_batch = scopes.is_form_batch(reach, cast(found.c.card["batch"].astext, Uuid))
+    return select(found).where(scopes.is_form_student(reach, found.c.student_id) | of_batch).cte("in_reach")
 
 
 def _drafted(drafts: Query, student_ids: Any) -> Query:

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import orjson
 
-from school_service.core.database import request_context
+from school_service.core.database import request_context, session_reach
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get
@@ -121,6 +121,8 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
     asks, as for the transcript that is shown. `public_url`: where the service is found, for what verifies it. Raises
     NotFound.
     """
+    if session_reach() is not None:
+        get(Student, student_id)
     asking = user_id or NOBODY
     found = execute(issue(id=uuid4(), code=uuid4(), student_id=student_id, user_id=asking, moment=now()))
     if found is None:

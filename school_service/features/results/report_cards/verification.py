@@ -46,7 +46,7 @@ blp.add_app_template_filter(ordinal)
 blp.add_app_template_filter(long_date)
 
 
-@blp.route("/verify/<school>/<code>")
+@blp.route("/verify/<school>/<path:code>")
 class Verification(MethodView):
     """What a report card says."""
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.report_cards import service
 from school_service.features.results.report_cards.schemas import (
     ReportCardFilterSchema,
@@ -25,7 +26,7 @@ blp = Blueprint(
 class StudentReportCard(MethodView):
     """A student's report card."""
 
-    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -38,7 +39,7 @@ class StudentReportCard(MethodView):
 class StudentTranscript(MethodView):
     """A student's transcript."""
 
-    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
     @blp.returns_file(PDF)
     def get(self, id: UUID) -> Any:
         """Print a student's transcript. Students need no permission for their own.
@@ -54,7 +55,7 @@ class StudentTranscript(MethodView):
 class ReportCards(MethodView):
     """The report cards of a batch."""
 
-    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
     @blp.arguments(ReportCardsFilterSchema, location="query")
     @blp.returns_file(PDF, ZIP)
     def get(self, filters: dict[str, Any]) -> Any:

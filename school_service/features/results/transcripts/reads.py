@@ -9,8 +9,10 @@ from sqlalchemy import JSON, Date, case, cast, func, literal, literal_column, or
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import ACTIVE, Student, User
+from school_service.features.reach import scopes
 from school_service.features.results.figures.frozen import is_own, printed_class, shows_position
 from school_service.features.results.figures.reads import STUDENT
 from school_service.features.results.models import (
@@ -52,14 +54,15 @@ _NO_IDS: Any = literal_column("'{}'::uuid[]")
 
 
 @read_model
-def transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of TranscriptSchema: what is published of a student, of the frozen cards alone.
 
     Who they are and the letterhead are those of the newest card, of the present where there is none. `user_id` is whose
     token asks: the student's own account is shown positions as each card says, and nothing where nothing is published.
     """
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
-    return _transcript(student_id, own, on_paper=False)
+    found = _transcript(student_id, own, on_paper=False)
+    return found if reach is None else found.where(scopes.is_form_student(reach, Student.id))
 
 
 def printed_transcript(student_id: Any, user_id: Any, moment: Any) -> Query:

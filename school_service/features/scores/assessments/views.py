@@ -16,6 +16,7 @@ from school_service.features.scores.assessments.schemas import (
     AssessmentFilterSchema,
     AssessmentSchema,
     NewAssessmentSchema,
+    NewAssessmentsSchema,
 )
 from school_service.features.scores.models import Assessment
 from school_service.web.blueprint import Blueprint
@@ -36,7 +37,7 @@ class Assessments(MethodView):
     @blp.returns_page(AssessmentSchema, if_empty=service.check_assessment_filter)
     @blp.arguments(AssessmentFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the assessments of a subject of a cohort in a term, by due date."""
+        """List the assessments of a subject of a cohort in a term, by due date: all three filters are needed."""
         return reads.assessments_of_subject(filters["cohort"], filters["subject"], filters["term"])
 
     @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
@@ -45,6 +46,18 @@ class Assessments(MethodView):
     def post(self, assessment: dict[str, Any]) -> Any:
         """Create an assessment of a subject of a cohort, in a term of its session."""
         return reads.assessment(service.create_assessment(**assessment).id)
+
+
+@blp.route("/assessments/many")
+class ManyAssessments(MethodView):
+    """The same assessment of several subjects."""
+
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
+    @blp.arguments(NewAssessmentsSchema)
+    @blp.returns_list(AssessmentSchema)
+    def post(self, assessments: dict[str, Any]) -> Any:
+        """Create the same assessment for several subjects of a cohort, all or none; answers them in that order."""
+        return service.create_assessments(**assessments)
 
 
 @blp.route("/assessments/<uuid:id>")
