@@ -56,6 +56,7 @@ WORDS = {
     "form_teachers": "form teachers",
     "gradebook_entries": "scores",
     "graduates": "graduates",
+    "issued_transcripts": "issued transcripts",
     "left_out_students": "left-out students",
     "letterheads": "letterheads",
     "metric_scores": "trait scores",
