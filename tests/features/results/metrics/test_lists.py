@@ -83,6 +83,16 @@ def test_a_sheet_and_a_list_follow_one_another(seen):
     assert [new["source"] for _, _, new in seen.log()] == ["sheet", "hand", "sheet"]
 
 
+def test_what_came_by_no_sheet_is_told_to_the_student_too(seen):
+    student = seen.students["A/1"]
+    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2})))
+
+    told = seen.api.ok(seen.api.get(f"/students/{student}/data"))
+
+    (metric,) = told["metrics"]
+    assert (metric["sheet"], metric["metric_type"]) == (None, PSYCHOMOTOR)
+
+
 def test_null_takes_a_score_away_and_the_record_with_the_last(seen):
     seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2, SECOND_TRAIT: 3})))
 
