@@ -30,6 +30,7 @@ from school_service.features.health.views import blp as health
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
+from school_service.features.people.guardians.views import blp as guardians
 from school_service.features.people.roles.views import blp as roles
 from school_service.features.people.students.reads import OWN_STUDENT
 from school_service.features.people.students.views import blp as students
@@ -80,6 +81,7 @@ FEATURES = (
     classrooms,
     subjects,
     students,
+    guardians,
     student_imports,
     cohorts,
     enrollments,

@@ -16,6 +16,7 @@ from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.employees.service import ENTITY as EMPLOYEE
+from school_service.features.people.guardians.of_students import remove_guardians
 from school_service.features.people.models import (
     ACTIVE,
     WITHDRAWN,
@@ -29,7 +30,6 @@ from school_service.features.people.models import (
     UserRole,
 )
 from school_service.features.people.roles.administrators import require_administrator
-from school_service.features.people.students.service import guardian_columns
 from school_service.features.people.users.service import held_permissions
 from school_service.features.results.models import (
     Promotion,
@@ -78,8 +78,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         _erase_account(user, pseudonym, principal)
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
-        for name, value in guardian_columns(None).items():
-            setattr(student, name, value)
+        remove_guardians(student.id)
         if student.status == ACTIVE:
             student.status = WITHDRAWN
         _erase_words(student, user)

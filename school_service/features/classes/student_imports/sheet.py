@@ -21,11 +21,12 @@ from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
+from school_service.core.statements import execute
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import enroll_new, lock_cohorts
+from school_service.features.people.guardians.of_students import Finding
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.people.students.service import ENTITY as STUDENT
-from school_service.features.people.students.service import guardian_columns
 from school_service.features.people.usernames import username_key
 from school_service.features.people.users.service import AUDITED, ENTITY
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
@@ -422,6 +423,16 @@ def _store(
         [Change(account["id"], None, {name: account[name] for name in AUDITED}) for account in accounts],
     )
     ids = [uuid4() for _ in students]
+    with_guardians = [
+        (one, student["guardian"])
+        for one, student in zip(ids, students, strict=True)
+        if student.get("guardian")
+    ]
+    finding = Finding.of([guardian for _, guardian in with_guardians]) if with_guardians else None
+    if finding:
+        for place, (student_id, _) in enumerate(with_guardians):
+            finding.add(student_id, place)
+        finding.refuse()
     audit_changes(
         STUDENT,
         [
@@ -440,12 +451,13 @@ def _store(
                 "middle_name": student.get("middle_name") or None,
                 "dob": student.get("dob"),
                 "status": ACTIVE,
-                **guardian_columns(student.get("guardian")),
                 "created_at": moment,
             }
             for student_id, number, account, student in zip(ids, numbers, accounts, students, strict=True)
         ],
     )
+    if finding:
+        execute(*finding.store())
     batches: dict[UUID, Any] = {
         student_id: batch for student_id, batch in zip(ids, classes, strict=True) if batch is not None
     }

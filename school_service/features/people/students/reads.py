@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select, union
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, cast, func, select, union
 
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import matches, may_match
+from school_service.features.people.guardians.reads import primary_guardian
 from school_service.features.people.models import SEARCHED_OF_STUDENT, SEARCHED_OF_USER, Student, User
 from school_service.features.school.models import CURRENT, Enrollment
 
@@ -17,22 +18,6 @@ BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id
 
 OWN_STUDENT = "EXISTS (SELECT FROM {students} AS own WHERE own.id = %s AND own.user_id = %s)"
 """Whether a student is a user, by the ids of both, for the statement that reads a user's state; of the table's name."""
-
-_guardian = case(
-    (
-        Student.guardian_full_name.is_not(None),
-        func.json_build_object(
-            "full_name",
-            Student.guardian_full_name,
-            "relationship",
-            Student.guardian_relationship,
-            "phone_number",
-            Student.guardian_phone_number,
-            "email_address",
-            Student.guardian_email_address,
-        ),
-    )
-)
 
 
 def _latest(column: Any) -> Any:
@@ -73,7 +58,7 @@ def students(
             _latest(Enrollment.batch_id).label("batch"),
             _latest(Enrollment.cohort_id).label("cohort"),
             Student.user_id.label("user"),
-            _guardian.label("guardian"),
+            primary_guardian().label("guardian"),
             Student.created_at.label("createdAt"),
         )
         .join(User, User.id == Student.user_id)

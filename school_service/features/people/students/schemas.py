@@ -18,8 +18,8 @@ from tenants.clock import now
 EARLIEST_DOB = date(1900, 1, 1)
 
 
-class GuardianSchema(RecordSchema):
-    """Who looks after a student."""
+class PrimaryGuardianSchema(RecordSchema):
+    """Who looks after a student, first of all."""
 
     full_name = fields.String()
     relationship = fields.String(allow_none=True)
@@ -42,7 +42,7 @@ class StudentSchema(RecordSchema):
     batch = fields.UUID(allow_none=True)
     cohort = fields.UUID(allow_none=True)
     user = fields.UUID(metadata={"description": "The student's user account."})
-    guardian = fields.Nested(GuardianSchema, allow_none=True)
+    guardian = fields.Nested(PrimaryGuardianSchema, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
 
 

@@ -7,12 +7,13 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from school_service.core.counters import STUDENTS, next_numbers
+from school_service.core.counters import STUDENTS, next_numbers, numbers_taken
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
-from school_service.core.statements import NewRow, execute, new_row
+from school_service.core.statements import Executable, NewRow, execute, new_row
 from school_service.features.audit.service import audit_change
+from school_service.features.people.guardians.of_students import Finding, write_primary
 from school_service.features.people.models import GRADUATED, Student, User
 from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.people.users.service import ENTITY as USER
@@ -38,12 +39,15 @@ def create_student(
 ) -> NewRow:
     """Add a student and a user account, whose name is the admission number unless one is given.
 
-    A taken admission number or username is a conflict. Raises Invalid for a password that the policy refuses, Busy.
+    The guardian may be a person who is there, who looks after a brother or sister. A taken admission number or username
+    is a conflict, and so is a guardian with as many children as may be. Raises Invalid for a password that the policy
+    refuses, Forbidden where the guardian has an account and the caller may not read results, Busy.
     """
     password_hash = hash_first(password, username=username or admission_number)
     # The number is the first to be stored, here and in imports: it locks the counter, the others wait for it, and none
     # deadlock.
-    (number,) = next_numbers(STUDENTS)
+    finding = Finding.of([guardian], numbers_taken(STUDENTS, 1)) if guardian else None
+    number = finding.students if finding else next_numbers(STUDENTS)[0]
     user = new_user(
         username=username or admission_number,
         first_name=first_name,
@@ -58,9 +62,13 @@ def create_student(
         admission_number=admission_number,
         middle_name=middle_name or None,
         dob=dob,
-        **guardian_columns(guardian),
     )
-    execute(user, student)
+    guardians: list[Executable] = []
+    if finding:
+        finding.add(student.id, 0)
+        finding.refuse()
+        guardians = finding.store()
+    execute(user, student, *guardians)
     audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
     return student
 
@@ -68,9 +76,9 @@ def create_student(
 def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     """Change any of a student's members but username and password.
 
-    A guardian is replaced as a whole, None takes it away. A taken admission number is a conflict; the
-    username stays as it is. Raises NotFound, and Conflict where the status of a graduate is to change, and where the
-    student's data were erased.
+    The primary guardian is replaced as a whole, None takes them away. A taken admission number is a conflict; the
+    username stays as it is. Raises NotFound, Conflict where the status of a graduate is to change, where the student's
+    data were erased, and what is said of guardians, and Forbidden where an account would get a child.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
@@ -79,7 +87,7 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     if user.erased_at is not None:
         raise Conflict("The student's data were erased: nothing of them can be changed.")
     if "guardian" in changes:
-        changes |= guardian_columns(changes.pop("guardian"))
+        write_primary(student.id, changes.pop("guardian"))
     if "gender" in changes:
         changes["gender"] = changes["gender"] or ""
     if "middle_name" in changes:
@@ -118,10 +126,4 @@ def check_student_filter(
         get_referenced(Cohort, cohort, "cohort")
 
 
-def guardian_columns(guardian: Mapping[str, str | None] | None) -> dict[str, str | None]:
-    """Spread a guardian over the columns of a student; None leaves them empty."""
-    return {f"guardian_{name}": (guardian or {}).get(name) for name in _GUARDIAN}
-
-
 _OF_USER = frozenset({"first_name", "last_name", "gender"})
-_GUARDIAN = ("full_name", "relationship", "phone_number", "email_address")
