@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, unknown_reference
 from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import require_results
-from school_service.features.people.guardians.service import ENTITY, lock_guardian
+from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import Role, User, UserRole
 from school_service.features.people.users.service import ENTITY as USER
@@ -42,7 +42,7 @@ def give_account(
         require_results("Setting a guardian's password")
     password_hash = hash_first(password, username=username or "")
     account = None if user is None else execute(_lock_account(user))
-    person = lock_guardian(guardian_id)
+    person, seen = lock_and_see(guardian_id, _seen_with_role(guardian_id))
     person.refuse_erased()
     if user is not None and str(person.row["user_id"]) == str(user):
         return reads.guardian(guardian_id)
@@ -61,7 +61,10 @@ def give_account(
             password_hash=password_hash,
         )
         user = made.id
-        writes = [made, *_with_role(user)]
+        writes = [made]
+        if seen["role"] is not None:
+            writes.append(new_row(UserRole, user_id=user, role_id=seen["role"]["id"]))
+            audit_change(USER, user, old={"role": None}, new={"role": seen["role"]["name"]})
     elif account is None or account["deleted_at"] is not None:
         raise unknown_reference(User, "user")
     person.row["user_id"] = str(user)
@@ -113,15 +116,13 @@ def _role_of_guardians() -> Any:
     return select(Role.id).where(Role.name == "Guardian")
 
 
-def _with_role(user_id: UUID) -> list[Executable]:
-    """Give a new account the role of guardians, where the school has one."""
-    role = db.session.execute(
-        select(Role.id, Role.name).where(Role.id.in_(_role_of_guardians()))
-    ).one_or_none()
-    if role is None:
-        return []
-    audit_change(USER, user_id, old={"role": None}, new={"role": role.name})
-    return [new_row(UserRole, user_id=user_id, role_id=role.id)]
+@read_model
+def _seen_with_role(guardian_id: UUID) -> Query:
+    """Select what decides of a guardian, and the role that a new account gets: null where the school has none."""
+    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(
+        Role.id.in_(_role_of_guardians())
+    )
+    return reads.seen.query(guardian_id=guardian_id).add_columns(role.scalar_subquery().label("role"))
 
 
 @statement

@@ -256,11 +256,21 @@ def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
 
 def lock_guardian(guardian_id: UUID, *, before: Executable | None = None) -> Person:
     """Lock a guardian FOR NO KEY UPDATE, once what comes `before` has been done. Raises NotFound."""
+    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before)[0]
+
+
+def lock_and_see(
+    guardian_id: UUID, seen: BoundQuery, *, before: Executable | None = None
+) -> tuple[Person, dict[str, Any]]:
+    """Lock a guardian, and read more of them than `reads.seen` has; returns the person and all that was read.
+
+    Raises NotFound.
+    """
     ahead = () if before is None else (before,)
-    found = execute(*ahead, _lock_guardian(guardian_id), reads.seen(guardian_id=guardian_id))
+    found = execute(*ahead, _lock_guardian(guardian_id), seen)
     if found is None or not found["people"]:
         raise not_found(Guardian)
-    return Person(**found["people"][0])
+    return Person(**found["people"][0]), found
 
 
 def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:

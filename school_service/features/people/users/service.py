@@ -18,12 +18,14 @@ from school_service.auth.passwords import check_password, hash_new_password, has
 from school_service.auth.principal import Principal
 from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
+from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
 from school_service.features.people.models import (
     CREATED,
+    Guardian,
     Role,
     RolePermission,
     StoredPermission,
@@ -378,7 +380,11 @@ def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
     user = _get_user(user_id)
     if principal.user_id != user.id:
-        principal.require(held_permissions(user.id).names, "Setting this user's password")
+        purpose = "Setting this user's password"
+        principal.require(held_permissions(user.id).names, purpose)
+        # Whoever knows a guardian's password reads the results of the children.
+        if db.session.scalar(select(Guardian.id).where(Guardian.user_id == user.id)) is not None:
+            principal.require([Permission.RESULTS_READ], purpose)
     return user
 
 
