@@ -28,6 +28,7 @@ SECTIONS = {
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "guardians": "students",
     "letterhead": "settings",
     "metric-definitions": "metrics",
     "broadsheets": "results",
@@ -43,8 +44,11 @@ SECTIONS = {
     "submissions": "results",
     "templates": "subjects",
 }
-# Ending sessions changes a user: nothing is deleted.
-OF_ANOTHER_ACCESS = {("DELETE", "/users/{id}/sessions"): "write"}
+# Ending sessions changes a user, lifting a stop what a guardian may: nothing is deleted.
+OF_ANOTHER_ACCESS = {
+    ("DELETE", "/users/{id}/sessions"): "write",
+    ("DELETE", "/students/{id}/guardians/{guardian_id}/stop"): "write",
+}
 OF_ANOTHER_SECTION = {
     ("POST", "/assessments/{id}/scoresheet"): "gradebooks",
     ("GET", "/assessments/{id}/absences"): "gradebooks",
@@ -69,6 +73,14 @@ SEVERAL = {
     (method, f"/{section}/{{id}}/data"): (f"{access}:{section}", f"{access}:users")
     for section in ("students", "employees")
     for method, access in (("GET", "read"), ("DELETE", "write"))
+} | {
+    (method, f"/guardians/{{id}}/{what}"): (f"{access}:students", f"{access}:users")
+    for method, what, access in (
+        ("PUT", "account", "write"),
+        ("DELETE", "account", "write"),
+        ("GET", "data", "read"),
+        ("DELETE", "data", "write"),
+    )
 }
 FOR_EVERY_TOKEN = {("POST", "/users/login"), ("GET", "/nationalities"), ("GET", "/states"), ("GET", "/lgas")}
 

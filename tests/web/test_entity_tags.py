@@ -20,6 +20,8 @@ MATCHED = {
     ("PATCH", "/sessions/{id}"): "/sessions/{id}",
     ("PATCH", "/classrooms/{id}"): "/classrooms/{id}",
     ("PATCH", "/students/{id}"): "/students/{id}",
+    ("PATCH", "/guardians/{id}"): "/guardians/{id}",
+    ("DELETE", "/guardians/{id}"): "/guardians/{id}",
     ("PATCH", "/cohorts/{id}"): "/cohorts/{id}",
     ("DELETE", "/assessments/{id}"): "/assessments/{id}",
     ("PATCH", "/gradebooks/{id}"): "/gradebooks/{id}",
@@ -35,7 +37,10 @@ MATCHED = {
     ("PATCH", "/contacts/{id}"): "/contacts",
 }
 # What is no single record, or is not as it is stored.
-UNTAGGED = {"/students/{id}/data", "/employees/{id}/data", "/health", "/health/live"}
+UNTAGGED = {
+    *("/students/{id}/data", "/employees/{id}/data", "/guardians/{id}/data"),
+    *("/health", "/health/live"),
+}
 
 
 def tag_of(api, address, **query):

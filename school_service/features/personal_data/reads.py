@@ -24,14 +24,17 @@ from sqlalchemy import (
 from school_service.core.read_models import Query, read_model
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
     BankAccount,
     Contact,
     Employee,
     FormTeacher,
+    Guardian,
     NextOfKin,
     Role,
     Student,
+    StudentGuardian,
     User,
     UserRole,
 )
@@ -81,6 +84,7 @@ def student_data(student_id: UUID) -> Query:
     return select(
         *_account(user_id, records, _absence_entries(student_id)),
         _one(select(*told_columns(Student)).where(Student.id == student_id), "student"),
+        _many(_guardians(student_id), "guardians"),
         _many(_enrollments(student_id), "enrollments"),
         _many(_subject_enrollments(student_id), "subject_enrollments"),
         _many(_gradebook_entries(student_id), "gradebook_entries"),
@@ -114,10 +118,22 @@ def employee_data(employee_id: UUID) -> Query:
     ).where(Employee.id == employee_id)
 
 
+@read_model
+def guardian_data(guardian_id: UUID) -> Query:
+    """Read model of GuardianDataSchema, for one."""
+    user_id = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
+    of_guardian = Guardian.id == guardian_id
+    records = [select(Guardian.id).where(of_guardian), *_records_of_account(user_id)]
+    account = _account(user_id, records, _link_entries(guardian_id), guardian=of_guardian)
+    return select(*account).where(of_guardian)
+
+
 # What is stored of whoever has an account.
 
 
-def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
+def _account(user_id: Any, records: list[Any], *entries: Any, guardian: Any = None) -> list[Any]:
+    """Write what is stored of an account, and of the guardian whose it is, or whom the condition finds."""
+    of_guardian = Guardian.user_id == user_id if guardian is None else guardian
     contacts = (
         select(*told_columns(Contact))
         .where(Contact.owner_id == user_id)
@@ -133,12 +149,40 @@ def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
         _one(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
+        _one(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
+        _many(_children(of_guardian), "children"),
         _many(_audit(user_id, records, *entries), "audit"),
     ]
 
 
 def _records_of_account(user_id: Any) -> list[Any]:
-    return [select(User.id).where(User.id == user_id), select(Contact.id).where(Contact.owner_id == user_id)]
+    return [
+        select(User.id).where(User.id == user_id),
+        select(Contact.id).where(Contact.owner_id == user_id),
+        select(Guardian.id).where(Guardian.user_id == user_id),
+    ]
+
+
+def _children(of_guardian: Any) -> Rows:
+    return (
+        select(*told_columns(StudentGuardian), Student.admission_number, User.first_name, User.last_name)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .join(Student, Student.id == StudentGuardian.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(of_guardian)
+        .order_by(StudentGuardian.created_at, StudentGuardian.student_id)
+    )
+
+
+def _link_entries(guardian_id: UUID) -> Any:
+    """Find what the log says of whose guardian somebody is: by the ids of the children."""
+    children = select(StudentGuardian.student_id).where(StudentGuardian.guardian_id == guardian_id)
+    whose = func.coalesce(AuditEntry.new["guardian"].astext, AuditEntry.old["guardian"].astext)
+    return and_(
+        AuditEntry.entity_id == any_(func.array(children.scalar_subquery())),
+        AuditEntry.entity == LINK,
+        whose == cast(guardian_id, Text),
+    )
 
 
 def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
@@ -157,6 +201,15 @@ def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
 
 
 # What is stored of a student.
+
+
+def _guardians(student_id: UUID) -> Rows:
+    return (
+        select(*told_columns(StudentGuardian), Guardian.full_name)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(StudentGuardian.student_id == student_id)
+        .order_by(StudentGuardian.created_at, StudentGuardian.guardian_id)
+    )
 
 
 def _enrollments(student_id: UUID) -> Rows:

@@ -9,7 +9,11 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.features.personal_data import reads, service
-from school_service.features.personal_data.schemas import EmployeeDataSchema, StudentDataSchema
+from school_service.features.personal_data.schemas import (
+    EmployeeDataSchema,
+    GuardianDataSchema,
+    StudentDataSchema,
+)
 from school_service.web.blueprint import Blueprint
 from school_service.web.request_scope import current_principal
 
@@ -41,6 +45,33 @@ class DataOfStudent(MethodView):
         Files of backups, and values in the audit log, are the operator's to erase: `docs/privacy.md` says how.
         """
         return service.erase_student(student_id=id, principal=current_principal())
+
+
+@blp.route("/guardians/<uuid:id>/data")
+class DataOfGuardian(MethodView):
+    """All that is stored of a guardian."""
+
+    @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ, audited=True)
+    @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
+    def get(self, id: UUID) -> Any:
+        """Show all that is stored of a guardian: record, children, account, and what the audit log says of them.
+
+        Not who stopped their access to a child, nor why. What they did themselves is listed by `GET /audit?actor=` with
+        the id of their account.
+        """
+        service.record_copy(of="guardian", record_id=id)
+        return reads.guardian_data(id)
+
+    @blp.requires(Permission.STUDENTS_WRITE, Permission.USERS_WRITE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Erase a guardian none of whose children is enrolled: texts, children, and the account.
+
+        The account of an employee, or of a student, stays theirs. Another's needs every permission that it has, too.
+        This can't be taken back; again changes nothing. Files of backups are the operator's to erase:
+        `docs/privacy.md` says how.
+        """
+        return service.erase_guardian(guardian_id=id, principal=current_principal())
 
 
 @blp.route("/employees/<uuid:id>/data")

@@ -174,6 +174,7 @@ def write_primary(student_id: UUID, given: Given | None) -> None:
 
 def remove_guardians(student_id: UUID) -> None:
     """Take all guardians from a student who is locked; who has no account and no other child then goes."""
+    execute(reads.lock(student_id=student_id))
     guardians = remove_links(StudentGuardian.student_id == student_id)
     if not guardians:
         return
