@@ -24,6 +24,7 @@ from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.classes.enrollments.views import blp as enrollments
 from school_service.features.classes.student_imports.views import blp as student_imports
+from school_service.features.classes.subject_teachers.views import blp as subject_teachers
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
@@ -32,7 +33,6 @@ from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
 from school_service.features.people.guardians.views import blp as guardians
 from school_service.features.people.roles.views import blp as roles
-from school_service.features.people.students.reads import OWN_STUDENT
 from school_service.features.people.students.views import blp as students
 from school_service.features.people.users.reads import USER_STATE
 from school_service.features.people.users.views import blp as users
@@ -86,6 +86,7 @@ FEATURES = (
     cohorts,
     enrollments,
     cohort_subjects,
+    subject_teachers,
     assessments,
     gradebooks,
     absences,
@@ -164,7 +165,7 @@ def create_app(settings: Settings | None = None) -> Service:
     share = settings.school_requests or max(1, settings.pool_size // 2)
     shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
     app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, keys), USER_STATE, OWN_STUDENT, insertion, options, shares
+        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )
     app.extensions["health"] = Check(database_answers)
     printers.init_app(app, settings.printers)

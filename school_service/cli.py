@@ -19,7 +19,7 @@ from flask.cli import FlaskGroup, routes_command, shell_command
 
 from school_service import __version__
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
-from school_service.config import ConfigError, Settings
+from school_service.config import ConfigError, Settings, with_secrets_of_files
 from school_service.data_folder import DataFolderError, data_folder
 from school_service.serving import ServingError, server
 from school_service.serving.checks import check_database
@@ -101,10 +101,12 @@ def _settings(environment: Mapping[str, str], *, create: bool) -> tuple[Settings
     """
     ctx = click.get_current_context()
     folder: Path | None = ctx.meta.get(_CHOSEN_FOLDER)
-    if folder is None and environment.get("DATABASE_URL", "").strip():
-        return Settings.load(environment), False
-    if folder is None and environment.get("ADMIN_DATABASE_URL", "").strip():
-        raise ConfigError(f"ADMIN_DATABASE_URL is set, but {Settings.REQUIRED}")
+    if folder is None:
+        environment = with_secrets_of_files(environment)
+        if environment.get("DATABASE_URL", "").strip():
+            return Settings.load(environment), False
+        if environment.get("ADMIN_DATABASE_URL", "").strip():
+            raise ConfigError(f"ADMIN_DATABASE_URL is set, but {Settings.REQUIRED}")
     found = ctx.find_root().with_resource(data_folder(folder or DEFAULT_FOLDER, create=create))
     return found.settings(environment), True
 
@@ -124,7 +126,7 @@ def _tenancy() -> Tenancy:
     # The operator's verbs sign nothing: the key may be out of their reach.
     environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
     ctx = click.get_current_context()
-    if ctx.info_name == "revision" and not environment.get("DATABASE_URL", "").strip():
+    if ctx.info_name == "revision" and not with_secrets_of_files(environment).get("DATABASE_URL", "").strip():
         _choose_temporary_folder(ctx)
     return tenancy_of(_settings(environment, create=ctx.info_name in {"init", "revision"})[0])
 
@@ -173,16 +175,25 @@ _port = click.option(
 @click.command("demo", short_help="Try everything: a database, two schools and their data, served.")
 @_host
 @_port
+@click.option(
+    "--delete", is_flag=True, help="Delete the demo's data folder, with every school in it, and end."
+)
+@click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.pass_context
-def demo(ctx: click.Context, host: str, port: int) -> None:
+def demo(ctx: click.Context, host: str, port: int, delete: bool, yes: bool) -> None:
     """Start PostgreSQL in the data folder, fill it with two sample schools, and serve them until stopped.
 
     Prints everything that is needed to try the service, and writes it to demo.json in the data folder.
-    Nothing outside of that folder is touched; a second start finds everything again.
+    Nothing outside of that folder is touched, but for root's, whose data lie under /var/lib/school-service where
+    PostgreSQL can't reach the folder; a second start finds everything again. --delete removes all of it.
     """
-    from school_service.demo.command import run
+    from school_service.demo import command
 
-    run(ctx.meta.get(_CHOSEN_FOLDER) or DEFAULT_FOLDER, host, port)
+    folder = ctx.meta.get(_CHOSEN_FOLDER) or DEFAULT_FOLDER
+    if delete:
+        command.delete_demo(folder, ask=not yes)
+    else:
+        command.run(folder, host, port)
 
 
 @click.command("serve", short_help="Serve the API until stopped.")

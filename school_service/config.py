@@ -1,4 +1,8 @@
-"""Every setting: read from the environment, validated at start, documented here once."""
+"""Every setting: read from the environment, validated at start, documented here once.
+
+A secret may lie in a file instead, as Docker and Kubernetes hand them over: the setting's name with _FILE behind it
+is then the file's path (SECRETS).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,9 @@ from tenants.placement import MAX_LOGINS
 from tenants.tenancy import OWNER_SUFFIX
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+# The settings that hold secrets: each may be given as the path of a file, by its name and FILE_SUFFIX.
+SECRETS = ("DATABASE_URL", "ADMIN_DATABASE_URL", "RATE_LIMIT_STORAGE", "SIGNING_KEY")
+FILE_SUFFIX = "_FILE"
 PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
@@ -47,6 +54,9 @@ class ConfigError(Exception):
 @dataclass(frozen=True)
 class Settings:
     """The settings of a process, each named by the environment variable it comes from; empty is unset.
+
+    DATABASE_URL_FILE, ADMIN_DATABASE_URL_FILE and RATE_LIMIT_STORAGE_FILE, each in place of the setting of that name,
+    are the paths of files that hold the address on one line.
 
     `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
@@ -134,7 +144,7 @@ class Settings:
     @classmethod
     def load(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings; raises ConfigError for the first that is wrong."""
-        read = _Reader(environment)
+        read = _Reader(with_secrets_of_files(environment))
         database_url = read.database_url("DATABASE_URL")
         if database_url is None:
             raise ConfigError(cls.REQUIRED)
@@ -194,6 +204,41 @@ class Settings:
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
         )
+
+
+def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
+    """Read the secrets that are given as files (DATABASE_URL_FILE and so on) into an environment's copy.
+
+    SIGNING_KEY_FILE stays as it is: who may read or change a key file is looked at where the key is read. Raises
+    ConfigError where a setting is given in both ways, or its file can't be read or is empty.
+    """
+    found = dict(environment)
+    for name in SECRETS:
+        setting = f"{name}{FILE_SUFFIX}"
+        path = environment.get(setting, "").strip()
+        if not path:
+            continue
+        if environment.get(name, "").strip():
+            raise ConfigError(f"{name} and {setting} are both set: give one.")
+        if name != "SIGNING_KEY":
+            found[name] = _secret_of_file(setting, path)
+            del found[setting]
+    return found
+
+
+def _secret_of_file(setting: str, path: str) -> str:
+    """Read a text file whose content is a secret; no message repeats a part of it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ConfigError(f"{setting} {path} can't be read: {reason}.") from None
+    if not content or "\n" in content:
+        raise ConfigError(
+            f"{setting} {path} must hold one line, which is the value of {setting[: -len(FILE_SUFFIX)]}."
+        )
+    return content
 
 
 class _Reader:
@@ -339,8 +384,6 @@ class _Reader:
 
     def signing_key(self) -> str | None:
         inline, path = self.text("SIGNING_KEY"), self.text("SIGNING_KEY_FILE")
-        if inline and path:
-            raise ConfigError("SIGNING_KEY and SIGNING_KEY_FILE are both set: give one.")
         if inline:
             # Environment files often hold a PEM on one line.
             return inline.replace("\\n", "\n")

@@ -23,7 +23,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -36,7 +36,7 @@ import psycopg2
 from sqlalchemy import URL
 
 from school_service.auth.signing_key import SigningKey
-from school_service.config import Settings
+from school_service.config import FILE_SUFFIX, Settings
 from tenants.atomic_file import write_private
 from tenants.driver_errors import first_line
 from tenants.pg_programs import wheel_programs
@@ -61,6 +61,9 @@ ELSEWHERE = Path("/var/lib/school-service")
 START_TIMEOUT = 60  # seconds for PostgreSQL to start (it may have to recover) or to stop
 LONGEST_SOCKET = 100  # bytes of a Unix socket's path; the kernels' limits are 103 and 107
 
+KEY = "signing-key.pem"
+IN_USE, STARTING = "in-use.lock", "starting.lock"
+
 _NO_MESSAGE = "it says nothing"
 _UNFINISHED = "postgres-unfinished-"
 _UNFINISHED_PROGRAMS = "unfinished-programs-"
@@ -82,17 +85,19 @@ class DataFolder:
     def settings(self, environment: Mapping[str, str]) -> Settings:
         """Read the settings of an environment for this folder's database; raises ConfigError.
 
-        Where no signing key is set, it is the folder's own.
+        Addresses that the environment has, or files of them, do not count. Where no signing key is set, it is the
+        folder's own.
         """
         ours = {"DATABASE_URL": self.database_url, "ADMIN_DATABASE_URL": self.admin_database_url}
+        ours |= {f"{name}{FILE_SUFFIX}": "" for name in ours}
         if not any(environment.get(name, "").strip() for name in ("SIGNING_KEY", "SIGNING_KEY_FILE")):
             ours["SIGNING_KEY"] = self._signing_key()
         return Settings.load({**environment, **ours})
 
     def _signing_key(self) -> str:
-        key_file = self.path / "signing-key.pem"
+        key_file = self.path / KEY
         with _readable_errors(self.path):
-            with lock(self.path / "starting.lock"):
+            with lock(self.path / STARTING):
                 if not key_file.exists():
                     write_private(key_file, SigningKey.generate().to_pem())
             return key_file.read_text(encoding="ascii")
@@ -112,7 +117,7 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
             installed = _installed_versions()
             if create:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
-                with lock(path / "starting.lock"):
+                with lock(path / STARTING):
                     _place_elsewhere(path)
             # Where the link leads, if it is one.
             server = _Server((path / "postgres").resolve(), installed)
@@ -124,6 +129,43 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
             stack.enter_context(_in_use(path, server))
             host = stack.enter_context(_host(server.cluster))
         yield DataFolder(path, _address(host, SERVING_LOGIN), _address(host, ADMIN_LOGIN))
+
+
+def delete_data_folder(path: Path, others: Iterable[str]) -> None:
+    """Delete a data folder that nobody uses: its cluster, also where that lies elsewhere, its key, programs and locks.
+
+    `others` are names of files in it that go too. What else lies there stays, and so does the folder then. A PostgreSQL
+    that a killed process left is stopped first. Raises DataFolderError where the folder is in use.
+    """
+    path = path.expanduser().resolve()
+    with _readable_errors(path), lock(path / STARTING):
+        handle = _open_lock(path / IN_USE)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataFolderError(
+                f"The data folder {path} is in use: stop what works on it first, such as a demo that is running."
+            ) from None
+        finally:
+            os.close(handle)
+        link = path / "postgres"
+        cluster = link.resolve()
+        if cluster.is_dir():
+            _Server(cluster, _installed_versions()).stop()
+        if link.is_symlink():
+            link.unlink()
+            if cluster.parent.parent == ELSEWHERE:
+                cluster = cluster.parent
+        for folder in (cluster, *path.glob("programs-*"), *path.glob(f"{_UNFINISHED}*")):
+            if folder.exists():
+                shutil.rmtree(folder)
+        for name in (KEY, *others, IN_USE, STARTING):
+            (path / name).unlink(missing_ok=True)
+        if not any(path.iterdir()):
+            path.rmdir()
+        if ELSEWHERE.is_dir() and not any(ELSEWHERE.iterdir()):
+            with suppress(PermissionError):
+                ELSEWHERE.rmdir()
 
 
 def _place_elsewhere(path: Path) -> None:
@@ -175,14 +217,14 @@ def _open_lock(path: Path) -> int:
 
 @contextmanager
 def _in_use(path: Path, server: _Server) -> Iterator[None]:
-    handle = _open_lock(path / "in-use.lock")
+    handle = _open_lock(path / IN_USE)
     try:
-        with lock(path / "starting.lock"):
+        with lock(path / STARTING):
             fcntl.flock(handle, fcntl.LOCK_SH)
             server.ensure()
         yield
     finally:
-        with _signals_delayed(), lock(path / "starting.lock"):
+        with _signals_delayed(), lock(path / STARTING):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -259,7 +301,9 @@ class _Server:
                 if self._postmaster() is None:
                     self._start()
                 try:
-                    psycopg2.connect(_address(host, ADMIN_LOGIN), connect_timeout=5).close()
+                    psycopg2.connect(
+                        host=host, port=PORT, user=ADMIN_LOGIN, dbname=DATABASE, connect_timeout=5
+                    ).close()
                     return
                 except psycopg2.OperationalError as error:
                     # A server that a killed process left may still be recovering, or stopping.

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
-from school_service.config import ConfigError, Settings
+from school_service.config import ConfigError, Settings, with_secrets_of_files
 from tenants.backups.encryption import new_identity
 from tests.conftest import SETTINGS, forget_settings
 
@@ -650,6 +650,60 @@ def test_settings_of_the_environment_do_not_reach_the_tests(monkeypatch):
     }
     assert left & set(os.environ) == {"TEST_DATABASE_URL"}
     assert {"TENANT_ROLES", "POOL_SIZE", "LOG_LEVEL"} < SETTINGS
+
+
+# Secrets in files
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "ADMIN_DATABASE_URL", "RATE_LIMIT_STORAGE"])
+def test_a_secret_may_lie_in_a_file(tmp_path, name):
+    value = "redis://:p@cache/0" if name == "RATE_LIMIT_STORAGE" else "postgresql://u:p%40ss@host/schools"
+    path = tmp_path / "secret"
+    path.write_text(f"{value}\n")
+
+    in_file = load(**{name: "", f"{name}_FILE": f" {path} "})
+
+    assert in_file == load(**{name: value})
+    assert with_secrets_of_files({f"{name}_FILE": str(path)}) == {name: value}
+
+
+def test_a_secret_in_two_places_is_refused(tmp_path):
+    said = refusal(DATABASE_URL="postgresql://u@h/d", DATABASE_URL_FILE=str(tmp_path / "x"))
+
+    assert said == "DATABASE_URL and DATABASE_URL_FILE are both set: give one."
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "can't be read: No such file or directory."),
+        (b"\xff\xfe", "can't be read: it is no text in UTF-8."),
+        (b" \n", "must hold one line, which is the value of DATABASE_URL."),
+        (
+            SECRET.encode() + b"\n" + SECRET.encode(),
+            "must hold one line, which is the value of DATABASE_URL.",
+        ),
+    ],
+    ids=["absent", "no text", "empty", "two lines"],
+)
+def test_a_file_without_a_secret_is_refused_and_not_repeated(tmp_path, content, reason):
+    path = tmp_path / "url"
+    if content is not None:
+        path.write_bytes(content)
+
+    said = refusal(DATABASE_URL="", DATABASE_URL_FILE=str(path))
+
+    assert said == f"DATABASE_URL_FILE {path} {reason}"
+
+
+def test_a_file_with_a_wrong_address_is_told_by_the_settings_name(tmp_path):
+    path = tmp_path / "url"
+    path.write_text(f"mysql://u:{SECRET}@h/d")
+
+    said = refusal(DATABASE_URL="", DATABASE_URL_FILE=str(path))
+
+    assert said.startswith("DATABASE_URL must be a PostgreSQL address")
+    assert SECRET not in said
 
 
 # METRICS_PORT, METRICS_ADDRESS

@@ -1056,6 +1056,128 @@ ALTER TABLE assessments DROP COLUMN submission_id;
 
 ALTER TABLE submissions DROP CONSTRAINT uq_submissions_id_cohort_subject_id_term_id;
 
+ALTER TABLE roles ADD COLUMN reach VARCHAR(20) DEFAULT 'SCHOOL' NOT NULL;
+
+ALTER TABLE roles ADD COLUMN given_to VARCHAR(20);
+
+ALTER TABLE roles ADD CONSTRAINT ck_roles_reach CHECK (reach IN ('SCHOOL', 'OWN'));
+
+ALTER TABLE roles ADD CONSTRAINT ck_roles_given_to CHECK (given_to IS NULL OR given_to IN ('STUDENTS', 'GUARDIANS') AND reach = 'OWN');
+
+ALTER TABLE roles ADD CONSTRAINT uq_roles_given_to UNIQUE (given_to);
+
+CREATE TABLE subject_teachers (
+    id UUID NOT NULL,
+    cohort_subject_id UUID NOT NULL,
+    cohort_id UUID NOT NULL,
+    batch_id UUID,
+    employee_id UUID NOT NULL,
+    starts_on DATE,
+    ends_on DATE,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    CONSTRAINT pk_subject_teachers PRIMARY KEY (id),
+    CONSTRAINT ck_subject_teachers_dates CHECK (starts_on <= ends_on),
+    CONSTRAINT fk_subject_teachers_batch_id_cohort_id FOREIGN KEY(batch_id, cohort_id) REFERENCES batches (id, cohort_id),
+    CONSTRAINT fk_subject_teachers_cohort_subject_id_cohort_id FOREIGN KEY(cohort_subject_id, cohort_id) REFERENCES cohort_subjects (id, cohort_id),
+    CONSTRAINT fk_subject_teachers_employee_id FOREIGN KEY(employee_id) REFERENCES employees (id)
+);
+
+CREATE INDEX ix_subject_teachers_cohort_subject_id_cohort_id ON subject_teachers (cohort_subject_id, cohort_id);
+
+CREATE INDEX ix_subject_teachers_batch_id_cohort_id ON subject_teachers (batch_id, cohort_id);
+
+CREATE INDEX ix_subject_teachers_employee_id ON subject_teachers (employee_id);
+
+CREATE UNIQUE INDEX uq_subject_teachers_cohort_subject_id_employee_id_batch_id ON subject_teachers (cohort_subject_id, employee_id, batch_id) WHERE batch_id IS NOT NULL;
+
+CREATE UNIQUE INDEX uq_subject_teachers_cohort_subject_id_employee_id ON subject_teachers (cohort_subject_id, employee_id) WHERE batch_id IS NULL;
+
+ALTER TABLE result_settings ADD COLUMN show_teachers BOOLEAN DEFAULT false NOT NULL;
+
+CREATE OR REPLACE FUNCTION caller_state(
+    caller uuid, OUT permissions text[], OUT name text, OUT session_number integer, OUT must_change_password boolean
+) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
+BEGIN
+    SELECT
+        ARRAY(
+            SELECT DISTINCT p.access || ':' || p.section
+            FROM user_roles ur
+            JOIN roles r ON r.id = ur.role_id AND r.reach = 'SCHOOL'
+            JOIN role_permissions rp ON rp.role_id = ur.role_id
+            JOIN permissions p ON p.id = rp.permission_id
+            WHERE ur.user_id = u.id
+        ),
+        u.first_name || ' ' || u.last_name,
+        u.session_number,
+        COALESCE(u.password_given_at >= (SELECT s.must_change_password_since FROM school_settings s), false)
+    INTO permissions, name, session_number, must_change_password
+    FROM users u WHERE u.id = caller AND u.deleted_at IS NULL;
+END
+$$;
+
+CREATE FUNCTION caller_state(
+    caller uuid, at timestamptz, relations boolean, session uuid, issuer text, subject text,
+    OUT permissions text[], OUT own_permissions text[], OUT name text, OUT session_number integer,
+    OUT must_change_password boolean, OUT student uuid, OUT children uuid[], OUT employee uuid,
+    OUT form_batches uuid[], OUT taught_subjects uuid[], OUT taught_arms uuid[]
+) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
+DECLARE
+    today date := (at AT TIME ZONE 'Africa/Lagos')::date;
+BEGIN
+    SELECT
+        COALESCE(held.everywhere, '{}'),
+        COALESCE(held.own, '{}'),
+        u.first_name || ' ' || u.last_name,
+        u.session_number,
+        COALESCE(u.password_given_at >= (SELECT s.must_change_password_since FROM school_settings s), false),
+        (SELECT st.id FROM students st WHERE st.user_id = u.id),
+        '{}'
+    INTO permissions, own_permissions, name, session_number, must_change_password, student, children
+    FROM users u
+    CROSS JOIN LATERAL (
+        SELECT
+            array_agg(each.permission) FILTER (WHERE each.everywhere) AS everywhere,
+            array_agg(each.permission) FILTER (WHERE NOT each.everywhere) AS own
+        FROM (
+            SELECT p.access || ':' || p.section AS permission, bool_or(r.reach = 'SCHOOL') AS everywhere
+            FROM user_roles ur
+            JOIN roles r ON r.id = ur.role_id
+            JOIN role_permissions rp ON rp.role_id = r.id
+            JOIN permissions p ON p.id = rp.permission_id
+            WHERE ur.user_id = u.id
+            GROUP BY 1
+        ) AS each
+    ) AS held
+    WHERE u.id = caller AND u.deleted_at IS NULL;
+    IF session_number IS NOT NULL AND (relations OR own_permissions <> '{}') THEN
+        SELECT em.id INTO employee FROM employees em WHERE em.user_id = caller AND em.deleted_at IS NULL;
+        form_batches := ARRAY(
+            SELECT ft.batch_id
+            FROM form_teachers ft
+            JOIN batches b ON b.id = ft.batch_id
+            JOIN cohorts c ON c.id = b.cohort_id
+            JOIN sessions se ON se.id = c.session_id
+            WHERE ft.employee_id = employee AND (se.current OR se.end_date >= today - 60)
+            ORDER BY ft.batch_id
+        );
+        SELECT COALESCE(array_agg(taught.subject), '{}'), COALESCE(array_agg(taught.arm), '{}')
+        INTO taught_subjects, taught_arms
+        FROM (
+            SELECT DISTINCT st.cohort_subject_id AS subject, b.id AS arm
+            FROM subject_teachers st
+            JOIN cohorts c ON c.id = st.cohort_id
+            JOIN sessions se ON se.id = c.session_id
+            JOIN batches b ON b.cohort_id = st.cohort_id AND (st.batch_id IS NULL OR b.id = st.batch_id)
+            WHERE st.employee_id = employee
+                AND (st.starts_on IS NULL OR st.starts_on <= today)
+                AND (st.ends_on IS NULL OR st.ends_on >= today)
+                AND (se.current OR se.end_date >= today - 60)
+            ORDER BY 1, 2
+        ) AS taught;
+    END IF;
+END
+$$;
+
 CREATE TABLE guardians (
     id UUID NOT NULL,
     user_id UUID,
@@ -1110,3 +1232,71 @@ FROM students WHERE guardian_full_name IS NOT NULL;
 UPDATE students SET guardian_full_name = NULL, guardian_relationship = NULL, guardian_phone_number = NULL,
     guardian_email_address = NULL
 WHERE guardian_full_name IS NOT NULL;
+
+CREATE OR REPLACE FUNCTION caller_state(
+    caller uuid, at timestamptz, relations boolean, session uuid, issuer text, subject text,
+    OUT permissions text[], OUT own_permissions text[], OUT name text, OUT session_number integer,
+    OUT must_change_password boolean, OUT student uuid, OUT children uuid[], OUT employee uuid,
+    OUT form_batches uuid[], OUT taught_subjects uuid[], OUT taught_arms uuid[]
+) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
+DECLARE
+    today date := (at AT TIME ZONE 'Africa/Lagos')::date;
+BEGIN
+    SELECT
+        COALESCE(held.everywhere, '{}'),
+        COALESCE(held.own, '{}'),
+        u.first_name || ' ' || u.last_name,
+        u.session_number,
+        COALESCE(u.password_given_at >= (SELECT s.must_change_password_since FROM school_settings s), false),
+        (SELECT st.id FROM students st WHERE st.user_id = u.id),
+        ARRAY(
+            SELECT sg.student_id
+            FROM guardians g
+            JOIN student_guardians sg ON sg.guardian_id = g.id AND sg.stopped_at IS NULL
+            WHERE g.user_id = u.id
+        )
+    INTO permissions, own_permissions, name, session_number, must_change_password, student, children
+    FROM users u
+    CROSS JOIN LATERAL (
+        SELECT
+            array_agg(each.permission) FILTER (WHERE each.everywhere) AS everywhere,
+            array_agg(each.permission) FILTER (WHERE NOT each.everywhere) AS own
+        FROM (
+            SELECT p.access || ':' || p.section AS permission, bool_or(r.reach = 'SCHOOL') AS everywhere
+            FROM user_roles ur
+            JOIN roles r ON r.id = ur.role_id
+            JOIN role_permissions rp ON rp.role_id = r.id
+            JOIN permissions p ON p.id = rp.permission_id
+            WHERE ur.user_id = u.id
+            GROUP BY 1
+        ) AS each
+    ) AS held
+    WHERE u.id = caller AND u.deleted_at IS NULL;
+    IF session_number IS NOT NULL AND (relations OR own_permissions <> '{}') THEN
+        SELECT em.id INTO employee FROM employees em WHERE em.user_id = caller AND em.deleted_at IS NULL;
+        form_batches := ARRAY(
+            SELECT ft.batch_id
+            FROM form_teachers ft
+            JOIN batches b ON b.id = ft.batch_id
+            JOIN cohorts c ON c.id = b.cohort_id
+            JOIN sessions se ON se.id = c.session_id
+            WHERE ft.employee_id = employee AND (se.current OR se.end_date >= today - 60)
+            ORDER BY ft.batch_id
+        );
+        SELECT COALESCE(array_agg(taught.subject), '{}'), COALESCE(array_agg(taught.arm), '{}')
+        INTO taught_subjects, taught_arms
+        FROM (
+            SELECT DISTINCT st.cohort_subject_id AS subject, b.id AS arm
+            FROM subject_teachers st
+            JOIN cohorts c ON c.id = st.cohort_id
+            JOIN sessions se ON se.id = c.session_id
+            JOIN batches b ON b.cohort_id = st.cohort_id AND (st.batch_id IS NULL OR b.id = st.batch_id)
+            WHERE st.employee_id = employee
+                AND (st.starts_on IS NULL OR st.starts_on <= today)
+                AND (st.ends_on IS NULL OR st.ends_on >= today)
+                AND (se.current OR se.end_date >= today - 60)
+            ORDER BY 1, 2
+        ) AS taught;
+    END IF;
+END
+$$;

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 from school_service.core.errors import Forbidden, Invalid, NotAuthenticated
+from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 
 MAX_CLIENT_ID_LENGTH = 255  # characters (OpenID Connect Core, section 2, `sub`)
@@ -78,21 +79,30 @@ class VerifiedToken:
                 client=self.client_id,
                 granted=False,
                 state=user_state,
-                state_parameters=(self.actor,),
+                state_parameters=(self.actor, self.actor, now(), False),
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
     def condition(
-        self, permissions: Iterable[str], *, with_given_password: bool, own_student: bool = False
+        self,
+        permissions: Iterable[str],
+        *,
+        with_given_password: bool,
+        own_student: UUID | None = None,
+        by_own: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
-        can be made of the state and has the permissions. A principal whose password must be changed is let in only
-        `with_given_password`; with `own_student` the student who, by the state, is the user needs no permission.
+        can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
+        so. A principal whose password must be changed is let in only `with_given_password`; the user who, by the state,
+        is the student `own_student` needs no permission.
         """
-        sql, needed = _condition(self.own, tuple(permissions), with_given_password, own_student)
-        return sql, (self.session_number, *needed) if self.own else needed
+        needed = tuple(map(str, permissions))
+        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own)
+        own = (self.session_number,) if self.own else ()
+        student = (str(own_student),) if own_student is not None else ()
+        return sql, (*own, *student, *needed, *needed) if by_own else (*own, *student, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -108,6 +118,7 @@ class VerifiedToken:
                 self,
                 frozenset(state["permissions"]),
                 all_permissions=False,
+                own_permissions=frozenset(state["own_permissions"]),
                 user_name=state["name"],
                 # An outside provider's token was not given for the password.
                 must_change_password=self.own and state["must_change_password"],
@@ -130,33 +141,39 @@ def _named_school(header: str) -> UUID:
 
 
 @lru_cache(ACCESSES_REMEMBERED)
-def _condition(
-    own: bool, permissions: tuple[str, ...], with_given_password: bool, own_student: bool
-) -> tuple[str, tuple[str, ...]]:
-    """Write the condition under which a state gives all of the permissions, and these as its parameters."""
+def _condition(own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool) -> str:
+    """Write the condition under which a state gives all of so many permissions, which are its parameters."""
     parts: list[str] = []
     if own:
         parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")
         if not with_given_password:
             parts.append("NOT caller.must_change_password")
-    needed = tuple(str(permission) for permission in permissions)
     if needed:
-        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
-        parts.append(f"(caller.own_student OR {has_all})" if own_student else has_all)
-    return " AND ".join(parts) or "true", needed
+        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
+        if by_own:
+            has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
+            has_all = f"{has_some} AND NOT ({has_all})"
+        if own_student:
+            # The student whose account it is reads the same as the whole school does.
+            is_own = "caller.student IS NOT DISTINCT FROM %s::uuid"
+            has_all = f"NOT ({is_own}) AND {has_all}" if by_own else f"({is_own} OR {has_all})"
+        parts.append(has_all)
+    return " AND ".join(parts) or "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """The bearer of a token inside a school, with its permissions there.
 
-    `all_permissions` is the grant of every permission, `user_name` the first and last name of a user.
-    `must_change_password`: until the user has set another password, nothing else is allowed.
+    `permissions` reach the whole school, `own_permissions` the bearer's own records alone. `all_permissions` is the
+    grant of every permission, `user_name` the first and last name of a user. `must_change_password`: until the user has
+    set another password, nothing else is allowed.
     """
 
     token: VerifiedToken
     permissions: frozenset[str]
     all_permissions: bool
+    own_permissions: frozenset[str] = frozenset()
     user_name: str | None = None
     must_change_password: bool = False
 
@@ -176,8 +193,12 @@ class Principal:
         return self.user_name or self.actor
 
     def has(self, permission: str) -> bool:
-        """Tell whether the principal has a permission."""
+        """Tell whether the principal has a permission for the whole school."""
         return self.all_permissions or permission in self.permissions
+
+    def may(self, permission: str) -> bool:
+        """Tell whether the principal has a permission, for the whole school or for their own records alone."""
+        return self.has(permission) or permission in self.own_permissions
 
     def require_own_password(self) -> None:
         """Refuse a user whose password was given by somebody else and has to be changed; raises Forbidden."""
@@ -187,11 +208,22 @@ class Principal:
             )
 
     def require(self, permissions: Iterable[str], purpose: str = "This") -> None:
-        """Refuse a principal that lacks one of the permissions; raises Forbidden naming those."""
-        missing = sorted({str(permission) for permission in permissions if not self.has(permission)})
+        """Refuse a principal that lacks one of the permissions for the whole school; raises Forbidden naming those."""
+        missing = {str(permission) for permission in permissions if not self.has(permission)}
         if missing:
-            word = "permission" if len(missing) == 1 else "permissions"
-            raise Forbidden(f"{purpose} needs the {word} {', '.join(missing)}.")
+            where = " for the whole school" if missing <= self.own_permissions else ""
+            self._refuse(missing, purpose, where)
+
+    def require_own(self, permissions: Iterable[str], purpose: str = "This") -> None:
+        """Refuse a principal that lacks one of the permissions, whatever it reaches; raises Forbidden naming those."""
+        missing = {str(permission) for permission in permissions if not self.may(permission)}
+        if missing:
+            self._refuse(missing, purpose)
+
+    @staticmethod
+    def _refuse(missing: Collection[str], purpose: str, where: str = "") -> NoReturn:
+        word = "permission" if len(missing) == 1 else "permissions"
+        raise Forbidden(f"{purpose} needs the {word} {', '.join(sorted(missing))}{where}.")
 
 
 def schools_claim(claim: Any) -> frozenset[UUID] | None:

@@ -10,10 +10,11 @@ from uuid import UUID
 from flask import Flask, current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
-from sqlalchemy import MetaData
+from sqlalchemy import MetaData, event
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, ORMExecuteState
 
+from school_service.core.reach import CallersRelations, Reach, refuse_unjudged
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.sessions import SchoolSession, transaction
 from tenants.connections.statements import Texts
@@ -51,6 +52,12 @@ class Actor(Protocol):
         """The name of the user, or the client's id."""
 
 
+Text = Callable[[Reach | None], tuple[str, tuple[Any, ...]]]
+"""Gives the SQL of a query for a reach, and the values of its parameters."""
+
+NO_RELATIONS = CallersRelations(())
+
+
 @dataclass(slots=True)
 class RequestContext:
     """The request that a transaction serves.
@@ -60,6 +67,7 @@ class RequestContext:
     entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
+    `reach` is None for whoever reaches the whole school, else it says which of the caller's `relations` count.
     `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
     those of all others.
     """
@@ -71,8 +79,10 @@ class RequestContext:
     address: str | None = None
     audit_entries: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[dict[str, Any]] = field(default_factory=list)
-    admit: Callable[[Mapping[str, Any] | None], None] | None = None
-    read: Callable[[str, tuple[Any, ...]], Texts] | None = None
+    admit: Callable[[Mapping[str, Any] | None], object] | None = None
+    read: Callable[[Text], Texts] | None = None
+    reach: Reach | None = None
+    relations: CallersRelations = NO_RELATIONS
     with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
@@ -162,6 +172,38 @@ def is_current_user(user_id: UUID) -> bool:
     """Tell whether this user acts in the transaction."""
     principal = request_context().principal
     return principal is not None and principal.actor == str(user_id)
+
+
+def current_reach() -> Reach | None:
+    """The reach of the request's caller; None where that is the whole school, and outside of a request.
+
+    In a request that reads it is known once a transaction has begun: so one is begun here, where none is under way.
+    """
+    context: RequestContext | None = g.get("request_context") if has_app_context() else None
+    if context is None:
+        return None
+    if context.read is not None and not current_session().in_transaction():
+        current_session().bound_connection()
+    return context.reach
+
+
+def session_reach() -> Reach | None:
+    """The reach of the request's caller for a statement of the session: the relations are values in it."""
+    reach = current_reach()
+    return None if reach is None else request_context().relations.reach(reach.relations)
+
+
+@event.listens_for(RoutedSession, "do_orm_execute")
+def _require_judgement(execution: ORMExecuteState) -> None:
+    """Refuse a SELECT of which nobody said what it reads for a permission that is OWN.
+
+    It is said by the option `judged`: that its condition is of what is in reach, that what it reads is everybody's, or
+    belongs to a record that was judged before.
+    """
+    if execution.is_select and not (execution.is_relationship_load or execution.is_column_load):
+        reach = current_reach()
+        if reach is not None and not execution.execution_options.get("judged"):
+            refuse_unjudged(str(execution.statement))
 
 
 def current_school() -> School:

@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, update_wrapper
 from types import NoneType, UnionType
-from typing import Any, Generic, ParamSpec, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 from uuid import UUID
 
 from sqlalchemy import (
@@ -37,7 +47,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_school, current_session, request_context, table_names
+from school_service.core.database import (
+    current_reach,
+    current_school,
+    current_session,
+    request_context,
+    table_names,
+)
+from school_service.core.reach import Reach, refuse_unjudged
 from tenants.connections.dialect import psycopg2_dialect
 from tenants.connections.statements import write
 from tenants.registry.schools import School
@@ -153,10 +170,29 @@ def _divide(marked: str) -> list[str]:
 
 @dataclass
 class QueryTemplate:
-    """A select() made with bind parameters, and the statements made of it, by the function that wrapped it."""
+    """A select() made with bind parameters, and the statements made of it, by the function that wrapped it.
+
+    `narrow` makes the template of what is in reach. Without it the query may be sent for any reach where it is
+    `judged`, else for none.
+    """
 
     query: Query
+    name: str = ""
+    narrow: Callable[[Reach], QueryTemplate] | None = None
+    judged: bool = False
     statements: dict[Wrapper, CompiledStatement] = field(default_factory=dict)
+    _narrowed: dict[str, QueryTemplate] = field(default_factory=dict)
+
+    def within(self, reach: Reach) -> QueryTemplate:
+        """Give the template of what is in reach; raises Forbidden where nobody has said what that is."""
+        if self.narrow is None:
+            if not self.judged:
+                refuse_unjudged(self.name)
+            return self
+        found = self._narrowed.get(reach.relations)
+        if found is None:
+            found = self._narrowed[reach.relations] = self.narrow(Reach(reach.relations))
+        return found
 
     def statement(self, wrap: Wrapper) -> CompiledStatement:
         """The statement that `wrap` makes of the select(), compiled at its first use."""
@@ -183,13 +219,27 @@ class BoundQuery:
     before: tuple[Executable, ...] = ()
 
     def batch(self, wrap: Wrapper = unwrapped, **page: int) -> tuple[str, tuple[Any, ...]]:
-        """Give the text of what `wrap` makes of it, and the values of its filters and of what `wrap` adds to them."""
-        statement = self.template.statement(wrap)
-        text, parameters = statement.sql, statement.parameters({**self.values, **page})
+        """Give the text of what `wrap` makes of it, and the values of its filters and of what `wrap` adds to them.
+
+        Where the caller's reach is OWN, it is the text of what is in reach.
+        """
+        reach = current_reach()
+        text, parameters = self.text(wrap, reach, **page)
+        if reach is not None and self.template.narrow is not None:
+            text, parameters = request_context().relations.before(text, parameters)
         if not self.before:
             return text, parameters
         ahead, its_parameters = batch_of(self.before)
         return f"{ahead};\n{text}", (*its_parameters, *parameters)
+
+    def text(self, wrap: Wrapper, reach: Reach | None, **page: int) -> tuple[str, tuple[Any, ...]]:
+        """Give the text for a caller of this reach, None being the whole school, and its values.
+
+        With a reach it is a part of a statement that has the caller's relations as the table `caller`.
+        """
+        template = self.template if reach is None else self.template.within(reach)
+        statement = template.statement(wrap)
+        return statement.sql, statement.parameters({**self.values, **page})
 
 
 def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
@@ -201,11 +251,13 @@ def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
 class ReadModel(Generic[Filters]):
     """A read model that is built once for each combination of given filters; called as the function it decorates."""
 
-    def __init__(self, make: Callable[Filters, Query]) -> None:
+    def __init__(self, make: Callable[Filters, Query], *, judged: bool = False) -> None:
         update_wrapper(self, make)
         self.query = make
         """The plain function: the select() with values in it, for use within another statement."""
-        self._names = tuple(inspect.signature(make).parameters)
+        names = tuple(inspect.signature(make).parameters)
+        self._names = tuple(name for name in names if name != REACH)
+        self._reaches, self._judged = REACH in names, judged
         self._filters = frozenset(self._names)
         self._types: dict[str, Any] | None = None
         self._templates: dict[frozenset[str], QueryTemplate] = {}
@@ -221,17 +273,39 @@ class ReadModel(Generic[Filters]):
             template = self._templates[given] = self._make(given)
         return BoundQuery(template, values)
 
-    def _make(self, given: frozenset[str]) -> QueryTemplate:
+    @property
+    def serves_own(self) -> bool:
+        """Whether it can be sent for a caller whose permission is OWN."""
+        return self._reaches or self._judged
+
+    def _make(self, given: frozenset[str], reach: Reach | None = None) -> QueryTemplate:
         if self._types is None:
             self._types = {name: _column_type(hint) for name, hint in get_type_hints(self.query).items()}
-        binds = {name: bindparam(name, type_=self._types[name], required=True) for name in given}
+        values: dict[str, Any] = dict.fromkeys(self._names)
+        values |= {name: bindparam(name, type_=self._types[name], required=True) for name in given}
         make: Callable[..., Query] = self.query
-        return QueryTemplate(make(**{name: binds.get(name) for name in self._names}))
+        if not self._reaches:
+            return QueryTemplate(make(**values), make.__qualname__, judged=self._judged)
+        narrow = partial(self._make, given) if reach is None else None
+        return QueryTemplate(make(**values, reach=reach), make.__qualname__, narrow)
 
 
-def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
-    """Decorate a function that makes a select(): it becomes a read model, which is built and compiled once."""
-    return ReadModel(make)
+REACH = "reach"
+"""The parameter of a read model that serves callers whose permission is OWN: None, or the reach to narrow it to."""
+
+
+@overload
+def read_model(make: Callable[Filters, Query], /) -> ReadModel[Filters]: ...
+@overload
+def read_model(*, judged: bool) -> Callable[[Callable[Filters, Query]], ReadModel[Filters]]: ...
+def read_model(make: Callable[Filters, Query] | None = None, /, *, judged: bool = False) -> Any:
+    """Decorate a function that makes a select(): it becomes a read model, which is built and compiled once.
+
+    One with the parameter `reach` serves callers whose permission is OWN, and gets it from the request, never from a
+    view. `judged`: what it reads is everybody's, or belongs to a record that a statement before it has judged, so
+    that it needs no reach; without either it is not sent for such a caller.
+    """
+    return partial(ReadModel, judged=judged) if make is None else ReadModel(make)
 
 
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:

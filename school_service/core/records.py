@@ -25,8 +25,9 @@ from sqlalchemy import (
     text,
 )
 
-from school_service.core.database import db
+from school_service.core.database import db, session_reach
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.reach import SCOPES, refuse_unjudged
 from school_service.core.statements import advisory_lock
 
 Record = TypeVar("Record")
@@ -53,27 +54,68 @@ def change(record: Any, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     return old, new
 
 
-def get(model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Record:
+def get(
+    model: type[Record],
+    record_id: UUID,
+    *,
+    for_update: bool = False,
+    for_share: bool = False,
+    judged: bool = False,
+) -> Record:
     """Get a record of the school by id; raises NotFound.
 
     `for_update` locks its row FOR NO KEY UPDATE: records that refer to it can still be written. `for_share` locks
-    it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends.
+    it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends. For a caller
+    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged` before.
     """
-    record = find(model, record_id, for_update=for_update, for_share=for_share)
+    record = find(model, record_id, for_update=for_update, for_share=for_share, judged=judged)
     if record is None:
         raise not_found(model)
     return record
 
 
 def find(
-    model: type[Record], record_id: UUID, *, for_update: bool = False, for_share: bool = False
+    model: type[Record],
+    record_id: UUID,
+    *,
+    for_update: bool = False,
+    for_share: bool = False,
+    judged: bool = False,
 ) -> Record | None:
     """Find a record of the school by id, or None.
 
-    `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends.
+    `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. For a caller
+    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged` before.
     """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
+    if judged:
+        options = {"judged": True}
+        return db.session.get(
+            model,
+            record_id,
+            with_for_update=lock,
+            populate_existing=lock is not None,
+            execution_options=options,
+        )
+    if (in_reach := _in_reach(model)) is not None:
+        table: Any = model
+        query = select(table).where(table.id == record_id, in_reach)
+        if lock is not None:
+            query = query.with_for_update(**lock, of=table).execution_options(populate_existing=True)
+        return db.session.scalars(query.execution_options(judged=True)).one_or_none()
     return db.session.get(model, record_id, with_for_update=lock, populate_existing=lock is not None)
+
+
+def _in_reach(model: type[Any]) -> ColumnElement[bool] | None:
+    """Make the condition under which a record is in the caller's reach, None for who reaches the whole school.
+
+    Raises Forbidden for records that nobody has said it of.
+    """
+    reach = session_reach()
+    if reach is None:
+        return None
+    scope = SCOPES.get(model.__table__.name)
+    return refuse_unjudged(model.__table__.name) if scope is None else scope(reach, model.__table__.c)
 
 
 def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_update: bool = False) -> Record:
@@ -90,16 +132,14 @@ def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_upda
 def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
     """Lock the rows of records FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock.
 
-    Returns the records that exist, by id.
+    Returns the records that exist, by id; for a caller whose permission is OWN, those that are in reach.
     """
     table: Any = model
-    found = db.session.scalars(
-        select(table)
-        .where(table.id.in_(record_ids))
-        .order_by(table.id)
-        .with_for_update(key_share=True)
-        .execution_options(populate_existing=True)
-    )
+    query = select(table).where(table.id.in_(record_ids)).order_by(table.id)
+    if (in_reach := _in_reach(model)) is not None:
+        query = query.where(in_reach).execution_options(judged=True)
+    locking = query.with_for_update(key_share=True, of=table if in_reach is not None else None)
+    found = db.session.scalars(locking.execution_options(populate_existing=True))
     return {record.id: record for record in found}
 
 

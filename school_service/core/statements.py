@@ -40,7 +40,7 @@ def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
     The arguments of the function are values and never None. Calling it returns the statement with these values, to be
     sent by `execute` or `fetch_row`.
     """
-    return ReadModel(cast(Any, make))
+    return ReadModel(cast(Any, make), judged=True)
 
 
 @dataclass(frozen=True, slots=True)

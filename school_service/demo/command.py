@@ -21,7 +21,7 @@ from school_service.auth.passwords import hash_password
 from school_service.auth.tokens import LIFETIME, issue_client_token, issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.data_folder import DataFolderError, data_folder, lock
+from school_service.data_folder import DataFolderError, data_folder, delete_data_folder, lock
 from school_service.demo import demo_file
 from school_service.demo.context import CLIENT_ID
 from school_service.demo.demo_file import DemoFile, DemoSchool, Login
@@ -43,6 +43,7 @@ from tenants.registry.schools import School, change_school, clients, find_school
 from tenants.tenancy import Administrator, Tenancy
 
 ADMIN = "admin"
+LOCK = "demo.lock"
 # The path of the printed curl line.
 TRY = "/students?pageNumber=0&pageSize=3"
 
@@ -69,11 +70,26 @@ def run(path: Path, host: str, port: int) -> None:
         click.echo(f"\nStopped. The data stays in {folder.path}.")
 
 
+def delete_demo(path: Path, *, ask: bool) -> None:
+    """Delete all that the demo made in a data folder, with every school in it; files of others stay.
+
+    Asks on the terminal first where `ask` is set. Raises DataFolderError where the folder is none of a demo, or is in
+    use.
+    """
+    path = path.expanduser().resolve()
+    if not (path / demo_file.FILE).is_file():
+        raise DataFolderError(f"There is no demo in {path}. Name its data folder with --data-dir.")
+    if ask:
+        click.confirm(f"Delete the data folder {path}, with every school in it?", abort=True)
+    delete_data_folder(path, [demo_file.FILE, LOCK])
+    click.echo(f"Deleted the demo's data{'' if path.exists() else f' and the folder {path}'}.")
+
+
 @contextmanager
 def _only_demo_of(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
-            stack.enter_context(lock(folder / "demo.lock", wait=False))
+            stack.enter_context(lock(folder / LOCK, wait=False))
         except BlockingIOError:
             address = demo_file.read(folder).base_url
             raise DataFolderError(

@@ -20,6 +20,7 @@ from werkzeug.wsgi import wrap_file
 from school_service.core.database import context_globals
 from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.permissions import Permission
+from school_service.core.reach import REFUSED, Own
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import Lock
 from school_service.core.texts import plain_file_name
@@ -69,8 +70,9 @@ class Blueprint(flask_smorest.Blueprint):
         self,
         permission: Permission | None,
         *others: Permission,
+        own: Own = REFUSED,
         school_required: bool | None = None,
-        own: str | None = None,
+        own_user: str | None = None,
         own_student: str | None = None,
         audited: bool = False,
         snapshot: bool = False,
@@ -80,6 +82,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
+        says what the operation means for who has the permissions, and not all of them for the whole school. `own_user`
         names a path parameter: the user whose id it is needs no permission; `own_student` one, too: the student whose
         account it is needs none. `audited`: a GET that writes to the audit log, such as an export; no other runs in a
         transaction that can write. `snapshot`: all its statements see what was committed when its transaction began.
@@ -89,7 +92,7 @@ class Blueprint(flask_smorest.Blueprint):
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
-        access = Access(needed, with_given_password)
+        access = Access(needed, with_given_password, own=own)
 
         def decorate(view: View) -> View:
             known = frozenset(notes(view).get("query", ()))
@@ -107,7 +110,7 @@ class Blueprint(flask_smorest.Blueprint):
                     worked,
                     school_required=header_required,
                     access=access,
-                    own=parameters[own] if own else None,
+                    own_user=parameters[own_user] if own_user else None,
                     own_student=parameters[own_student] if own_student else None,
                     audited=audited,
                     answers_token=answers_token,
@@ -116,6 +119,7 @@ class Blueprint(flask_smorest.Blueprint):
 
             noted = {
                 "permissions": needed,
+                "own": own,
                 "school_required": header_required,
                 "answers_token": answers_token,
             }

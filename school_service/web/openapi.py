@@ -433,6 +433,8 @@ def document_operation(
         doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
         # Several are written as in the scope of a token (RFC 6749, section 3.3).
         doc["x-permission"] = " ".join(map(str, access["permissions"])) or None
+        if access["permissions"]:
+            doc["x-own"] = str(access["own"])
         if method == "post" and not access["answers_token"]:
             doc["parameters"].append(_IDEMPOTENCY_KEY)
             headers |= _REPLAYED

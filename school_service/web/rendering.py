@@ -6,13 +6,20 @@ with `read_model` is compiled once.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from flask import Response
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_application, current_session, request_context
+from school_service.core.database import (
+    current_application,
+    current_reach,
+    current_session,
+    request_context,
+)
+from school_service.core.reach import Reach, refuse_unjudged
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
 from tenants.connections.statements import SEPARATOR, Texts, write
 
@@ -75,15 +82,26 @@ def _page(query: Query) -> ClauseElement:
 
 
 def _render(query: Query | BoundQuery, wrap: Wrapper, **page: int) -> Texts:
+    read = request_context().read
+    if read is not None:
+        return read(partial(_text, query, wrap, page))
+    connection = current_session().bound_connection()
     if isinstance(query, BoundQuery):
         batch, parameters = query.batch(wrap, **page)
     else:
-        statement = CompiledStatement(wrap(query))
-        batch, parameters = statement.sql, statement.parameters(page)
-    read = request_context().read
-    if read is not None:
-        return read(batch, parameters)
-    return write(current_session().bound_connection(), batch, parameters, texts=True)
+        batch, parameters = _text(query, wrap, page, current_reach())
+    return write(connection, batch, parameters, texts=True)
+
+
+def _text(
+    query: Query | BoundQuery, wrap: Wrapper, page: dict[str, int], reach: Reach | None
+) -> tuple[str, tuple[Any, ...]]:
+    if isinstance(query, BoundQuery):
+        return query.text(wrap, reach, **page)
+    if reach is not None:
+        refuse_unjudged(str(query))
+    statement = CompiledStatement(wrap(query))
+    return statement.sql, statement.parameters(page)
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:

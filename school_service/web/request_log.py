@@ -25,6 +25,7 @@ _CODE = re.compile(r"(?<=/verify/).+", re.IGNORECASE | re.DOTALL)
 _OF_ONE_REQUEST = (
     "request_id",
     "principal",
+    "by_own",
     "token",
     "username_hash",
     "client_address",
@@ -146,6 +147,7 @@ def end(request: Request, status: int, observe: Observe | None) -> None:
         "address": client_address(),
         "school": environ.get("HTTP_X_SCHOOL_ID"),
         "actor": actor.actor if actor else None,
+        "reach": ("OWN" if known.get("by_own") else "SCHOOL") if "principal" in known else None,
     }
     if "unknown_parameters" in known:
         members["unknown_parameters"] = known["unknown_parameters"]

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from school_service.config import Settings
 from school_service.core.database import (
     RequestContext,
     RoutedSession,
+    Text,
     context_globals,
     current_application,
     current_session,
@@ -32,8 +33,8 @@ from school_service.core.database import (
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
+from school_service.core.reach import REFUSED, CallersRelations, Own, Reach
 from school_service.core.shares import Shares
-from school_service.core.statements import stored_in
 from school_service.web import idempotency
 from school_service.web.client_address import client_address
 from school_service.web.current import current_request
@@ -51,9 +52,11 @@ _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
 SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
+# Users with a permission that is OWN of whom a process remembers it.
+OWN_USERS_REMEMBERED = 10_000
 
-Admit = Callable[[Mapping[str, Any] | None], None]
-Read = Callable[[str, tuple[Any, ...]], Texts]
+Admit = Callable[[Mapping[str, Any] | None], object]
+Read = Callable[[Text], Texts]
 AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
 
 
@@ -61,17 +64,16 @@ AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dic
 class AppState:
     """What all requests of an application share.
 
-    `user_state` is the SELECT of a user's state in its school: a row with `permissions` (array of text), `name`,
-    `session_number` and `must_change_password`, or no row where the user does not exist any more; its one parameter is
-    the user's id. `own_student` is a condition of it: whether a student, by id, is the user, by id; with the name of
-    their table as `{students}`. `audit_insertion` writes the statement that adds entries to the audit log, and its
+    `user_state` is the SELECT of a user's state in its school: a row with `permissions` and `own_permissions` (arrays
+    of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row where the user does
+    not exist any more; its parameters are the user's id, twice, the moment, and whether relations are asked for.
+    `audit_insertion` writes the statement that adds entries to the audit log, and its
     parameters. `binding_options` hold for every transaction.
     """
 
     settings: Settings
     verifier: TokenVerifier
     user_state: str
-    own_student: str
     audit_insertion: AuditInsertion
     binding_options: BindingOptions
     shares: Shares
@@ -79,6 +81,24 @@ class AppState:
         default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _own_users: dict[UUID, frozenset[str]] = field(default_factory=dict)
+
+    def remember(self, principal: Principal) -> None:
+        """Remember of a user who has permissions that are OWN which others they have; forget who has none."""
+        user_id, known = principal.user_id, self._own_users
+        if user_id is None or not (principal.own_permissions or user_id in known):
+            return
+        with self._lock:
+            known.pop(user_id, None)
+            if principal.own_permissions:
+                known[user_id] = principal.permissions
+                if len(known) > OWN_USERS_REMEMBERED:
+                    del known[next(iter(known))]
+
+    def guess_own(self, user_id: UUID | None, permissions: tuple[Permission, ...]) -> bool:
+        """Guess whether a user has these permissions as OWN, by what was so in their last request here."""
+        known = None if user_id is None else self._own_users.get(user_id)
+        return known is not None and not known.issuperset(permissions)
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
@@ -147,12 +167,14 @@ class Access(NamedTuple):
     """What a view demands of its principal: all of the permissions.
 
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
-    change their password first. With `own_student` a user needs none for the student whom they are, by their state.
+    change their password first. The user who, by their state, is the student `own_student` needs none. `own` says what
+    the view means for who has the permissions, and not all of them for the whole school.
     """
 
     permissions: tuple[Permission, ...]
     with_given_password: bool = False
-    own_student: bool = False
+    own_student: UUID | None = None
+    own: Own = REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +192,7 @@ def run_in_request_scope(
     *,
     school_required: bool,
     access: Access,
-    own: UUID | None = None,
+    own_user: UUID | None = None,
     own_student: UUID | None = None,
     audited: bool = False,
     answers_token: bool = False,
@@ -178,11 +200,11 @@ def run_in_request_scope(
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
-    The principal is judged by `access` before the view's work; `own` is the id in the path of the user who is let in by
-    it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key is
-    done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read model;
-    unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of the
-    database. Raises Busy where the school has its share of requests.
+    The principal is judged by `access` before the view's work; `own_user` is the id in the path of the user who is let
+    in by it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key
+    is done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read
+    model; unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of
+    the database. Raises Busy where the school has its share of requests.
     """
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
@@ -191,13 +213,12 @@ def run_in_request_scope(
     binding = token.bind_to(school_id, state.user_state, read_only=read_only)
     if snapshot:
         binding = replace(binding, snapshot=True)
-    if own is not None and own == token.user_id:
+    if own_user is not None and own_user == token.user_id:
         access = Access((), access.with_given_password)
     elif access.with_given_password:
-        access = Access(access.permissions)
+        access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
-        binding = _with_own_student(binding, own_student, token.user_id, state)
-        access = Access(access.permissions, access.with_given_password, own_student=True)
+        access = access._replace(own_student=own_student)
     try:
         # Its turn in the share is waited for first, without holding a connection.
         with state.shares.of(school_id) as waited:
@@ -232,32 +253,44 @@ def run_in_request_scope(
         raise
 
 
-def _with_own_student(
-    binding: SchoolBinding, student_id: UUID, user_id: UUID, state: AppState
-) -> SchoolBinding:
-    """Add a column to the user's state, `own_student`: whether the user is this student."""
-    own = state.own_student.format(students=stored_in("students", binding.school_id))
-    statement = f"SELECT caller.*, {own} AS own_student FROM ({binding.state}) AS caller"  # noqa: S608
-    return replace(
-        binding,
-        state=statement,
-        state_parameters=(str(student_id), str(user_id), *binding.state_parameters),
-    )
+def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None) -> bool:
+    """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden.
 
-
-def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None) -> None:
-    """Make the request's principal of the state that was read; raises NotAuthenticated, Forbidden."""
+    Returns whether they are let in by permissions that are OWN.
+    """
     context = request_context()
     context.principal = principal = token.principal(state)
     context_globals().principal = principal
     context.request_id = request_id()
     context.address = client_address()
+    context.reach = None
     if not access.with_given_password:
         principal.require_own_password()
-    if access.own_student and state is not None and state["own_student"]:
-        return
-    if access.permissions and not all(map(principal.has, access.permissions)):
+    if state is None or token.user_id is None:
         principal.require(access.permissions)
+        return False
+    app_state().remember(principal)
+    if access.own_student is not None and str(state["student"]) == str(access.own_student):
+        return False
+    if all(map(principal.has, access.permissions)):
+        return False
+    if access.own.refused:
+        principal.require(access.permissions)
+    principal.require_own(access.permissions)
+    context.relations = CallersRelations.of(state)
+    context.reach = _reach_of(access)
+    context_globals().by_own = True
+    return True
+
+
+@cache
+def _own_reach(relations: str) -> Reach:
+    return Reach(relations)
+
+
+def _reach_of(access: Access) -> Reach | None:
+    """Give the reach of a caller whose permission is OWN; None where the view answers everything."""
+    return _own_reach(access.own.relations) if access.own.relations else None
 
 
 class _Reading:
@@ -314,32 +347,48 @@ class _Reading:
     def _engine(self) -> Engine:
         return engine_of(self._binding.school_id)
 
-    def _admit(self, state: Mapping[str, Any] | None) -> None:
+    def _admit(self, state: Mapping[str, Any] | None) -> bool:
         self._judged = True
-        _admit(self._token, self._access, state)
+        return _admit(self._token, self._access, state)
 
     def _admit_alone(self) -> None:
         """Judge the principal, unless that was done before."""
         if not self._judged:
             self._admit(read(self._engine, self._binding, self._options).state)
 
-    def _read(self, sql: str, parameters: tuple[Any, ...]) -> Texts:
+    def _read(self, text: Text) -> Texts:
         if db.session.registry.has() and current_session().in_transaction():
-            return write(current_session().bound_connection(), sql, parameters, texts=True)
+            return self._read_in_transaction(text)
         if self._binding.state is not None and not self._judged:
-            condition, its_parameters = self._token.condition(
-                self._access.permissions,
-                with_given_password=self._access.with_given_password,
-                own_student=self._access.own_student,
+            access, token = self._access, self._token
+            by_own = not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+            sql, parameters = text(_reach_of(access) if by_own else None)
+            condition, its_parameters = token.condition(
+                access.permissions,
+                with_given_password=access.with_given_password,
+                own_student=access.own_student,
+                by_own=by_own,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)
-            self._admit(found.state)
-            return found
+            if self._admit(found.state) == by_own:
+                return found
+            # The condition was false, since the guess was wrong: in a transaction nothing is guessed.
+            return self._read_in_transaction(text)
         # A client's grant is read by the login itself: a query of the school can not go together with it.
         self._admit_alone()
+        if request_context().reach is not None:
+            return self._read_in_transaction(text)
         binding = SchoolBinding(self._binding.school_id, read_only=True)
-        return read(self._engine, binding, self._options, Reading(sql, parameters))
+        return read(self._engine, binding, self._options, Reading(*text(None)))
+
+    @staticmethod
+    def _read_in_transaction(text: Text) -> Texts:
+        connection, context = current_session().bound_connection(), request_context()
+        batch, parameters = text(context.reach)
+        if context.reach is not None:
+            batch, parameters = context.relations.before(batch, parameters)
+        return write(connection, batch, parameters, texts=True)
 
 
 def _recheck_school(school_id: UUID) -> None:
@@ -375,8 +424,8 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
         raise UnknownSchool("There is no school that can be entered.")
     binding = SchoolBinding(found, read_only=True)
 
-    def read_there(sql: str, parameters: tuple[Any, ...]) -> Texts:
-        reading = Reading(sql, parameters)
+    def read_there(text: Text) -> Texts:
+        reading = Reading(*text(None))
         try:
             return read(engine_of(found), binding, options, reading)
         except SchoolElsewhere:

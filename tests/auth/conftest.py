@@ -139,7 +139,6 @@ def outside(
         settings,
         TokenVerifier(settings, state.verifier.keys),
         state.user_state,
-        state.own_student,
         state.audit_insertion,
         state.binding_options,
         state.shares,

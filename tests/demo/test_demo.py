@@ -567,6 +567,76 @@ def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(as_nobody):
     wait_for(lambda: postgres_of(cwd / deep) == [], "the end of PostgreSQL")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "my schools",
+        "a+b",
+        'a "quoted" one',
+        "it's",
+        "Ẹ̀kọ́ 学校",
+        "100%",
+        "a=b&c?d#e",
+        "tab\there",
+        "back\\slash",
+    ],
+)
+def test_a_folder_may_have_any_name(cwd, name):
+    made = run("tenants", "init", "--data-dir", name, cwd=cwd)
+    created = run("tenants", "create", "Queen's College", "--data-dir", name, "--json", cwd=cwd)
+    listed = run("tenants", "list", "--data-dir", name, "--json", cwd=cwd)
+
+    assert (made.returncode, made.stderr, created.returncode, created.stderr) == (0, "", 0, "")
+    assert [school["name"] for school in json.loads(listed.stdout)] == ["Queen's College"]
+
+
+def test_the_demo_is_deleted_with_all_that_it_made(used_cwd):
+    folder = used_cwd / "school-data"
+    (folder / "notes.txt").write_text("mine")
+
+    asked = run("demo", "--delete", cwd=used_cwd, stdin="n\n")
+    assert (asked.returncode, (folder / "postgres").exists()) == (1, True)
+    assert f"Delete the data folder {folder}, with every school in it?" in asked.stdout
+
+    done = run("demo", "--delete", "--yes", cwd=used_cwd)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Deleted the demo's data.\n", "")
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
+    again = run("demo", "--delete", "--yes", cwd=used_cwd)
+    assert again.returncode == 1
+    assert again.stderr == f"Error: There is no demo in {folder}. Name its data folder with --data-dir.\n"
+
+
+def test_a_demo_that_is_running_is_not_deleted(used_cwd):
+    with demo(used_cwd) as service:
+        done = run("demo", "--delete", "--yes", cwd=used_cwd)
+
+        assert done.returncode == 1
+        assert "is in use: stop what works on it first" in done.stderr
+        assert service.ok("GET", "/health")["database"] == "ok"
+        assert service.end() == 0
+
+
+def test_a_folder_of_schools_without_a_demo_is_not_deleted(cwd):
+    assert run("tenants", "init", cwd=cwd).returncode == 0
+
+    refused = run("demo", "--delete", "--yes", cwd=cwd)
+
+    assert (refused.returncode, (cwd / "school-data" / "postgres").is_dir()) == (1, True)
+
+
+def test_a_demo_whose_server_was_killed_is_deleted(used_cwd):
+    with demo(used_cwd) as service:
+        service.process.kill()
+        service.process.wait(DEADLINE)
+    assert postgres_of(used_cwd / "school-data")
+
+    done = run("demo", "--delete", "--yes", cwd=used_cwd)
+
+    assert (done.returncode, (used_cwd / "school-data").exists()) == (0, False)
+    assert nothing_is_left(used_cwd)
+
+
 root_only = pytest.mark.skipif(
     os.geteuid() != 0, reason="only where root starts it does PostgreSQL need another user"
 )
@@ -610,6 +680,19 @@ def test_root_in_a_closed_folder_has_its_database_elsewhere_and_nothing_is_opene
     listed = run("tenants", "list", "--data-dir", "open/data", "--json", cwd=closed)
     assert [school["name"] for school in json.loads(listed.stdout)] == ["Queen's College"]
     assert mode_of(closed) == 0o700
+
+
+@root_only
+def test_what_lies_elsewhere_is_deleted_with_the_demo(closed):
+    assert run("tenants", "init", cwd=closed).returncode == 0
+    folder = closed / "school-data"
+    (folder / "demo.json").write_text("{}")
+    place = (folder / "postgres").readlink().parent
+
+    done = run("demo", "--delete", "--yes", cwd=closed)
+
+    assert (done.returncode, done.stdout) == (0, f"Deleted the demo's data and the folder {folder}.\n")
+    assert not place.exists()
 
 
 @root_only

@@ -52,7 +52,6 @@ def shown(request, trusting, load, provider, place) -> tuple[ApiClient, dict[str
         settings,
         TokenVerifier(settings, state.verifier.keys),
         state.user_state,
-        state.own_student,
         state.audit_insertion,
         state.binding_options,
         state.shares,

@@ -41,6 +41,7 @@ SECTIONS = {
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
+    "subject-teachers": "teachers",
     "submissions": "results",
     "templates": "subjects",
 }

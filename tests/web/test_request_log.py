@@ -88,6 +88,7 @@ def test_every_request_is_a_line(api, logs, place):
         "address": "127.0.0.1",
         "school": str(place.id),
         "actor": str(place.admin_id),
+        "reach": "SCHOOL",
         "unknown_parameters": ["search"],
     }
 

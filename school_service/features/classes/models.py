@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
-from sqlalchemy import Boolean, ForeignKey, UniqueConstraint
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Date,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import created_at, primary_key
+from school_service.core.columns import Enumeration, created_at, primary_key
 from school_service.core.database import db
 
 
@@ -32,3 +41,51 @@ class SubjectEnrollment(db.Model):
     cohort_subject_id: Mapped[UUID] = mapped_column(ForeignKey("cohort_subjects.id"), primary_key=True)
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True, index=True)
     created_at: Mapped[datetime] = created_at()
+
+
+UNCOPIED = Enumeration("UncopiedTeacherCode", "NO_COHORT", "NO_SUBJECT", "NO_ARM", "LEFT")
+"""Why an assignment is not copied into another session: what that one lacks, or that the employee is deleted."""
+
+
+class SubjectTeacher(db.Model):
+    """That an employee teaches a cohort subject, to one batch or, where that is null, to all of its cohort's.
+
+    Both dates are inclusive, and may be null: then there is no bound.
+    """
+
+    __tablename__ = "subject_teachers"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["cohort_subject_id", "cohort_id"], ["cohort_subjects.id", "cohort_subjects.cohort_id"]
+        ),
+        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
+        CheckConstraint("starts_on <= ends_on", name="dates"),
+        Index(None, "cohort_subject_id", "cohort_id"),
+        Index(None, "batch_id", "cohort_id"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    cohort_subject_id: Mapped[UUID]
+    cohort_id: Mapped[UUID]
+    batch_id: Mapped[UUID | None]
+    employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), index=True)
+    starts_on: Mapped[date | None] = mapped_column(Date)
+    ends_on: Mapped[date | None] = mapped_column(Date)
+    created_at: Mapped[datetime] = created_at()
+
+
+Index(
+    "uq_subject_teachers_cohort_subject_id_employee_id_batch_id",
+    SubjectTeacher.cohort_subject_id,
+    SubjectTeacher.employee_id,
+    SubjectTeacher.batch_id,
+    unique=True,
+    postgresql_where=text("batch_id IS NOT NULL"),
+)
+Index(
+    "uq_subject_teachers_cohort_subject_id_employee_id",
+    SubjectTeacher.cohort_subject_id,
+    SubjectTeacher.employee_id,
+    unique=True,
+    postgresql_where=text("batch_id IS NULL"),
+)

@@ -57,14 +57,30 @@ class StoredPermission(db.Model):
         return f"{self.access}:{self.section}"
 
 
+SCHOOL, OWN = REACHES = Enumeration("RoleReach", "SCHOOL", "OWN")
+STUDENTS, GUARDIANS = GIVEN_TO = Enumeration("RoleGivenTo", "STUDENTS", "GUARDIANS")
+
+
 class Role(db.Model):
-    """A named bundle of permissions, given to users."""
+    """A named bundle of permissions, given to users.
+
+    Its `reach` says to whose records: the whole school's, or those alone that their relations lead to. The role that is
+    `given_to` students or guardians is had by each of their accounts from its making.
+    """
 
     __tablename__ = "roles"
+    __table_args__ = (
+        CheckConstraint("reach IN ('SCHOOL', 'OWN')", name="reach"),
+        CheckConstraint(
+            "given_to IS NULL OR given_to IN ('STUDENTS', 'GUARDIANS') AND reach = 'OWN'", name="given_to"
+        ),
+    )
 
     id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     avatar_number: Mapped[int] = mapped_column(Integer)
+    reach: Mapped[str] = mapped_column(String(20), default=SCHOOL, server_default=SCHOOL)
+    given_to: Mapped[str | None] = mapped_column(String(20), unique=True)
 
 
 class RolePermission(db.Model):

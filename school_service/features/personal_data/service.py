@@ -266,7 +266,7 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
 
 def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     held = held_permissions(user.id)
-    principal.require(held.names, "Erasing this person")
+    held.require_of(principal, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
     user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""

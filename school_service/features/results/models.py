@@ -93,6 +93,7 @@ class ResultSettings(db.Model):
     positions: Mapped[str] = mapped_column(String(20))
     principal_comments: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     verification: Mapped[bool] = mapped_column(Boolean)
+    show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
 
 
 DEFAULTS: dict[str, Any] = {

@@ -6,14 +6,21 @@ from uuid import UUID
 
 from sqlalchemy import exists, select
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
+from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import Batch, Cohort, Subject
 
 
 @read_model
-def cohort_subjects(batch: UUID | None = None, base: UUID | None = None, session: str | None = None) -> Query:
+def cohort_subjects(
+    batch: UUID | None = None,
+    base: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
+) -> Query:
     """Read model of CohortSubjectSchema, by the subject's name.
 
     All, or those of a cohort (any of its batches), of a subject, of a session (its id or name).
@@ -29,6 +36,10 @@ def cohort_subjects(batch: UUID | None = None, base: UUID | None = None, session
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .order_by(Subject.name, CohortSubject.id)
     )
+    if reach is not None:
+        found = found.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
+        if batch is not None:
+            found = found.where(scopes.arms_in_reach(reach, batch))
     if batch is not None:
         cohort = select(Batch.cohort_id).where(Batch.id == batch).scalar_subquery()
         found = found.where(CohortSubject.cohort_id == cohort)
@@ -41,9 +52,9 @@ def cohort_subjects(batch: UUID | None = None, base: UUID | None = None, session
 
 
 @read_model
-def cohort_subject(cohort_subject_id: UUID) -> Query:
+def cohort_subject(cohort_subject_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of CohortSubjectSchema, for one."""
-    return cohort_subjects.query().where(CohortSubject.id == cohort_subject_id)
+    return cohort_subjects.query(reach=reach).where(CohortSubject.id == cohort_subject_id)
 
 
 @read_model

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.classes.cohort_subjects import reads, service
 from school_service.features.classes.cohort_subjects.schemas import (
     CohortSubjectFilterSchema,
@@ -23,7 +24,7 @@ blp = Blueprint("cohort-subjects", __name__, description="What is taught to a co
 class CohortSubjects(MethodView):
     """The subjects taught to cohorts."""
 
-    @blp.requires(Permission.COHORT_SUBJECTS_READ)
+    @blp.requires(Permission.COHORT_SUBJECTS_READ, own=related("TFSG"))
     @blp.returns_page(CohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
     @blp.arguments(CohortSubjectFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -42,7 +43,7 @@ class CohortSubjects(MethodView):
 class OneCohortSubject(MethodView):
     """A subject taught to a cohort."""
 
-    @blp.requires(Permission.COHORT_SUBJECTS_READ)
+    @blp.requires(Permission.COHORT_SUBJECTS_READ, own=related("TFSG"))
     @blp.returns(CohortSubjectSchema)
     def get(self, id: UUID) -> Any:
         """Show a cohort subject."""

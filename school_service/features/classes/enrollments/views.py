@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.classes.enrollments import service
 from school_service.features.people.students import reads
 from school_service.features.people.students.schemas import StudentSchema
@@ -52,7 +53,7 @@ class Enrollments(MethodView):
 class StudentsOfCohort(MethodView):
     """The students of a cohort."""
 
-    @blp.requires(Permission.COHORTS_READ)
+    @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
     @blp.returns_list(StudentSchema, if_empty=check_cohort)
     def get(self, id: UUID) -> Any:
         """List the students of a cohort, of all its batches, by name."""

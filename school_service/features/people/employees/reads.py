@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import exists, func, select
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import (
     NOT_DELETED,
@@ -16,6 +17,7 @@ from school_service.features.people.models import (
     User,
     UserRole,
 )
+from school_service.features.reach import scopes
 from school_service.features.school.models import Department, EmployeeCategory, Position
 
 _first_role = (
@@ -133,12 +135,12 @@ def next_of_kin_lock(employee_id: UUID) -> Query:
 
 
 @read_model
-def form_teachers(batch_id: UUID) -> Query:
+def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of FormTeacherSchema, those of a batch, the latest first.
 
     Without those whose user account is deleted: they are shown again when it is restored.
     """
-    return (
+    found = (
         select(
             FormTeacher.batch_id,
             User.first_name,
@@ -151,12 +153,13 @@ def form_teachers(batch_id: UUID) -> Query:
         .where(FormTeacher.batch_id == batch_id, NOT_DELETED, User.deleted_at.is_(None))
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
     )
+    return found if reach is None else found.where(scopes.arms_in_reach(reach, FormTeacher.batch_id))
 
 
 @read_model
-def latest_form_teacher(batch_id: UUID) -> Query:
+def latest_form_teacher(batch_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of FormTeacherSchema, for the latest of a batch."""
-    return form_teachers.query(batch_id).limit(1)
+    return form_teachers.query(batch_id, reach).limit(1)
 
 
 @read_model

@@ -229,7 +229,7 @@ def _change_account(employee: Employee, names: Mapping[str, str], principal: Pri
         return
     user = get(User, employee.user_id, for_update=True)
     if principal.user_id != user.id and any(getattr(user, name) != value for name, value in names.items()):
-        principal.require(held_permissions(user.id).names, "Changing the name or gender of this employee")
+        held_permissions(user.id).require_of(principal, "Changing the name or gender of this employee")
     change_account(user, names)
 
 

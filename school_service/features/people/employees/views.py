@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.employees import reads, service
 from school_service.features.people.employees.schemas import (
@@ -129,7 +130,7 @@ class NextOfKinOfEmployee(MethodView):
 class LatestFormTeacher(MethodView):
     """The form teacher of a batch."""
 
-    @teachers.requires(Permission.TEACHERS_READ)
+    @teachers.requires(Permission.TEACHERS_READ, own=related("TFSG"))
     @teachers.returns(FormTeacherSchema)
     def get(self, cohortId: UUID) -> Any:  # noqa: N803
         """Show the form teacher of a batch who was added last."""

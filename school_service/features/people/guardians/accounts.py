@@ -18,7 +18,7 @@ from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
-from school_service.features.people.models import Role, User, UserRole
+from school_service.features.people.models import GUARDIANS, Role, User, UserRole
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, held_permissions, new_user
 
@@ -83,7 +83,7 @@ def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
         raise NotFound("The guardian has no account.")
     user_id = UUID(person.row["user_id"])
     if principal.user_id != user_id:
-        principal.require(held_permissions(user_id).names, "Taking this guardian's account away")
+        held_permissions(user_id).require_of(principal, "Taking this guardian's account away")
     person.row["user_id"] = None
     audit_change(ENTITY, guardian_id, old={"user": user_id}, new={"user": None})
     writes = [*end_guardian(user_id), *storing(changed=[person.row])]
@@ -113,7 +113,7 @@ def divided(full_name: str) -> tuple[str, str]:
 
 def _role_of_guardians() -> Any:
     """Select the id of the role that the accounts of guardians get."""
-    return select(Role.id).where(Role.name == "Guardian")
+    return select(Role.id).where(Role.given_to == GUARDIANS)
 
 
 @read_model

@@ -8,16 +8,24 @@ from sqlalchemy import Select, func, select
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict
-from school_service.features.people.models import RolePermission, StoredPermission, User, UserRole
+from school_service.features.people.models import (
+    SCHOOL,
+    Role,
+    RolePermission,
+    StoredPermission,
+    User,
+    UserRole,
+)
 
 
 def full_administrators() -> Select[UUID]:
-    """Select the ids of the users, not deleted, whose roles have every permission of the school."""
+    """Select the ids of the users, not deleted, whose roles of reach SCHOOL have every permission of the school."""
     missing = (
         select(StoredPermission.id)
         .where(
             ~select(RolePermission.permission_id)
             .join(UserRole, UserRole.role_id == RolePermission.role_id)
+            .join(Role, (Role.id == UserRole.role_id) & (Role.reach == SCHOOL))
             .where(UserRole.user_id == User.id, RolePermission.permission_id == StoredPermission.id)
             .correlate(User, StoredPermission)
             .exists()
@@ -29,7 +37,7 @@ def full_administrators() -> Select[UUID]:
 
 
 def has_administrator() -> bool:
-    """Tell whether somebody has every permission of the school."""
+    """Tell whether somebody has every permission for the whole school."""
     return db.session.scalars(full_administrators().limit(1)).first() is not None
 
 

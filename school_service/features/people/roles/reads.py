@@ -52,6 +52,8 @@ def roles() -> Query:
         Role.id,
         Role.name,
         Role.avatar_number.label("avatarNumber"),
+        Role.reach,
+        Role.given_to,
         permissions_as_json(granted).label("permissions"),
     ).order_by(Role.name, Role.id)
 

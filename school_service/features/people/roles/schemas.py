@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from school_service.web.fields import ListOf, StrictInteger, Text
+from school_service.features.people.models import GIVEN_TO, REACHES, SCHOOL
+from school_service.web.fields import Choice, ListOf, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema
 
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
+
+_REACH = {
+    "description": "SCHOOL: its permissions are for the whole school; OWN: for the records alone that whoever has it "
+    "is related to, by what they teach or look after, as student or guardian."
+}
 
 
 class PermissionSchema(RecordSchema):
@@ -31,6 +37,15 @@ class RoleSchema(RecordSchema):
     id = fields.UUID()
     name = fields.String()
     avatar_number = fields.Integer(data_key="avatarNumber")
+    reach = fields.String(
+        validate=validate.OneOf(REACHES),
+        metadata=_REACH,
+    )
+    given_to = fields.String(
+        validate=validate.OneOf([*GIVEN_TO, None]),
+        allow_none=True,
+        metadata={"description": "Whose accounts have it from their making; null: those that are given it."},
+    )
     permissions = fields.List(fields.Nested(PermissionSchema))
 
 
@@ -39,6 +54,7 @@ class NewRoleSchema(Schema):
 
     name = Text()
     avatar = StrictInteger()
+    reach = Choice(REACHES, load_default=SCHOOL, metadata=_REACH)
 
 
 class RolePermissionsSchema(Schema):

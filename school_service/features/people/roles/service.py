@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +10,14 @@ from sqlalchemy import Uuid, cast, delete, insert, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
-from school_service.core.errors import Invalid
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.records import get
 from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.people.models import (
     ADMINISTRATOR,
     CREATED,
+    SCHOOL,
     Role,
     RolePermission,
     StoredPermission,
@@ -41,17 +42,34 @@ def create_permission(*, section: str, access: str) -> NewRow:
     return permission
 
 
-def create_role(*, name: str, avatar: int) -> NewRow:
-    """Add a role without permissions; a name already taken is a conflict."""
-    role = insert_row(Role, name=name, avatar_number=avatar)
-    audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar})
+def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
+    """Add a role without permissions; a name already taken, and an Administrator with reach OWN, is a conflict."""
+    check_reach(name, reach)
+    role = insert_row(Role, name=name, avatar_number=avatar, reach=reach)
+    limited = {} if reach == SCHOOL else {"reach": reach}
+    audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar, **limited})
     return role
+
+
+def check_reach(name: str, reach: str) -> None:
+    """Check that the role Administrator reaches the whole school. Raises Conflict."""
+    if name == ADMINISTRATOR and reach != SCHOOL:
+        raise Conflict(f"The role {ADMINISTRATOR} reaches the whole school.")
+
+
+def require_permissions(principal: Principal, names: Iterable[str], reach: str, purpose: str) -> None:
+    """Check that a principal has permissions with at least this reach. Raises Forbidden."""
+    if reach == SCHOOL:
+        principal.require(names, purpose)
+    else:
+        principal.require_own(names, purpose)
 
 
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
     """Set a role's permissions to exactly these; returns the role's id.
 
-    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had.
+    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had;
+    with reach SCHOOL, where that is the role's.
     Raises NotFound, Invalid for an unknown permission, Forbidden, and Conflict where nobody would be left who has
     every permission.
     """
@@ -60,9 +78,11 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     old = _permissions_of(role.id)
     added, removed = new.keys() - old.keys(), old.keys() - new.keys()
     if removed:
-        principal.require(old.values(), f"Taking permissions from the role {role.name}")
+        purpose = f"Taking permissions from the role {role.name}"
+        require_permissions(principal, old.values(), role.reach, purpose)
     if added:
-        principal.require(new.values(), f"Giving permissions to the role {role.name}")
+        purpose = f"Giving permissions to the role {role.name}"
+        require_permissions(principal, new.values(), role.reach, purpose)
         db.session.execute(
             insert(RolePermission),
             [{"role_id": role.id, "permission_id": permission} for permission in added],

@@ -5,19 +5,33 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, cast, func, select, union
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select, union
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import matches, may_match
 from school_service.features.people.guardians.reads import primary_guardian
 from school_service.features.people.models import SEARCHED_OF_STUDENT, SEARCHED_OF_USER, Student, User
+from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 
 BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
 """The order in which students are listed."""
 
-OWN_STUDENT = "EXISTS (SELECT FROM {students} AS own WHERE own.id = %s AND own.user_id = %s)"
-"""Whether a student is a user, by the ids of both, for the statement that reads a user's state; of the table's name."""
+
+def _particulars(reach: Reach | None) -> tuple[Any, Any]:
+    """Give the date of birth and the guardian, to whoever may read them of a student in reach.
+
+    A form teacher may; a student and a guardian are not told who else is a guardian, a subject teacher neither of the
+    two.
+    """
+    if reach is None:
+        return Student.dob, primary_guardian().label("guardian")
+    is_form_student = scopes.is_form_student(reach, Student.id)
+    knows_dob = is_form_student | scopes.is_kin(reach, Student.id)
+    return case((knows_dob, Student.dob)).label("dob"), case((is_form_student, primary_guardian())).label(
+        "guardian"
+    )
 
 
 def _latest(column: Any) -> Any:
@@ -39,11 +53,13 @@ def students(
     batch: UUID | None = None,
     cohort: UUID | None = None,
     student_ids: list[UUID] | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Read model of StudentSchema, by name; each word of `search` is part of a name or the admission number.
 
     `batch` and `cohort` are where the students are now.
     """
+    dob, guardian = _particulars(reach)
     found = (
         select(
             Student.id,
@@ -53,12 +69,12 @@ def students(
             User.last_name,
             Student.admission_number,
             func.nullif(User.gender, "").label("gender"),
-            Student.dob,
+            dob,
             Student.status,
             _latest(Enrollment.batch_id).label("batch"),
             _latest(Enrollment.cohort_id).label("cohort"),
             Student.user_id.label("user"),
-            primary_guardian().label("guardian"),
+            guardian,
             Student.created_at.label("createdAt"),
         )
         .join(User, User.id == Student.user_id)
@@ -75,13 +91,19 @@ def students(
         found = found.where(_is_in(Enrollment.cohort_id == cohort))
     if student_ids is not None:
         found = found.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+    if reach is not None:
+        found = found.where(scopes.students_in_reach(reach, Student.id))
+        if batch is not None:
+            found = found.where(scopes.arms_in_reach(reach, batch))
+        if cohort is not None:
+            found = found.where(scopes.cohorts_in_reach(reach, cohort))
     return found
 
 
 @read_model
-def student(student_id: UUID) -> Query:
+def student(student_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of StudentSchema, for one."""
-    return students.query().where(Student.id == student_id)
+    return students.query(reach=reach).where(Student.id == student_id)
 
 
 @read_model

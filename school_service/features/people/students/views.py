@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.models import Student
 from school_service.features.people.students import reads, service
@@ -26,7 +27,7 @@ blp = Blueprint("students", __name__, description="Students, each with a user ac
 class Students(MethodView):
     """The school's students."""
 
-    @blp.requires(Permission.STUDENTS_READ)
+    @blp.requires(Permission.STUDENTS_READ, own=related("TFSG"))
     @blp.returns_page(StudentSchema, if_empty=service.check_student_filter)
     @blp.arguments(StudentFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -45,7 +46,7 @@ class Students(MethodView):
 class OneStudent(MethodView):
     """A student."""
 
-    @blp.requires(Permission.STUDENTS_READ)
+    @blp.requires(Permission.STUDENTS_READ, own=related("TFSG"))
     @blp.returns(StudentSchema)
     def get(self, id: UUID) -> Any:
         """Show a student."""

@@ -24,9 +24,11 @@ from school_service.features.people.models import (
 from school_service.features.people.roles.reads import permissions, permissions_as_json
 
 # Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
-# function of the school's schema (migration t0008).
+# function of the school's schema (migration t0021). Its parameters: the user, twice, the moment, and whether relations
+# are read of a user whose permissions reach the whole school, too.
 USER_STATE = """
-SELECT permissions, name, session_number, must_change_password FROM caller_state(%s) WHERE session_number IS NOT NULL
+SELECT %s::uuid AS account, state.* FROM caller_state(%s, %s, %s, NULL, NULL, NULL) AS state
+WHERE session_number IS NOT NULL
 """
 
 _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")

@@ -25,6 +25,8 @@ from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
 from school_service.features.people.models import (
     CREATED,
+    OWN,
+    SCHOOL,
     Guardian,
     Role,
     RolePermission,
@@ -33,7 +35,7 @@ from school_service.features.people.models import (
     UserRole,
 )
 from school_service.features.people.roles.administrators import require_administrator
-from school_service.features.people.roles.service import permissions_of_role
+from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
 from tenants.clock import now
 
@@ -132,7 +134,7 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
     """
     user = _get_user(user_id)
     if principal.user_id != user.id:
-        principal.require(held_permissions(user.id).names, "Changing this user")
+        held_permissions(user.id).require_of(principal, "Changing this user")
     change_account(user, changes)
     return user.id
 
@@ -188,7 +190,7 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     """
     user = _get_user(user_id)
     held = held_permissions(user.id)
-    principal.require(held.names, "Deleting this user")
+    held.require_of(principal, "Deleting this user")
     user.deleted_at = now()
     user.session_number += 1
     if held.all_of_them:
@@ -206,7 +208,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
     user = get(User, user_id, for_update=True)
     if user.erased_at is not None:
         raise Conflict("The user's data were erased: the account does not come back.")
-    principal.require(held_permissions(user.id).names, "Restoring this user")
+    held_permissions(user.id).require_of(principal, "Restoring this user")
     if user.deleted_at is not None:
         user.deleted_at = None
         user.session_number += 1
@@ -226,7 +228,8 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
     user = _get_user(user_id)
     if found is None:
         raise unknown_reference(Role, "role")
-    principal.require(permissions_of_role(role), f"Giving the role {found.name}")
+    permissions = permissions_of_role(role)
+    require_permissions(principal, permissions, found.reach, f"Giving the role {found.name}")
     row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
     if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
         if user.session_number == CREATED:
@@ -244,7 +247,7 @@ def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
     """
     user = _get_user(user_id)
     held = held_permissions(user.id)
-    principal.require(held.names, "Taking a role from this user")
+    held.require_of(principal, "Taking a role from this user")
     taken = db.session.execute(
         delete(UserRole)
         .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
@@ -309,7 +312,7 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     """
     user = _get_user(user_id)
     if principal.user_id != user.id:
-        principal.require(held_permissions(user.id).names, "Ending this user's sessions")
+        held_permissions(user.id).require_of(principal, "Ending this user's sessions")
     user.session_number += 1
     db.session.flush()
     audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
@@ -318,24 +321,45 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class HeldPermissions:
-    """The permissions of all roles of a user: their names, as `access:section`, and whether these are all there are."""
+    """The permissions of all roles of a user, as `access:section`: for the whole school, and for their own records.
 
-    names: frozenset[str]
+    `all_of_them`: those for the whole school are all that there are.
+    """
+
+    for_school: frozenset[str]
+    for_own: frozenset[str]
     all_of_them: bool
+
+    def require_of(self, principal: Principal, purpose: str) -> None:
+        """Check that a principal has all of them, with at least their reach. Raises Forbidden."""
+        require_permissions(principal, self.for_school, SCHOOL, purpose)
+        require_permissions(principal, self.for_own, OWN, purpose)
 
 
 def held_permissions(user_id: UUID) -> HeldPermissions:
-    """Find the permissions that a user has, deleted or not."""
-    held = (
-        select(RolePermission.permission_id)
-        .join(UserRole, UserRole.role_id == RolePermission.role_id)
-        .where(UserRole.user_id == user_id, RolePermission.permission_id == StoredPermission.id)
-        .exists()
-    )
-    found = db.session.execute(select(StoredPermission, held)).all()
+    """Find the permissions that a user has, deleted or not, without those of a role that is given to all of a kind."""
+
+    def held(reach: str) -> Any:
+        return (
+            select(RolePermission.permission_id)
+            .join(UserRole, UserRole.role_id == RolePermission.role_id)
+            .join(Role, Role.id == UserRole.role_id)
+            .where(
+                UserRole.user_id == user_id,
+                Role.reach == reach,
+                Role.given_to.is_(None),
+                RolePermission.permission_id == StoredPermission.id,
+            )
+            .exists()
+        )
+
+    found = db.session.execute(
+        select(StoredPermission, held(SCHOOL), held(OWN)).execution_options(judged=True)
+    ).all()
     return HeldPermissions(
-        names=frozenset(str(permission) for permission, is_held in found if is_held),
-        all_of_them=all(is_held for _, is_held in found),
+        for_school=frozenset(str(permission) for permission, for_school, _ in found if for_school),
+        for_own=frozenset(str(permission) for permission, _, for_own in found if for_own),
+        all_of_them=all(for_school for _, for_school, _ in found),
     )
 
 
@@ -381,7 +405,7 @@ def _settable(user_id: UUID, principal: Principal) -> User:
     user = _get_user(user_id)
     if principal.user_id != user.id:
         purpose = "Setting this user's password"
-        principal.require(held_permissions(user.id).names, purpose)
+        held_permissions(user.id).require_of(principal, purpose)
         # Whoever knows a guardian's password reads the results of the children.
         if db.session.scalar(select(Guardian.id).where(Guardian.user_id == user.id)) is not None:
             principal.require([Permission.RESULTS_READ], purpose)

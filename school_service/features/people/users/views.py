@@ -150,7 +150,7 @@ class RoleOfUser(MethodView):
 class SessionsOfUser(MethodView):
     """The sessions of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own="id")
+    @blp.requires(Permission.USERS_WRITE, own_user="id")
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """End a user's sessions: all of their tokens stop working.
@@ -164,7 +164,7 @@ class SessionsOfUser(MethodView):
 class PasswordOfUser(MethodView):
     """The password of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own="id", with_given_password=True)
+    @blp.requires(Permission.USERS_WRITE, own_user="id", with_given_password=True)
     @blp.answers(429)
     @blp.arguments(PasswordSchema)
     @blp.returns(UserSchema)

@@ -8,6 +8,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING, REFUSED
 from school_service.features.results.letterheads import reads, service
 from school_service.features.results.letterheads.schemas import LetterheadChangesSchema, LetterheadSchema
 from school_service.features.results.models import JPEG, LOGO, MOST_BYTES, PNG, SIGNATURE
@@ -21,7 +22,7 @@ blp = Blueprint("letterheads", __name__, description="What stands at the head of
 class Letterhead(MethodView):
     """What stands on the school's paper."""
 
-    @blp.requires(Permission.SETTINGS_READ)
+    @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(LetterheadSchema)
     def get(self) -> Any:
         """Show what stands on the school's paper; null where its registered details hold."""
@@ -43,7 +44,8 @@ def _picture(which: str) -> None:
     class LetterheadPicture(MethodView):
         """A picture of the letterhead."""
 
-        @blp.requires(Permission.SETTINGS_READ)
+        # Whoever has the signature can sign.
+        @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING if which == LOGO else REFUSED)
         @blp.summary(f"Show the {which}.")
         @blp.answers(404)
         @blp.returns_file(PNG, JPEG)

@@ -8,6 +8,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.features.results.metrics import reads, service, sheet
 from school_service.features.results.metrics.schemas import (
     MetricDefinitionSchema,
@@ -72,7 +73,7 @@ class FilledInSheet(MethodView):
 class MetricDefinitions(MethodView):
     """The traits that students are scored for."""
 
-    @blp.requires(Permission.METRICS_READ)
+    @blp.requires(Permission.METRICS_READ, own=EVERYTHING)
     @blp.returns_list(MetricDefinitionSchema)
     def get(self) -> Any:
         """List the traits by type, in the order in which sheets show them."""

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.features.results.promotions import reads, service
 from school_service.features.results.promotions.schemas import (
     MAX_RULES,
@@ -29,7 +30,7 @@ blp = Blueprint("promotions", __name__, description="How students go on into the
 class PromotionRules(MethodView):
     """Who is promoted."""
 
-    @blp.requires(Permission.SETTINGS_READ)
+    @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns_list(PromotionRuleSchema)
     def get(self) -> Any:
         """List the rules of promotion by level, the one for all others last.

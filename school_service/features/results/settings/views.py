@@ -7,6 +7,7 @@ from typing import Any
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.features.results.settings import reads, service
 from school_service.features.results.settings.schemas import ResultSettingsChangesSchema, ResultSettingsSchema
 from school_service.features.school.settings.service import lock_settings
@@ -19,7 +20,7 @@ blp = Blueprint("result_settings", __name__, description="How results are comput
 class ResultSettings(MethodView):
     """How the school's results are computed."""
 
-    @blp.requires(Permission.SETTINGS_READ)
+    @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(ResultSettingsSchema)
     def get(self) -> Any:
         """Show how results are computed, ranked and shown."""

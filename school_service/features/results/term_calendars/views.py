@@ -9,6 +9,7 @@ from flask.views import MethodView
 from marshmallow import fields, validate
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.features.results.models import MAX_TIMES_OPENED, NOTICE_LENGTH
 from school_service.features.results.term_calendars import service
 from school_service.features.school.models import TERMS
@@ -67,7 +68,7 @@ blp = Blueprint("term_calendars", __name__, description="When terms begin and en
 class TermCalendar(MethodView):
     """The calendar of a term."""
 
-    @blp.requires(Permission.TERMS_READ)
+    @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
     @blp.returns(TermCalendarSchema, if_empty=service.check_term)
     def get(self, id: UUID) -> Any:
         """Show when a term begins and ends, how often school opened, and what is told at its end."""

@@ -9,6 +9,7 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.core.statements import row_lock
 from school_service.features.school.classrooms import service
 from school_service.features.school.models import Classroom
@@ -43,7 +44,7 @@ blp = Blueprint("classrooms", __name__, description="The structure of the school
 class Classrooms(MethodView):
     """The school's classrooms."""
 
-    @blp.requires(Permission.CLASSROOMS_READ)
+    @blp.requires(Permission.CLASSROOMS_READ, own=EVERYTHING)
     @blp.returns_list(ClassroomSchema)
     def get(self) -> Any:
         """List the school's classrooms."""
@@ -61,7 +62,7 @@ class Classrooms(MethodView):
 class OneClassroom(MethodView):
     """A classroom."""
 
-    @blp.requires(Permission.CLASSROOMS_READ)
+    @blp.requires(Permission.CLASSROOMS_READ, own=EVERYTHING)
     @blp.returns(ClassroomSchema)
     def get(self, id: UUID) -> Any:
         """Show a classroom."""

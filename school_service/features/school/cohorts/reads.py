@@ -8,33 +8,38 @@ from uuid import UUID
 from sqlalchemy import Text, cast, exists, func, or_, select
 
 from school_service.core.counters import BATCHES, number_taken
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
 
 
 @read_model
-def cohorts() -> Query:
+def cohorts(reach: Reach | None = None) -> Query:
     """Read model of CohortSchema, the newest session first, then by classroom."""
-    return (
+    found = (
         select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Classroom.name, Cohort.id)
     )
+    return found if reach is None else found.where(scopes.cohorts_in_reach(reach, Cohort.id))
 
 
 @read_model
-def cohort(cohort_id: UUID) -> Query:
+def cohort(cohort_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of CohortSchema, for one."""
-    return cohorts.query().where(Cohort.id == cohort_id)
+    return cohorts.query(reach).where(Cohort.id == cohort_id)
 
 
 @read_model
-def batches(cohort_id: UUID | None = None) -> Query:
+def batches(cohort_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of BatchSchema, by name: all, or the arms of a cohort."""
     found = select(Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort")).order_by(
         Batch.name, Batch.id
     )
+    if reach is not None:
+        found = found.where(scopes.arms_in_reach(reach, Batch.id))
     return found if cohort_id is None else found.where(Batch.cohort_id == cohort_id)
 
 

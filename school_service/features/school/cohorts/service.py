@@ -78,7 +78,8 @@ def find_session(text: str, field: str) -> UUID:
 
     Raises Invalid, naming the field.
     """
-    found: UUID | None = db.session.scalar(session_by_id_or_name(text))
+    meant = session_by_id_or_name(text).execution_options(judged=True)
+    found: UUID | None = db.session.scalar(meant)
     if found is None:
         raise Invalid.field(field, NO_SESSION)
     return found

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.school.cohorts import reads, service
 from school_service.features.school.cohorts.schemas import (
@@ -27,7 +28,7 @@ blp = Blueprint("cohorts", __name__, description="Classrooms in an academic sess
 class Cohorts(MethodView):
     """The school's cohorts."""
 
-    @blp.requires(Permission.COHORTS_READ)
+    @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
     @blp.returns_list(CohortSchema)
     def get(self) -> Any:
         """List the cohorts, the newest session first."""
@@ -45,7 +46,7 @@ class Cohorts(MethodView):
 class OneCohort(MethodView):
     """A cohort."""
 
-    @blp.requires(Permission.COHORTS_READ)
+    @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
     @blp.returns(CohortSchema)
     def get(self, id: UUID) -> Any:
         """Show a cohort."""
@@ -67,7 +68,7 @@ class OneCohort(MethodView):
 class Batches(MethodView):
     """The arms of a cohort."""
 
-    @blp.requires(Permission.COHORTS_READ)
+    @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
     @blp.returns_list(BatchSchema, if_empty=service.check_cohort)
     def get(self, id: UUID) -> Any:
         """List the arms of a cohort by name."""

@@ -113,7 +113,8 @@ def check_term(term: str, session_id: UUID | None = None) -> None:
     if session_id is None and term in TERMS:
         return
     by_name = and_(Term.term == term, Term.session_id == session_id)
-    if db.session.scalar(select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)) is None:
+    meant = select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)
+    if db.session.scalar(meant.execution_options(judged=True)) is None:
         raise unknown_reference(Term, "term")
 
 

@@ -9,6 +9,7 @@ from flask.views import MethodView
 from marshmallow import fields, validate
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.core.statements import table_lock
 from school_service.features.school.models import TERMS, AcademicSession
 from school_service.features.school.sessions import service
@@ -72,7 +73,7 @@ blp = Blueprint("sessions", __name__, description="Academic sessions, such as 20
 class Sessions(MethodView):
     """The school's academic sessions."""
 
-    @blp.requires(Permission.TERMS_READ)
+    @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
     @blp.returns_list(SessionSchema)
     def get(self) -> Any:
         """List the academic sessions, the newest first."""
@@ -90,7 +91,7 @@ class Sessions(MethodView):
 class OneSession(MethodView):
     """An academic session."""
 
-    @blp.requires(Permission.TERMS_READ)
+    @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
     @blp.returns(SessionSchema)
     def get(self, id: UUID) -> Any:
         """Show an academic session."""
@@ -109,7 +110,7 @@ class OneSession(MethodView):
 class Terms(MethodView):
     """The terms of academic sessions."""
 
-    @blp.requires(Permission.TERMS_READ)
+    @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
     @blp.arguments(TermFilterSchema, location="query")
     @blp.returns_list(TermSchema, if_empty=service.check_term_filter)
     def get(self, filters: dict[str, Any]) -> Any:
@@ -128,7 +129,7 @@ class Terms(MethodView):
 class OneTerm(MethodView):
     """A term."""
 
-    @blp.requires(Permission.TERMS_READ)
+    @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
     @blp.returns(TermSchema)
     def get(self, termId: UUID) -> Any:  # noqa: N803
         """Show a term."""

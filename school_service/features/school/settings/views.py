@@ -9,6 +9,7 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.core.read_models import ReadModel
 from school_service.features.school.models import Department, EmployeeCategory, NamedSetting, Position
 from school_service.features.school.settings import service
@@ -70,7 +71,7 @@ blp = Blueprint(
 class SchoolSettings(MethodView):
     """What the school has switched on."""
 
-    @blp.requires(Permission.SETTINGS_READ)
+    @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(SchoolSettingsSchema)
     def get(self) -> Any:
         """Show what the school has switched on."""
@@ -105,7 +106,7 @@ def _named(
     class Settings(MethodView):
         """All of them."""
 
-        @blp.requires(Permission.SETTINGS_READ)
+        @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
         @blp.summary(f"List the school's {plural.replace('-', ' ')} by name.")
         @blp.returns_list(schema)
         def get(self) -> Any:

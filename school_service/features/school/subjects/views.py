@@ -9,6 +9,7 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.features.school.subjects import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Text
@@ -40,7 +41,7 @@ blp = Blueprint(
 class Subjects(MethodView):
     """The school's subjects."""
 
-    @blp.requires(Permission.SUBJECTS_READ)
+    @blp.requires(Permission.SUBJECTS_READ, own=EVERYTHING)
     @blp.returns_list(SubjectSchema)
     def get(self) -> Any:
         """List the school's subjects."""

@@ -8,8 +8,10 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, Uuid, and_, any_, case, cast, exists, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
+from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
 from school_service.features.school.sessions.service import is_term, is_term_id
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
@@ -18,9 +20,9 @@ NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
 
 
 @read_model
-def assessments() -> Query:
+def assessments(reach: Reach | None = None) -> Query:
     """Read model of AssessmentSchema, by due date, without the deleted."""
-    return (
+    found = (
         select(
             Assessment.id,
             Assessment.cohort_subject_id.label("subject"),
@@ -37,22 +39,28 @@ def assessments() -> Query:
         .where(NOT_DELETED)
         .order_by(Assessment.due_date, Assessment.created_at, Assessment.id)
     )
+    return found if reach is None else found.where(in_reach(reach))
+
+
+def in_reach(reach: Reach) -> Any:
+    """Whether an assessment is of a subject in reach."""
+    return scopes.subjects_in_reach(reach, Assessment.cohort_subject_id, Assessment.cohort_id)
 
 
 @read_model
-def assessment(assessment_id: UUID) -> Query:
+def assessment(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of AssessmentSchema, for one."""
-    return assessments.query().where(Assessment.id == assessment_id)
+    return assessments.query(reach).where(Assessment.id == assessment_id)
 
 
 @read_model
-def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str) -> Query:
+def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
 
     The subject is the cohort subject or the base subject, `term` the id of a term or its name in the cohort's session.
     """
-    return (
-        assessments.query()
+    found = (
+        assessments.query(reach)
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
         .join(Term, Term.id == Assessment.term_id)
@@ -62,15 +70,17 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str) -> Query
             is_term(term),
         )
     )
+    return found if reach is None else found.where(scopes.arms_in_reach(reach, batch_id))
 
 
 @read_model
-def taught(cohort_subject_id: UUID, term: str) -> Query:
+def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select what decides whether a cohort subject may have an assessment in a term; no row without the first.
 
     `term` is the id of a term or its name in the cohort's session. `of_session` tells whether the term is of the
     cohort's session, null where there is no such term; `submitted` are the arms whose results of that term are
-    submitted, as texts, which the cohort subject must be locked for.
+    submitted, as texts, which the cohort subject must be locked for. With a reach, `to_all` tells whether the caller
+    teaches it to every arm.
     """
     of_session = Term.session_id == Cohort.session_id
     submitted = (
@@ -78,7 +88,7 @@ def taught(cohort_subject_id: UUID, term: str) -> Query:
         .where(Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == Term.id)
         .correlate(Term)
     )
-    return (
+    found = (
         select(
             CohortSubject.cohort_id,
             Cohort.session_id,
@@ -90,9 +100,14 @@ def taught(cohort_subject_id: UUID, term: str) -> Query:
         .outerjoin(Term, or_(is_term_id(term), and_(Term.term == term, of_session)))
         .where(CohortSubject.id == cohort_subject_id)
     )
+    if reach is None:
+        return found
+    subject = CohortSubject.id, CohortSubject.cohort_id
+    to_all = scopes.is_taught_to_all(reach, *subject).label("to_all")
+    return found.add_columns(to_all).where(scopes.subjects_in_reach(reach, *subject))
 
 
-@read_model
+@read_model(judged=True)
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock a cohort subject FOR SHARE: nobody submits its results meanwhile."""
     return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
@@ -129,13 +144,13 @@ def holding_batches(student_id: Any) -> Any:
     )
 
 
-@read_model
+@read_model(judged=True)
 def holding(assessment_id: UUID, student_id: UUID) -> Query:
     """Select `submitted`: the arms whose submission holds what a student has in an assessment that is locked."""
     return select(holding_batches(student_id).label("submitted")).where(Assessment.id == assessment_id)
 
 
-@read_model
+@read_model(judged=True)
 def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Query:
     """Select what submissions of arms are called: the names of subject and term, and of the arms where some are open.
 

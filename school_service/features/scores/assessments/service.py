@@ -15,17 +15,20 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid
+from sqlalchemy import select
+
+from school_service.core.database import db, session_reach
+from school_service.core.errors import Conflict, Forbidden, Invalid
 from school_service.core.read_models import fetch_row
 from school_service.core.records import find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, insert_row
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.models import CohortSubject
+from school_service.features.reach import scopes
 from school_service.features.school.models import Batch, Cohort, Subject, Term
 from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.assessments import reads
-from school_service.features.scores.models import Assessment
+from school_service.features.scores.models import NOT_DELETED, Assessment
 from tenants.clock import now
 
 ENTITY = "assessment"
@@ -49,11 +52,12 @@ def create_assessment(
 
     `term` is the id of a term or its name in that session, `total_points` the maximum score. Raises Invalid for an
     unknown cohort subject or term, and for a term of another session, and Conflict where results of the subject and
-    term are submitted, of whichever arm.
+    term are submitted, of whichever arm; Forbidden where the caller teaches some of the arms alone.
     """
     found = execute(reads.lock_subject(subject), reads.taught(subject, term))
     if found is None:
         raise unknown_reference(CohortSubject, "subject")
+    require_every_arm(found.get("to_all", True))
     if found["of_session"] is None:
         raise unknown_reference(Term, "term")
     if not found["of_session"]:
@@ -89,7 +93,7 @@ def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
     cohort's session. Raises Invalid, naming the field.
     """
     batch = get_referenced(Batch, cohort, "cohort")
-    if db.session.get(CohortSubject, subject) is None:
+    if find(CohortSubject, subject) is None:
         get_referenced(Subject, subject, "subject")
     check_term(term, get(Cohort, batch.cohort_id).session_id)
 
@@ -113,11 +117,38 @@ def lock_assessment(assessment_id: UUID) -> Assessment:
 def lock_open_assessment(assessment_id: UUID) -> Assessment:
     """Lock an assessment FOR NO KEY UPDATE, to change what concerns all arms.
 
-    Raises NotFound, and Conflict where results of an arm are submitted.
+    Raises NotFound, Conflict where results of an arm are submitted, and Forbidden where the caller teaches some of the
+    arms alone.
     """
-    assessment = lock_assessment(assessment_id)
+    assessment = _lock_for_every_arm(assessment_id)
     refuse_submitted(assessment.submitted_batches, assessment.cohort_subject_id, assessment.term_id)
     return assessment
+
+
+def _lock_for_every_arm(assessment_id: UUID) -> Assessment:
+    reach = session_reach()
+    if reach is None:
+        return lock_assessment(assessment_id)
+    to_all = scopes.is_taught_to_all(reach, Assessment.cohort_subject_id, Assessment.cohort_id)
+    found = db.session.execute(
+        select(Assessment, to_all.label("to_all"))
+        .where(Assessment.id == assessment_id, NOT_DELETED, reads.in_reach(reach))
+        .with_for_update(key_share=True, of=Assessment)
+        .execution_options(populate_existing=True, judged=True)
+    ).one_or_none()
+    if found is None:
+        raise not_found(Assessment)
+    require_every_arm(found.to_all)
+    locked: Assessment = found.Assessment
+    return locked
+
+
+def require_every_arm(is_taught_to_all: bool) -> None:
+    """Refuse what concerns every arm to whoever teaches the subject to some of them; raises Forbidden."""
+    if not is_taught_to_all:
+        raise Forbidden(
+            "This concerns every arm of the class, and you teach the subject to some of them alone."
+        )
 
 
 def refuse_held(

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.scores.assessments import reads, service
 from school_service.features.scores.assessments.schemas import (
@@ -30,14 +31,14 @@ blp = Blueprint(
 class Assessments(MethodView):
     """The assessments of a subject in a term."""
 
-    @blp.requires(Permission.ASSESSMENTS_READ)
+    @blp.requires(Permission.ASSESSMENTS_READ, own=related("TF"))
     @blp.returns_page(AssessmentSchema, if_empty=service.check_assessment_filter)
     @blp.arguments(AssessmentFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
         """List the assessments of a subject of a cohort in a term, by due date."""
         return reads.assessments_of_subject(filters["cohort"], filters["subject"], filters["term"])
 
-    @blp.requires(Permission.ASSESSMENTS_WRITE)
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
     @blp.arguments(NewAssessmentSchema)
     @blp.returns(AssessmentSchema)
     def post(self, assessment: dict[str, Any]) -> Any:
@@ -49,13 +50,13 @@ class Assessments(MethodView):
 class OneAssessment(MethodView):
     """An assessment."""
 
-    @blp.requires(Permission.ASSESSMENTS_READ)
+    @blp.requires(Permission.ASSESSMENTS_READ, own=related("TF"))
     @blp.returns(AssessmentSchema)
     def get(self, id: UUID) -> Any:
         """Show an assessment."""
         return reads.assessment(id)
 
-    @blp.requires(Permission.ASSESSMENTS_DELETE)
+    @blp.requires(Permission.ASSESSMENTS_DELETE, own=related("T"))
     @blp.returns_deleted()
     @blp.if_match(reads.assessment, row_lock(Assessment))
     def delete(self, id: UUID) -> Any:

@@ -10,6 +10,7 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
 from school_service.features.scores.grade_configs import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Points, Text, free_text
@@ -47,7 +48,7 @@ class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
 class GradeConfigurations(MethodView):
     """The bands that scores are graded by."""
 
-    @blp.requires(Permission.SETTINGS_READ)
+    @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns_list(GradeConfigurationSchema)
     def get(self) -> Any:
         """List the grade configurations, the highest band first.

@@ -8,10 +8,13 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, cast, exists, literal_column, or_, select
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student
+from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Enrollment, Term
+from school_service.features.scores.assessments.reads import in_reach as of_assessment_in_reach
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
 ENTRY = (
@@ -45,6 +48,7 @@ def entries(
     assessment_id: UUID | None = None,
     term_id: UUID | None = None,
     term: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Read model of GradebookEntrySchema, in order of creation: all, or those that fit every filter.
 
@@ -57,6 +61,10 @@ def entries(
         .where(NOT_DELETED)
         .order_by(GradebookEntry.created_at, GradebookEntry.id)
     )
+    if reach is not None:
+        found = found.where(in_reach(reach))
+        if batch_id is not None:
+            found = found.where(scopes.arms_in_reach(reach, batch_id))
     if student_id is not None:
         found = found.where(GradebookEntry.student_id == student_id)
     if assessment_id is not None:
@@ -72,13 +80,18 @@ def entries(
     return found.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
 
 
+def in_reach(reach: Reach) -> Any:
+    """Whether an entry, joined with its assessment, is in reach."""
+    return scopes.scores_in_reach(reach, Assessment.cohort_subject_id, GradebookEntry.student_id)
+
+
 @read_model
-def entry(entry_id: UUID) -> Query:
+def entry(entry_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of GradebookEntrySchema, for one."""
-    return entries.query().where(GradebookEntry.id == entry_id)
+    return entries.query(reach=reach).where(GradebookEntry.id == entry_id)
 
 
-@read_model
+@read_model(judged=True)
 def assessment_lock(entry_id: UUID) -> Query:
     """Select the id of an entry's assessment, locked FOR SHARE, as it is before the entry itself is locked."""
     return (
@@ -90,7 +103,7 @@ def assessment_lock(entry_id: UUID) -> Query:
 
 
 @read_model
-def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
+def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID, reach: Reach | None = None) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
     `of_cohort` is null where there is no such batch; `submitted_batches` are the arms that are submitted, as texts.
@@ -99,17 +112,18 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
     is missed. `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it
     is now.
     """
-    return (
+    batch, student = Batch.id == batch_id, Student.id == student_id
+    if reach is not None:
+        batch &= scopes.is_taught_arm(reach, Assessment.cohort_subject_id, batch_id)
+        student &= scopes.scores_in_reach(reach, Assessment.cohort_subject_id, student_id)
+    found = (
         select(
             Assessment.total_points,
             Assessment.cohort_subject_id,
             Assessment.term_id,
             cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted_batches"),
-            select(Batch.cohort_id == Assessment.cohort_id)
-            .where(Batch.id == batch_id)
-            .scalar_subquery()
-            .label("of_cohort"),
-            exists().where(Student.id == student_id).label("known"),
+            select(Batch.cohort_id == Assessment.cohort_id).where(batch).scalar_subquery().label("of_cohort"),
+            exists().where(student).label("known"),
             exists()
             .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
             .label("in_batch"),
@@ -129,3 +143,4 @@ def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID) -> Query:
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
+    return found if reach is None else found.where(of_assessment_in_reach(reach))

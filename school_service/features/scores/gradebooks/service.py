@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.core.columns import POINTS, score_fault
-from school_service.core.database import db
+from school_service.core.database import db, session_reach
 from school_service.core.errors import Invalid
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import (
@@ -268,8 +268,11 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
         .where(GradebookEntry.id == entry_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
-        .execution_options(populate_existing=True)
+        .execution_options(populate_existing=True, judged=True)
     )
+    reach = session_reach()
+    if reach is not None:
+        locking = locking.where(reads.in_reach(reach))
     found = db.session.execute(locking).one_or_none()
     if found is not None and found.was_changed:
         # Its results may have been submitted, and the student may have changed arms before.
@@ -278,7 +281,7 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
         raise not_found(GradebookEntry)
     assessed: Assessment = found.Assessment
     refuse_submitted(found.submitted, assessed.cohort_subject_id, assessed.term_id)
-    return get(GradebookEntry, entry_id, for_update=True), assessed
+    return get(GradebookEntry, entry_id, for_update=True, judged=True), assessed
 
 
 def _check_score(score: Decimal, total_points: Decimal) -> None:

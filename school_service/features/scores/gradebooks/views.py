@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.school.sessions.schemas import id_and_name
 from school_service.features.scores.gradebooks import reads, service
@@ -27,7 +28,7 @@ blp = Blueprint("gradebooks", __name__, description="The scores of students in a
 class GradebookEntries(MethodView):
     """The scores that have been entered."""
 
-    @blp.requires(Permission.GRADEBOOKS_READ)
+    @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_page(GradebookEntrySchema, if_empty=service.check_gradebook_filter)
     @blp.arguments(GradebookFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -39,7 +40,7 @@ class GradebookEntries(MethodView):
             *id_and_name(filters.get("term")),
         )
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
     @blp.arguments(NewGradebookEntrySchema)
     @blp.returns(GradebookEntrySchema)
     def post(self, entry: dict[str, Any]) -> Any:
@@ -51,13 +52,13 @@ class GradebookEntries(MethodView):
 class OneGradebookEntry(MethodView):
     """The score of a student in an assessment."""
 
-    @blp.requires(Permission.GRADEBOOKS_READ)
+    @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns(GradebookEntrySchema)
     def get(self, id: UUID) -> Any:
         """Show a gradebook entry."""
         return reads.entry(id)
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
     @blp.arguments(ScoreSchema(partial=True))
     @blp.returns(GradebookEntrySchema)
     @blp.if_match(reads.entry, reads.assessment_lock, row_lock(GradebookEntry))
@@ -65,7 +66,7 @@ class OneGradebookEntry(MethodView):
         """Correct the score of a gradebook entry; the audit log keeps the one before."""
         return reads.entry(service.change_entry(entry_id=id, **changes))
 
-    @blp.requires(Permission.GRADEBOOKS_DELETE)
+    @blp.requires(Permission.GRADEBOOKS_DELETE, own=related("T"))
     @blp.returns_deleted()
     @blp.if_match(reads.entry, reads.assessment_lock, row_lock(GradebookEntry))
     def delete(self, id: UUID) -> Any:

@@ -31,7 +31,14 @@ class TestCreatingARole:
         role = api.ok(api.post("/roles", {"name": "Cook", "avatar": 7}))
 
         assert UUID(role["id"])
-        assert role == {"id": role["id"], "name": "Cook", "avatarNumber": 7, "permissions": []}
+        assert role == {
+            "id": role["id"],
+            "name": "Cook",
+            "avatarNumber": 7,
+            "reach": "SCHOOL",
+            "given_to": None,
+            "permissions": [],
+        }
         assert api.ok(api.get(f"/roles/{role['id']}")) == role
         assert role in api.ok(api.get("/roles"))
 
@@ -122,7 +129,7 @@ class TestShowingRoles:
             "read:users",
         ]
         for listed in roles:
-            assert set(listed) == {"id", "name", "avatarNumber", "permissions"}
+            assert set(listed) == {"id", "name", "avatarNumber", "reach", "given_to", "permissions"}
             assert api.ok(api.get(f"/roles/{listed['id']}")) == listed
 
     def test_an_unknown_role_and_the_other_schools_are_not_found(self, api, other_api, make_other):

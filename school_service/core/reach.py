@@ -1,0 +1,139 @@
+"""Reach: to whose records a permission of the caller leads, the whole school's or only those of their relations.
+
+What an operation means for a caller whose permission is OWN is declared with it (`Own`). While such a caller is
+served, the request context has a `Reach`; nobody who has a permission for the whole school has one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sqlalchemy import ARRAY, ColumnElement, FromClause, Text, Uuid, bindparam, cast, column, select, table
+
+from school_service.core.errors import Forbidden
+
+_log = logging.getLogger(__name__)
+
+RELATIONS = {
+    "T": "subject teacher",
+    "F": "form teacher",
+    "S": "student",
+    "G": "guardian",
+    "M": "one's own account and employee record",
+}
+"""The relations by which records are one's own, each with its letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What an operation means for a caller whose permission reaches their own records alone.
+
+    `relations` are the letters of those that count there. `refused`: it serves no such caller. Where it is neither
+    refused nor of relations, it answers everything, as to everybody.
+    """
+
+    relations: str = ""
+    refused: bool = False
+
+    def __str__(self) -> str:
+        if self.refused:
+            return "REFUSED"
+        return " ".join(self.relations) or "EVERYTHING"
+
+
+REFUSED = Own(refused=True)
+EVERYTHING = Own()
+
+
+def related(relations: str) -> Own:
+    """Declare that an operation serves OWN with the records of these relations, such as `TF`."""
+    if not relations or not set(relations) <= RELATIONS.keys():
+        raise ValueError(f"Relations are some of {', '.join(RELATIONS)}, not {relations!r}.")
+    return Own("".join(letter for letter in RELATIONS if letter in relations))
+
+
+# What the caller's state has of relations, with its types, in the order in which a statement takes it.
+_COLUMNS: dict[str, Any] = {
+    "account": Uuid(),
+    "student": Uuid(),
+    "children": ARRAY(Uuid()),
+    "employee": Uuid(),
+    "form_batches": ARRAY(Uuid()),
+    "taught_subjects": ARRAY(Uuid()),
+    "taught_arms": ARRAY(Uuid()),
+}
+_CALLER = table("caller", *(column(name, kind) for name, kind in _COLUMNS.items()))
+_ROW = ", ".join(
+    f"%s::uuid{'[]' if isinstance(kind, ARRAY) else ''} AS {name}" for name, kind in _COLUMNS.items()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The reach of a caller whose permission for this operation is OWN: the relations that count there.
+
+    `caller` is the table, of one row, that conditions read the relations from (`features.reach.scopes`): in the text of
+    a read model the CTE of this name.
+    """
+
+    relations: str
+    caller: FromClause = _CALLER
+
+    def by(self, letter: str) -> bool:
+        """Tell whether a relation counts."""
+        return letter in self.relations
+
+
+@dataclass(frozen=True, slots=True)
+class CallersRelations:
+    """Whom the caller has relations to, as the transaction's or request's state of them says."""
+
+    values: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> CallersRelations:
+        """Take them from the row of a user's state."""
+        return cls(tuple([state[name] for name in _COLUMNS]))
+
+    def before(self, query: str, parameters: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+        """Put them, as the table `caller`, before the text of a query that reads it."""
+        # The text is that of a read model, and values are parameters.
+        text = f"WITH caller AS MATERIALIZED (SELECT {_ROW}) SELECT * FROM ({query}) AS answer"  # noqa: S608
+        return text, (*self.values, *parameters)
+
+    def reach(self, relations: str) -> Reach:
+        """Make the reach whose table `caller` has them as values, for a statement of the session."""
+        row = (
+            cast(bindparam(None, value, type_=Text()), kind).label(name)
+            for (name, kind), value in zip(_COLUMNS.items(), self.values, strict=True)
+        )
+        return Reach(relations, select(*row).cte("caller"))
+
+
+Scope = Callable[[Reach, Any], ColumnElement[bool]]
+"""Makes the condition under which a row of a table, whose columns are given, is in reach."""
+
+SCOPES: dict[str, Scope] = {}
+"""The condition of each table, by its name; of what is in none nothing is in reach."""
+
+
+def scope_of(name: str) -> Callable[[Scope], Scope]:
+    """Decorate the function that makes the condition of a table: `records.find` then finds what is in reach."""
+
+    def decorate(scope: Scope) -> Scope:
+        SCOPES[name] = scope
+        return scope
+
+    return decorate
+
+
+def refuse_unjudged(what: str) -> NoReturn:
+    """Refuse a statement of which nobody said what it means for a caller whose permission is OWN; raises Forbidden.
+
+    It is a fault of the service: an error in the log names the statement.
+    """
+    _log.error("A statement does not say what it reads for a permission with reach OWN: %s.", what)
+    raise Forbidden("This needs a permission for the whole school.")

@@ -1,0 +1,115 @@
+"""Assignments of subject teachers as the interface shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from school_service.features.classes.models import UNCOPIED
+from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
+from school_service.web.schemas import RecordSchema, Schema
+
+_SESSION = "The academic session's id or its name."
+_STARTS = "The first day, by the school's day; null: since ever."
+_ENDS = "The last day, by the school's day; null: without end."
+
+
+class SubjectTeacherSchema(RecordSchema):
+    """That an employee teaches a subject of a cohort, to one arm or to all."""
+
+    id = fields.UUID()
+    cohort_subject = fields.UUID()
+    base = fields.UUID(metadata={"description": "The subject that is taught."})
+    subject = fields.String(metadata={"description": "Its name."})
+    code = fields.String(metadata={"description": "The subject's code."})
+    cohort = fields.UUID()
+    classroom = fields.String(metadata={"description": "The classroom's name."})
+    session = fields.String(metadata={"description": "The id of the academic session."})
+    batch = fields.UUID(allow_none=True, metadata={"description": "The arm; null: all arms."})
+    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name."})
+    employee = fields.UUID()
+    title = fields.String(metadata={"description": "The employee's title."})
+    first_name = fields.String()
+    last_name = fields.String()
+    starts_on = fields.Date(allow_none=True, metadata={"description": _STARTS})
+    ends_on = fields.Date(allow_none=True, metadata={"description": _ENDS})
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class SubjectTeacherFilterSchema(Schema):
+    """The assignments to list."""
+
+    cohort_subject = Id(required=False, metadata={"description": "The cohort subject that is taught."})
+    batch = Id(
+        required=False,
+        metadata={"description": "The arm that is taught, by its own assignments or those of all."},
+    )
+    employee = Id(required=False, metadata={"description": "Who teaches."})
+    session = sought_text(required=False, metadata={"description": _SESSION})
+
+
+class NewSubjectTeacherSchema(Schema):
+    """An assignment, new or changed."""
+
+    cohort_subject = Id(metadata={"description": "The cohort subject that is taught."})
+    employee = Id(metadata={"description": "Who teaches, of whatever category."})
+    batch = Id(
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "An arm of its cohort; without it, all arms."},
+    )
+    starts_on = IsoDate(load_default=None, allow_none=True, metadata={"description": _STARTS})
+    ends_on = IsoDate(load_default=None, allow_none=True, metadata={"description": _ENDS})
+
+
+class SubjectTeachersSchema(Schema):
+    """Assignments to add or change: each is known by its cohort subject, employee and batch."""
+
+    assignments = ListOf(Nested(NewSubjectTeacherSchema), validate=validate.Length(min=1, max=MAX_IDS))
+
+
+class CopySchema(Schema):
+    """From which session to copy the assignments, and into which."""
+
+    from_session = sought_text(metadata={"description": _SESSION})
+    to_session = sought_text(metadata={"description": _SESSION})
+
+    @validates_schema
+    def check_sessions(self, sessions: dict[str, Any], **_options: Any) -> None:
+        """Let them be two."""
+        if sessions["from_session"] == sessions["to_session"]:
+            raise ValidationError("Is the session that is copied from.", "to_session")
+
+
+class CopyOptionsSchema(Schema):
+    """Whether to copy at all."""
+
+    dry_run = QueryBoolean(
+        load_default=False, metadata={"description": "Answers what would be copied, and copies nothing."}
+    )
+
+
+class UncopiedSchema(RecordSchema):
+    """An assignment that could not be copied."""
+
+    classroom = fields.String(metadata={"description": "The classroom's name."})
+    subject = fields.String(metadata={"description": "The subject's name."})
+    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name; null: all arms."})
+    employee_name = fields.String(metadata={"description": "First and last name."})
+    code = fields.String(
+        validate=validate.OneOf(UNCOPIED),
+        metadata={
+            "description": "What the other session lacks: the cohort, its subject or its arm; LEFT: the employee is "
+            "deleted."
+        },
+    )
+
+
+class CopiedSchema(RecordSchema):
+    """What became of the assignments of a session."""
+
+    rows = fields.Integer(metadata={"description": "How many the session has."})
+    copied = fields.Integer(metadata={"description": "How many are new in the other session."})
+    already_there = fields.Integer(metadata={"description": "How many the other session had already."})
+    left_out = fields.List(fields.Nested(UncopiedSchema))

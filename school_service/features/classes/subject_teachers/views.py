@@ -1,0 +1,72 @@
+"""Subject teachers over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.reach import related
+from school_service.features.classes.subject_teachers import reads, service
+from school_service.features.classes.subject_teachers.schemas import (
+    CopiedSchema,
+    CopyOptionsSchema,
+    CopySchema,
+    SubjectTeacherFilterSchema,
+    SubjectTeacherSchema,
+    SubjectTeachersSchema,
+)
+from school_service.web.blueprint import Blueprint
+
+blp = Blueprint("subject-teachers", __name__, description="Who teaches which subject of a cohort.")
+
+
+@blp.route("/subject-teachers")
+class SubjectTeachers(MethodView):
+    """Who teaches which subject."""
+
+    @blp.requires(Permission.TEACHERS_READ, own=related("TFSG"))
+    @blp.returns_page(SubjectTeacherSchema, if_empty=service.check_subject_teacher_filter)
+    @blp.arguments(SubjectTeacherFilterSchema, location="query")
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List who teaches what, by class, subject, arm and name."""
+        return reads.subject_teachers(**filters)
+
+    @blp.requires(Permission.TEACHERS_WRITE)
+    @blp.arguments(SubjectTeachersSchema)
+    @blp.returns_list(SubjectTeacherSchema)
+    def put(self, body: dict[str, Any]) -> Any:
+        """Let employees teach subjects, each to an arm or to all, all or none; answers those named.
+
+        One that is there, of the same subject, employee and arm, gets these dates; left out, there are none.
+        """
+        return service.put_subject_teachers(**body)
+
+
+@blp.route("/subject-teachers/<uuid:id>")
+class OneSubjectTeacher(MethodView):
+    """That an employee teaches a subject."""
+
+    @blp.requires(Permission.TEACHERS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Let an employee teach a subject no more."""
+        return service.delete_subject_teacher(assignment_id=id)
+
+
+@blp.route("/subject-teachers/copy")
+class CopyOfSubjectTeachers(MethodView):
+    """Copying who teaches what."""
+
+    @blp.requires(Permission.TEACHERS_WRITE)
+    @blp.arguments(CopyOptionsSchema, location="query")
+    @blp.arguments(CopySchema)
+    @blp.returns(CopiedSchema)
+    def post(self, options: dict[str, Any], sessions: dict[str, Any]) -> Any:
+        """Copy who teaches what from one session into another, without dates; what is there already stays.
+
+        Cohorts are matched by classroom, subjects by what is taught, arms by name; answers what finds no match.
+        """
+        return service.copy_subject_teachers(**sessions, **options)

@@ -1,0 +1,287 @@
+"""The conditions under which records are in reach of a caller whose permission is OWN; no other module writes one.
+
+Each is made for the relations that count for an operation (`Reach.relations`) over the one row of the table `caller`,
+the relations that `caller_state` of the school's schema found. Where a student is *now* is the open enrollment. A
+subject teacher (T) reaches who takes the subject and is now in an arm that they teach, a form teacher (F) who is now
+in the batch, a student (S) themselves, a guardian (G) their children.
+
+Tables are taken from the metadata by their names, since this module is below all models.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    FromClause,
+    Select,
+    Uuid,
+    any_,
+    cast,
+    column,
+    false,
+    func,
+    or_,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
+
+from school_service.core.database import Model
+from school_service.core.reach import Reach, scope_of
+
+Condition = ColumnElement[bool]
+
+# What everybody who is let in at all may read, since it is of the school and of no person.
+_EVERYBODYS = (
+    "classrooms",
+    "departments",
+    "employee_categories",
+    "positions",
+    "sessions",
+    "subjects",
+    "terms",
+)
+
+
+def _table(name: str) -> FromClause:
+    """A table under a name of its own, so that it is never taken for one of the statement around."""
+    return Model.metadata.tables[name].alias()
+
+
+def _value(reach: Reach, name: str) -> Any:
+    """A column of the caller's row."""
+    return select(reach.caller.c[name]).correlate(None).scalar_subquery()
+
+
+def _is_in(reach: Reach, expression: Any, name: str) -> Condition:
+    """Whether a value is in an array of the caller's row."""
+    found: Condition = expression == any_(cast(_value(reach, name), ARRAY(Uuid)))
+    return found
+
+
+def _taught(reach: Reach) -> FromClause:
+    """The caller's pairs of a subject and an arm, as a table beside `caller`."""
+    pairs = func.unnest(reach.caller.c.taught_subjects, reach.caller.c.taught_arms)
+    return pairs.table_valued(
+        column("subject", Uuid), column("arm", Uuid), joins_implicitly=True
+    ).render_derived()
+
+
+def _any_of(*conditions: Condition) -> Condition:
+    return or_(false(), *conditions) if conditions else false()
+
+
+def _taught_takers(reach: Reach) -> Select[Any]:
+    """Select each subject that the caller teaches with each student who takes it and is now in an arm of theirs."""
+    taught = _taught(reach)
+    takers, enrollments = _table("subject_enrollments"), _table("enrollments")
+    return (
+        select(taught.c.subject, takers.c.student_id)
+        .select_from(reach.caller.join(taught, true()))
+        .join(takers, takers.c.cohort_subject_id == taught.c.subject)
+        .join(
+            enrollments,
+            (enrollments.c.student_id == takers.c.student_id)
+            & (enrollments.c.batch_id == taught.c.arm)
+            & enrollments.c.ended_at.is_(None),
+        )
+        .correlate(None)
+    )
+
+
+def _in_form_batches(reach: Reach) -> Select[Any]:
+    """Select the students who are now in a batch of the caller's."""
+    enrollments = _table("enrollments")
+    return (
+        select(enrollments.c.student_id)
+        .where(enrollments.c.ended_at.is_(None), _is_in(reach, enrollments.c.batch_id, "form_batches"))
+        .correlate(None)
+    )
+
+
+def _kin(reach: Reach) -> list[Select[Any]]:
+    """Select the caller as a student, and their children, where these relations count."""
+    selects = []
+    if reach.by("S"):
+        selects.append(select(reach.caller.c.student).where(reach.caller.c.student.is_not(None)))
+    if reach.by("G"):
+        selects.append(select(func.unnest(reach.caller.c.children)).select_from(reach.caller))
+    return [each.correlate(None) for each in selects]
+
+
+def students_in_reach(reach: Reach, student_id: Any) -> Condition:
+    """Whether a student, by their id, is in reach."""
+    selects = _kin(reach)
+    if reach.by("T"):
+        takers = _taught_takers(reach)
+        selects.append(takers.with_only_columns(takers.selected_columns.student_id))
+    if reach.by("F"):
+        selects.append(_in_form_batches(reach))
+    return student_id.in_(union_all(*selects)) if selects else false()
+
+
+def is_kin(reach: Reach, student_id: Any) -> Condition:
+    """Whether a student, by their id, is the caller or a child of theirs."""
+    kin = _kin(reach)
+    return student_id.in_(union_all(*kin)) if kin else false()
+
+
+def is_form_student(reach: Reach, student_id: Any) -> Condition:
+    """Whether a student, by their id, is now in a batch that the caller looks after."""
+    return student_id.in_(_in_form_batches(reach)) if reach.by("F") else false()
+
+
+def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
+    """Whether what a student has in a cohort subject, such as a score, is in reach.
+
+    T: of who takes the subject and is now in an arm in which it is taught by the caller; F: of who is in the batch.
+    """
+    conditions: list[Condition] = []
+    if reach.by("T"):
+        conditions.append(tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach)))
+    if reach.by("F"):
+        conditions.append(is_form_student(reach, student_id))
+    return _any_of(*conditions)
+
+
+def is_form_batch(reach: Reach, batch_id: Any) -> Condition:
+    """Whether the caller looks after a batch, by its id."""
+    return _is_in(reach, batch_id, "form_batches") if reach.by("F") else false()
+
+
+def is_taught_arm(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condition:
+    """Whether the caller teaches a cohort subject to a batch."""
+    if not reach.by("T"):
+        return false()
+    taught = _taught(reach)
+    pairs = (
+        select(taught.c.subject, taught.c.arm).select_from(reach.caller.join(taught, true())).correlate(None)
+    )
+    return tuple_(cohort_subject_id, batch_id).in_(pairs)
+
+
+def arms_in_reach(reach: Reach, batch_id: Any) -> Condition:
+    """Whether a batch, by its id, is in reach: taught in, looked after, or that of an open enrollment (S, G)."""
+    conditions = []
+    if reach.by("T"):
+        conditions.append(_is_in(reach, batch_id, "taught_arms"))
+    if reach.by("F"):
+        conditions.append(_is_in(reach, batch_id, "form_batches"))
+    if kin := _kin(reach):
+        enrollments = _table("enrollments")
+        conditions.append(
+            batch_id.in_(
+                select(enrollments.c.batch_id)
+                .where(enrollments.c.ended_at.is_(None), enrollments.c.student_id.in_(union_all(*kin)))
+                .correlate(None)
+            )
+        )
+    return _any_of(*conditions)
+
+
+def cohorts_in_reach(reach: Reach, cohort_id: Any) -> Condition:
+    """Whether a cohort, by its id, has an arm that is in reach."""
+    batches = _table("batches")
+    arms = select(batches.c.cohort_id).where(arms_in_reach(reach, batches.c.id))
+    found: Condition = cohort_id.in_(arms.correlate(None))
+    return found
+
+
+def subjects_in_reach(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Condition:
+    """Whether a cohort subject, by its id and its cohort's, is in reach.
+
+    T: taught; F: of the batch's cohort; S, G: taken.
+    """
+    conditions = []
+    if reach.by("T"):
+        conditions.append(_is_in(reach, cohort_subject_id, "taught_subjects"))
+    if reach.by("F"):
+        batches = _table("batches")
+        cohorts = select(batches.c.cohort_id).where(is_form_batch(reach, batches.c.id))
+        conditions.append(cohort_id.in_(cohorts.correlate(None)))
+    if kin := _kin(reach):
+        takers = _table("subject_enrollments")
+        taken = select(takers.c.cohort_subject_id).where(takers.c.student_id.in_(union_all(*kin)))
+        conditions.append(cohort_subject_id.in_(taken.correlate(None)))
+    return _any_of(*conditions)
+
+
+def is_taught(reach: Reach, cohort_subject_id: Any) -> Condition:
+    """Whether the caller teaches a cohort subject in some arm."""
+    return _is_in(reach, cohort_subject_id, "taught_subjects") if reach.by("T") else false()
+
+
+def is_taught_to_all(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Condition:
+    """Whether the caller teaches a cohort subject to every arm of its cohort."""
+    batches = _table("batches")
+    other = (
+        select(batches.c.id)
+        .where(batches.c.cohort_id == cohort_id, ~is_taught_arm(reach, cohort_subject_id, batches.c.id))
+        .correlate_except(batches)
+    )
+    return is_taught(reach, cohort_subject_id) & ~other.exists()
+
+
+def is_account(reach: Reach, user_id: Any) -> Condition:
+    """Whether an account, by its id, is the caller's own."""
+    found: Condition = user_id == _value(reach, "account")
+    return found if reach.by("M") else false()
+
+
+def is_employee(reach: Reach, employee_id: Any) -> Condition:
+    """Whether an employee, by their id, is the caller."""
+    found: Condition = employee_id == _value(reach, "employee")
+    return found if reach.by("M") else false()
+
+
+@scope_of("students")
+def _students(reach: Reach, row: Any) -> Condition:
+    return students_in_reach(reach, row.id)
+
+
+@scope_of("batches")
+def _batches(reach: Reach, row: Any) -> Condition:
+    return arms_in_reach(reach, row.id)
+
+
+@scope_of("cohorts")
+def _cohorts(reach: Reach, row: Any) -> Condition:
+    return cohorts_in_reach(reach, row.id)
+
+
+@scope_of("cohort_subjects")
+def _cohort_subjects(reach: Reach, row: Any) -> Condition:
+    return subjects_in_reach(reach, row.id, row.cohort_id)
+
+
+@scope_of("assessments")
+def _assessments(reach: Reach, row: Any) -> Condition:
+    return subjects_in_reach(reach, row.cohort_subject_id, row.cohort_id)
+
+
+def assignments_in_reach(reach: Reach, row: Any) -> Condition:
+    """Whether an assignment is of a subject in reach, and of an arm in reach or of all."""
+    of_arm = or_(row.batch_id.is_(None), arms_in_reach(reach, row.batch_id))
+    return subjects_in_reach(reach, row.cohort_subject_id, row.cohort_id) & of_arm
+
+
+@scope_of("users")
+def _users(reach: Reach, row: Any) -> Condition:
+    return is_account(reach, row.id)
+
+
+@scope_of("employees")
+def _employees(reach: Reach, row: Any) -> Condition:
+    return is_employee(reach, row.id)
+
+
+def _everybodys(_reach: Reach, _row: Any) -> Condition:
+    return true()
+
+
+for _name in _EVERYBODYS:
+    scope_of(_name)(_everybodys)

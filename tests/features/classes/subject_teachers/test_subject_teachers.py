@@ -1,0 +1,265 @@
+"""Who teaches which subject: assignments, and copying them into another session."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+
+PATH = "/subject-teachers"
+
+
+@pytest.fixture
+def put(api):
+    """Put assignments; answers those named."""
+    return lambda *rows: api.ok(api.put(PATH, {"assignments": list(rows)}))
+
+
+def row(subject, employee, batch=..., **dates):
+    made = {"cohort_subject": subject["id"], "employee": employee["id"], **dates}
+    return made if batch is ... else {**made, "batch": batch}
+
+
+def listed(api, query=""):
+    page = api.ok(api.get(PATH + query))
+    assert page["total"] == len(page["data"])
+    return page["data"]
+
+
+class TestPutting:
+    def test_an_assignment_says_who_teaches_what_to_whom(self, api, make, put):
+        cohort, employee = make.cohort(), make.employee()
+        subject, batch = make.cohort_subject(cohort), make.batch(cohort, name="Gold")
+
+        (made,) = put(row(subject, employee, batch["id"], starts_on="2026-01-05", ends_on="2026-06-30"))
+
+        assert made == {
+            "id": made["id"],
+            "cohort_subject": subject["id"],
+            "base": made["base"],
+            "subject": subject["subject"],
+            "code": subject["code"],
+            "cohort": cohort["id"],
+            "classroom": cohort["classroom"],
+            "session": cohort["session"],
+            "batch": batch["id"],
+            "batch_name": "Gold",
+            "employee": employee["id"],
+            "title": employee["title"],
+            "first_name": employee["first_name"],
+            "last_name": employee["last_name"],
+            "starts_on": "2026-01-05",
+            "ends_on": "2026-06-30",
+            "createdAt": made["createdAt"],
+        }
+        assert listed(api) == [made]
+
+    def test_without_an_arm_it_is_of_all(self, api, make, put):
+        subject, employee = make.cohort_subject(), make.employee()
+
+        (made,) = put(row(subject, employee))
+
+        assert (made["batch"], made["batch_name"], made["starts_on"], made["ends_on"]) == (None,) * 4
+
+    def test_again_it_changes_nothing_and_other_dates_change_it(self, api, make, put):
+        cohort, employee = make.cohort(), make.employee()
+        subject = make.cohort_subject(cohort)
+        for batch in (None, cohort["id"]):
+            (made,) = put(row(subject, employee, batch))
+            audited = entries(api)
+
+            assert put(row(subject, employee, batch)) == [made]
+            assert entries(api) == audited
+            (changed,) = put(row(subject, employee, batch, ends_on="2026-06-30"))
+            assert changed == {**made, "ends_on": "2026-06-30"}
+            assert len(entries(api)) == len(audited) + 1
+
+    def test_all_or_none(self, api, make, make_other, put):
+        cohort, employee, other = make.cohort(), make.employee(), make.cohort()
+        subject, deleted = make.cohort_subject(cohort), make.employee()
+        api.ok(api.delete(f"/employees/{deleted['id']}"))
+        theirs, their_subject = make_other.employee(), make_other.cohort_subject()
+        good = row(subject, employee)
+
+        def refused(name, *rows):
+            answer = api.put(PATH, {"assignments": [good, *rows]})
+            assert answer.status_code == 422
+            assert list(answer.get_json()["errors"]["json"]) == [name]
+
+        for wrong in (deleted, theirs, {"id": UNKNOWN_ID}):
+            refused("assignments.1.employee", row(subject, wrong))
+        for wrong in (their_subject, {"id": UNKNOWN_ID}):
+            refused("assignments.1.cohort_subject", row(wrong, employee))
+        for wrong in (other["id"], UNKNOWN_ID):
+            refused("assignments.1.batch", row(subject, employee, wrong))
+        refused("assignments.1.employee", good)
+        refused(
+            "assignments.1.ends_on",
+            row(subject, employee, cohort["id"], starts_on="2026-02-02", ends_on="2026-02-01"),
+        )
+        assert listed(api) == []
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"assignments": []},
+            {"assignments": None},
+            {"assignments": [{}]},
+            {"assignments": [{"cohort_subject": "x", "employee": UNKNOWN_ID}]},
+            {"assignments": [{"cohort_subject": UNKNOWN_ID, "employee": UNKNOWN_ID, "starts_on": "today"}]},
+            {"assignments": [{"cohort_subject": UNKNOWN_ID, "employee": UNKNOWN_ID}], "more": 1},
+        ],
+    )
+    def test_what_is_not_valid(self, api, body):
+        assert api.put(PATH, body).status_code == 422
+
+    def test_the_number_of_messages_does_not_depend_on_their_number(self, api, make, messages):
+        subjects, employee = [make.cohort_subject() for _ in range(6)], make.employee()
+
+        def sent(*chosen):
+            with messages() as counted:
+                api.ok(api.put(PATH, {"assignments": [row(each, employee) for each in chosen]}))
+            return len(counted)
+
+        assert sent(subjects[0]) == sent(*subjects[1:]) <= 5
+
+
+class TestListing:
+    def test_by_what_is_asked_for(self, api, make, put):
+        cohort, one, two = make.cohort(), make.employee(), make.employee()
+        batch, first, second = make.batch(cohort), make.cohort_subject(cohort), make.cohort_subject(cohort)
+        elsewhere = make.cohort_subject()
+        of_a, of_b, of_all, other = (
+            put(each)[0]["id"]
+            for each in (
+                row(first, one, cohort["id"]),
+                row(first, two, batch["id"]),
+                row(second, one),
+                row(elsewhere, two),
+            )
+        )
+
+        def ids(query):
+            return {each["id"] for each in listed(api, query)}
+
+        assert ids("") == {of_a, of_b, of_all, other}
+        assert ids(f"?cohort_subject={first['id']}") == {of_a, of_b}
+        assert ids(f"?batch={batch['id']}") == {of_b, of_all}
+        assert ids(f"?batch={cohort['id']}") == {of_a, of_all}
+        assert ids(f"?employee={two['id']}") == {of_b, other}
+        assert ids(f"?session={cohort['session']}") == {of_a, of_b, of_all}
+        assert ids(f"?session={cohort['session']}&employee={two['id']}") == {of_b}
+        for name in ("cohort_subject", "batch", "employee", "session"):
+            assert api.get(f"{PATH}?{name}={UNKNOWN_ID}").status_code == 422
+
+    def test_a_deleted_employee_teaches_nobody(self, api, make, put):
+        subject, employee = make.cohort_subject(), make.employee()
+        put(row(subject, employee))
+
+        api.ok(api.delete(f"/employees/{employee['id']}"))
+
+        assert listed(api) == []
+
+    def test_it_is_one_message(self, api, make, put, messages):
+        put(*(row(make.cohort_subject(), make.employee()) for _ in range(4)))
+        with messages() as sent:
+            assert len(listed(api)) == 4
+        assert len(sent) == 1
+
+
+def test_an_assignment_is_deleted(api, make, make_other, other_api, put):
+    (made,) = put(row(make.cohort_subject(), make.employee()))
+    theirs = other_api.ok(
+        other_api.put(PATH, {"assignments": [row(make_other.cohort_subject(), make_other.employee())]})
+    )
+
+    assert api.ok(api.delete(f"{PATH}/{made['id']}")) == {"id": made["id"], "deleted": True}
+    assert listed(api) == []
+    for record in (made["id"], theirs[0]["id"], UNKNOWN_ID):
+        assert api.delete(f"{PATH}/{record}").status_code == 404
+
+
+class TestCopying:
+    @pytest.fixture
+    def year(self, make):
+        """A cohort of last year with two arms and three subjects, and of this year with arm A and two of them."""
+        room, shared, gone = make.classroom(), [make.subject(), make.subject()], make.subject()
+        before = make.cohort(room)
+        batch = make.batch(before, name="Gold")
+        after = make.cohort(room)
+        subjects = [make.cohort_subject(before, each) for each in (*shared, gone)]
+        for each in shared:
+            make.cohort_subject(after, each)
+        return before, batch, after, subjects
+
+    def test_what_finds_its_match_is_copied_and_the_rest_is_told(self, api, make, put, year):
+        before, batch, after, (first, second, gone) = year
+        stays, leaves = make.employee(), make.employee()
+        put(
+            row(first, stays, before["id"], starts_on="2020-01-01"),
+            row(second, stays),
+            row(first, stays, batch["id"]),
+            row(gone, stays),
+            row(second, leaves),
+        )
+        room = make.cohort(session={"id": before["session"]})
+        put(row(make.cohort_subject(room), stays))
+        api.ok(api.delete(f"/employees/{leaves['id']}"))
+        sessions = {"from_session": before["session"], "to_session": after["session"]}
+
+        dry = api.ok(api.post(f"{PATH}/copy?dry_run=true", sessions))
+        assert listed(api, f"?session={after['session']}") == []
+        copied = api.ok(api.post(f"{PATH}/copy", sessions))
+
+        assert dry == copied
+        assert (copied["rows"], copied["copied"], copied["already_there"]) == (6, 2, 0)
+        assert {(each["code"], each["batch_name"]) for each in copied["left_out"]} == {
+            ("NO_ARM", "Gold"),
+            ("NO_SUBJECT", None),
+            ("LEFT", None),
+            ("NO_COHORT", None),
+        }
+        made = {
+            (each["subject"], each["batch"]): each for each in listed(api, f"?session={after['session']}")
+        }
+        assert set(made) == {(first["subject"], after["id"]), (second["subject"], None)}
+        assert made[first["subject"], after["id"]]["starts_on"] is None
+        again = api.ok(api.post(f"{PATH}/copy", sessions))
+        assert (again["copied"], again["already_there"], again["left_out"]) == (0, 2, copied["left_out"])
+
+    def test_sessions_that_are_none_or_the_same(self, api, make, make_other, year):
+        before, _, after, _ = year
+        for sessions in (
+            {"from_session": before["session"], "to_session": before["session"]},
+            {"from_session": before["session"], "to_session": UNKNOWN_ID},
+            {"from_session": make_other.session()["id"], "to_session": after["session"]},
+            {"from_session": before["session"]},
+        ):
+            assert api.post(f"{PATH}/copy", sessions).status_code == 422
+
+
+class TestWhoTeachesNow:
+    """The relation: which students a teacher whose permission is OWN reaches."""
+
+    @pytest.mark.parametrize(
+        ("starts", "ends", "reaches"),
+        [(None, None, True), (0, 0, True), (-1, 1, True), (1, None, False), (None, -1, False)],
+    )
+    def test_dates_are_inclusive(self, make, arms, own, starts, ends, reaches):
+        today = date.fromisoformat(own.today())
+        employee, teacher = own.teacher()
+        days = {
+            name: str(today + timedelta(days=days))
+            for name, days in (("starts_on", starts), ("ends_on", ends))
+            if days is not None
+        }
+        own.assign(employee, arms.subject, arms.a, **days)
+
+        assert teacher.ok(teacher.get("/students"))["total"] == (len(arms.in_a) if reaches else 0)
+
+
+def entries(api):
+    return api.ok(api.get("/audit?entity=subject-teacher"))["data"]

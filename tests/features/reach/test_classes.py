@@ -1,0 +1,158 @@
+"""Students, cohorts, arms and subjects, as a form teacher and a student reach them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+from tests.features.reach.conftest import ids, said
+
+
+class TestFormTeachers:
+    def test_they_reach_the_students_who_are_now_in_their_batch(self, arms, own, make):
+        teacher = own.form_teacher(arms.a)
+        make.student()
+
+        assert ids(teacher, "/students") == set(arms.in_a)
+        assert ids(teacher, f"/cohorts/{arms.a}/students") == set(arms.in_a)
+        page = teacher.ok(teacher.get("/students?pageSize=1"))
+        assert (page["total"], page["total_pages"]) == (2, 2)
+
+    def test_a_student_is_shown_whole(self, arms, own, make):
+        teacher = own.form_teacher(arms.a)
+        (student, _) = arms.in_a
+
+        assert teacher.ok(teacher.get(f"/students/{student}")) == make.api.ok(
+            make.api.get(f"/students/{student}")
+        )
+
+    def test_what_is_out_of_reach_answers_as_what_is_not_there(self, arms, own):
+        teacher = own.form_teacher(arms.a)
+        for path in (
+            "/students/{}",
+            "/cohorts/{}",
+            "/cohort-subjects/{}",
+            "/teachers/{}",
+            "/cohorts/{}/batches",
+        ):
+            other, unknown = (teacher.get(path.format(record)) for record in (arms.in_b[0], UNKNOWN_ID))
+            assert said(other) == said(unknown)
+            assert other.status_code == 404
+        for query in ("/students?batch={}", "/cohort-subjects?batch={}"):
+            other, unknown = (teacher.get(query.format(record)) for record in (arms.b, UNKNOWN_ID))
+            assert said(other) == said(unknown)
+            assert other.status_code == 422
+
+    def test_arms_and_subjects(self, arms, own, make):
+        teacher = own.form_teacher(arms.a)
+        make.cohort_subject()
+
+        assert ids(teacher, "/cohorts") == {arms.cohort["id"]}
+        assert ids(teacher, f"/cohorts/{arms.a}/batches") == {arms.a}
+        assert ids(teacher, "/cohort-subjects") == {arms.subject["id"], arms.other["id"]}
+        assert teacher.ok(teacher.get(f"/teachers/{arms.a}"))["batch_id"] == arms.a
+        assert teacher.get(f"/teachers/{arms.b}").status_code == 404
+
+    def test_whoever_leaves_the_batch_is_out_of_reach(self, arms, own, make):
+        teacher = own.form_teacher(arms.a)
+        first, second = arms.in_a
+        make.enrolled(arms.cohort, {"id": first}, batch=arms.b)
+
+        assert ids(teacher, "/students") == {second}
+
+
+class TestSubjectTeachers:
+    def test_they_reach_who_takes_the_subject_and_is_now_in_their_arm(self, arms, own, make):
+        of_a, of_all = own.subject_teacher(arms.subject, arms.a), own.subject_teacher(arms.subject, None)
+        elective = make.cohort_subject(arms.cohort, elective=True)
+        make.api.ok(make.api.patch(f"/cohort-subjects/{elective['id']}/students", arms.in_b))
+        of_elective = own.subject_teacher(elective, None)
+
+        assert ids(of_a, "/students") == set(arms.in_a)
+        assert ids(of_all, "/students") == {*arms.in_a, *arms.in_b}
+        assert ids(of_elective, "/students") == set(arms.in_b)
+        assert ids(of_a, "/cohort-subjects") == {arms.subject["id"]}
+        assert ids(of_a, f"/cohorts/{arms.a}/batches") == {arms.a}
+        assert ids(of_all, f"/cohorts/{arms.a}/batches") == {arms.a, arms.b}
+        assert ids(of_a, "/subject-teachers") < ids(make.api, "/subject-teachers")
+
+    def test_neither_birthday_nor_guardian_is_told_them(self, arms, own, make):
+        student = arms.in_a[0]
+        api = make.api
+        guardian = {
+            "full_name": "Ngozi Abara",
+            "relationship": "mother",
+            "phone_number": "+234 803 1",
+            "email_address": "ngozi@example.com",
+        }
+        api.ok(api.patch(f"/students/{student}", {"guardian": guardian, "dob": "2012-03-04"}))
+        teacher = own.subject_teacher(arms.subject, arms.a)
+
+        shown = teacher.ok(teacher.get(f"/students/{student}"))
+
+        assert shown == {**api.ok(api.get(f"/students/{student}")), "dob": None, "guardian": None}
+
+
+class TestStudents:
+    def test_they_reach_themselves(self, arms, own, make):
+        student = own.student(arms.in_a[0])
+
+        assert ids(student, "/students") == {arms.in_a[0]}
+        assert ids(student, "/cohorts") == {arms.cohort["id"]}
+        assert ids(student, f"/cohorts/{arms.a}/batches") == {arms.a}
+        assert ids(student, "/cohort-subjects") == {arms.subject["id"], arms.other["id"]}
+        assert student.get(f"/students/{arms.in_a[1]}").status_code == 404
+
+    def test_they_are_not_told_who_their_guardian_is(self, arms, own, make):
+        api, student_id = make.api, arms.in_a[0]
+        guardian = {
+            "full_name": "Ngozi Abara",
+            "relationship": "mother",
+            "phone_number": "+234 803 1",
+            "email_address": "ngozi@example.com",
+        }
+        api.ok(api.patch(f"/students/{student_id}", {"guardian": guardian, "dob": "2012-03-04"}))
+
+        shown = own.student(student_id)
+        shown = shown.ok(shown.get(f"/students/{student_id}"))
+
+        assert (shown["dob"], shown["guardian"]) == ("2012-03-04", None)
+
+
+def test_whoever_has_no_relation_reaches_nothing(arms, own):
+    _, nobody = own.teacher()
+
+    for path in ("/students", "/cohorts", "/cohort-subjects"):
+        assert ids(nobody, path) == set()
+
+
+def test_reference_data_are_everybodys(arms, own, make):
+    _, nobody = own.teacher()
+
+    for path in ("/classrooms", "/sessions", "/terms", "/templates", "/departments", "/settings"):
+        assert nobody.ok(nobody.get(path)) == make.api.ok(make.api.get(path))
+
+
+@pytest.mark.parametrize("path", ["/graduates", "/audit", "/roles", "/users", "/letterhead/signature"])
+def test_an_operation_that_does_not_say_what_own_means_is_refused(own, path):
+    _, teacher = own.teacher()
+
+    answer = teacher.get(path)
+
+    assert answer.status_code == 403
+    assert answer.get_json()["message"].endswith("for the whole school.")
+
+
+def test_a_permission_for_the_whole_school_is_the_wider_one(arms, own, make):
+    employee, teacher = own.teacher("read:students", "read:cohorts")
+    assert ids(teacher, "/students") == set()
+
+    user = make.account_of(employee)
+    role = make.role("read:students")
+    make.api.ok(make.api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+
+    assert ids(teacher, "/students") >= {*arms.in_a, *arms.in_b}
+    assert ids(teacher, "/cohorts") == set()
+
+    make.api.ok(make.api.delete(f"/users/{user['id']}/roles/{role['id']}"))
+    assert ids(teacher, "/students") == set()

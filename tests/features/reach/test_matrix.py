@@ -1,0 +1,395 @@
+"""Every operation, by every relation, of one's own records and of others', in two arms and two sessions.
+
+Each operation of the document that needs a permission stands here, by what it says that OWN means (`x-own`): one that
+is missing, or says something else, fails the first test. What is narrowed has a case, which is sent for the records of
+each place by a caller of each relation. What is in reach is answered, and holds no student who is not; what is out of
+reach is answered as an id that is of no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from tests.client import ApiClient
+from tests.factories import UNKNOWN_ID, Factory
+from tests.features.reach.conftest import Own, this_session
+from tests.features.test_access_matrix import documented_operations
+
+REFUSED = {
+    "DELETE /assessments/{id}/absences/{student_id}",
+    "DELETE /cohort-subjects/{id}/students/{student_id}",
+    "DELETE /departments/{id}",
+    "DELETE /employee-categories/{id}",
+    "DELETE /employees/{id}",
+    "DELETE /employees/{id}/data",
+    "DELETE /grade-configs/{id}",
+    "DELETE /letterhead/logo",
+    "DELETE /letterhead/signature",
+    "DELETE /positions/{id}",
+    "DELETE /promotions/{id}",
+    "DELETE /students/{id}/data",
+    "DELETE /subject-teachers/{id}",
+    "DELETE /teachers/{id}/teachers/{teacherId}",
+    "DELETE /templates/{id}",
+    "DELETE /users/{id}/delete",
+    "DELETE /users/{id}/roles/{roleId}",
+    "DELETE /users/{id}/sessions",
+    "GET /assessments/{id}/absences",
+    "GET /assessments/{id}/download-sheet",
+    "GET /audit",
+    "GET /broadsheets",
+    "GET /broadsheets/download",
+    "GET /cohort-subjects/{id}/results",
+    "GET /comments",
+    "GET /comments/download-sheet",
+    "GET /contacts",
+    "GET /employees",
+    "GET /employees/{id}",
+    "GET /employees/{id}/bank-account",
+    "GET /employees/{id}/data",
+    "GET /employees/{id}/nextofkin",
+    "GET /graduates",
+    "GET /letterhead/signature",
+    "GET /metrics",
+    "GET /metrics/download-sheet",
+    "GET /oneroster/csv",
+    "GET /permissions",
+    "GET /promotions",
+    "GET /promotions/{id}",
+    "GET /publications",
+    "GET /publications/{id}",
+    "GET /publications/{id}/cards",
+    "GET /publications/{id}/changes",
+    "GET /report-cards",
+    "GET /roles",
+    "GET /roles/{id}",
+    "GET /scoresheets/{id}/scoresheet",
+    "GET /students/import-template",
+    "GET /students/{id}/data",
+    "GET /students/{id}/report-card",
+    "GET /students/{id}/results",
+    "GET /students/{id}/transcript",
+    "GET /students/{id}/transcript/download",
+    "GET /submissions",
+    "GET /users",
+    "GET /users/{id}",
+    "PATCH /classrooms/{id}",
+    "PATCH /cohort-subjects/{id}/students",
+    "PATCH /cohorts/{cohortId}/remove_students",
+    "PATCH /cohorts/{id}",
+    "PATCH /contacts/{id}",
+    "PATCH /employees/{id}",
+    "PATCH /employees/{id}/bank-account",
+    "PATCH /employees/{id}/nextofkin",
+    "PATCH /grade-configs/{id}",
+    "PATCH /letterhead",
+    "PATCH /result-settings",
+    "PATCH /roles/{id}/permissions",
+    "PATCH /sessions/{id}",
+    "PATCH /settings",
+    "PATCH /students/{id}",
+    "PATCH /teachers/{id}/add_to_batch",
+    "PATCH /users/{id}",
+    "POST /assessments/{id}/scoresheet",
+    "POST /classrooms",
+    "POST /cohort-subjects",
+    "POST /cohort-subjects/{id}/reopening",
+    "POST /cohort-subjects/{id}/submission",
+    "POST /cohorts",
+    "POST /cohorts/{id}/batches",
+    "POST /cohorts/{id}/enrollment",
+    "POST /comments/upload-sheet",
+    "POST /contacts",
+    "POST /departments",
+    "POST /employee-categories",
+    "POST /employees",
+    "POST /grade-configs",
+    "POST /graduates",
+    "POST /metric-definitions",
+    "POST /metrics/upload-sheet",
+    "POST /permissions",
+    "POST /positions",
+    "POST /promotions",
+    "POST /publications",
+    "POST /publications/{id}/reopening",
+    "POST /roles",
+    "POST /sessions",
+    "POST /students",
+    "POST /students/import-sheet",
+    "POST /subject-teachers/copy",
+    "POST /templates",
+    "POST /terms",
+    "POST /users",
+    "PUT /assessments/{id}/absences",
+    "PUT /comments",
+    "PUT /letterhead/logo",
+    "PUT /letterhead/signature",
+    "PUT /promotion-rules",
+    "PUT /subject-teachers",
+    "PUT /terms/{id}/calendar",
+    "PUT /users/{id}/password",
+    "PUT /users/{id}/restore",
+    "PUT /users/{id}/roles",
+}
+
+EVERYTHING = {
+    "GET /classrooms",
+    "GET /classrooms/{id}",
+    "GET /departments",
+    "GET /employee-categories",
+    "GET /grade-configs",
+    "GET /letterhead",
+    "GET /letterhead/logo",
+    "GET /metric-definitions",
+    "GET /positions",
+    "GET /promotion-rules",
+    "GET /result-settings",
+    "GET /sessions",
+    "GET /sessions/{id}",
+    "GET /settings",
+    "GET /templates",
+    "GET /terms",
+    "GET /terms/{id}/calendar",
+    "GET /terms/{termId}",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The records of one arm: a student who is in it and takes the subject, what they have, and one without a score."""
+
+    student: str
+    newcomer: str
+    batch: str
+    cohort: str
+    subject: str
+    base: str
+    term: str
+    assessment: str
+    entry: str
+
+
+UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
+ARM, SESSION = "arm", "session"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request that is narrowed: for which relations, and how it is sent for a place.
+
+    `others` are the places out of reach whose id in the request is another one. `listed` is a list without an id: the
+    answer of who reaches nothing is an empty one. `at` is what has the id of the place that the answer is to hold.
+    `every_arm`: a subject teacher needs all arms.
+    """
+
+    relations: str
+    path: Callable[[Place], str]
+    body: Callable[[Place], Any] | None = None
+    others: tuple[str, ...] = (ARM, SESSION)
+    listed: bool = False
+    at: str = "student"
+    every_arm: bool = False
+
+
+CASES: dict[str, list[Case]] = {
+    "GET /students": [
+        Case("TFSG", lambda _: "/students?pageSize=1000", listed=True),
+        Case("TFSG", lambda place: f"/students?batch={place.batch}"),
+        Case("TFSG", lambda place: f"/students?cohort={place.cohort}", others=(SESSION,)),
+    ],
+    "GET /students/{id}": [Case("TFSG", lambda place: f"/students/{place.student}")],
+    "GET /cohorts/{id}/students": [
+        Case("TFSG", lambda place: f"/cohorts/{place.cohort}/students", others=(SESSION,))
+    ],
+    "GET /cohorts": [Case("TFSG", lambda _: "/cohorts", listed=True, at="cohort")],
+    "GET /cohorts/{id}": [
+        Case("TFSG", lambda place: f"/cohorts/{place.cohort}", others=(SESSION,), at="cohort")
+    ],
+    "GET /cohorts/{id}/batches": [
+        Case("TFSG", lambda place: f"/cohorts/{place.cohort}/batches", others=(SESSION,), at="batch")
+    ],
+    "GET /teachers/{cohortId}": [Case("TFSG", lambda place: f"/teachers/{place.batch}", at="batch")],
+    "GET /cohort-subjects": [
+        Case("TFSG", lambda _: "/cohort-subjects?pageSize=1000", listed=True, at="subject"),
+        Case("TFSG", lambda place: f"/cohort-subjects?batch={place.batch}", at="subject"),
+    ],
+    "GET /cohort-subjects/{id}": [
+        Case("TFSG", lambda place: f"/cohort-subjects/{place.subject}", others=(SESSION,), at="subject")
+    ],
+    "GET /subject-teachers": [
+        Case("TFSG", lambda _: "/subject-teachers?pageSize=1000", listed=True, at="subject"),
+        Case("TFSG", lambda place: f"/subject-teachers?batch={place.batch}", at="subject"),
+    ],
+    "GET /assessments": [
+        Case(
+            "TF",
+            lambda place: f"/assessments?cohort={place.batch}&subject={place.subject}&term={place.term}",
+            at="assessment",
+        )
+    ],
+    "GET /assessments/{id}": [
+        Case("TF", lambda place: f"/assessments/{place.assessment}", others=(SESSION,), at="assessment")
+    ],
+    "POST /assessments": [
+        Case(
+            "T",
+            lambda _: "/assessments",
+            lambda place: {
+                "category": "CA1",
+                "subject": place.subject,
+                "name": "Test",
+                "abbreviation": "T",
+                "due_date": "2025-10-17",
+                "total_points": 20,
+                "term": place.term,
+                "description": "Fractions",
+                "file_name": "test.xlsx",
+                "include_in_final": True,
+                "publish_scores": False,
+            },
+            others=(SESSION,),
+            at="subject",
+            every_arm=True,
+        )
+    ],
+    "DELETE /assessments/{id}": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}",
+            others=(SESSION,),
+            at="assessment",
+            every_arm=True,
+        )
+    ],
+    "GET /gradebooks": [
+        Case("TF", lambda _: "/gradebooks?pageSize=1000", listed=True, at="entry"),
+        Case("TF", lambda place: f"/gradebooks?batch={place.batch}", at="entry"),
+        Case("TF", lambda place: f"/gradebooks?student={place.student}", at="entry"),
+    ],
+    "GET /gradebooks/{id}": [Case("TF", lambda place: f"/gradebooks/{place.entry}", at="entry")],
+    "POST /gradebooks": [
+        Case(
+            "T",
+            lambda _: "/gradebooks",
+            lambda place: {
+                "assessment": place.assessment,
+                "score": 1,
+                "student": place.newcomer,
+                "batch": place.batch,
+            },
+            others=(SESSION,),
+            at="assessment",
+        )
+    ],
+    "PATCH /gradebooks/{id}": [
+        Case("T", lambda place: f"/gradebooks/{place.entry}", lambda _: {"score": 3}, at="entry")
+    ],
+    "DELETE /gradebooks/{id}": [Case("T", lambda place: f"/gradebooks/{place.entry}", at="entry")],
+}
+
+
+def test_every_operation_says_what_own_means():
+    documented = {
+        f"{method} {path}": operation["x-own"]
+        for (method, path), operation in documented_operations().items()
+        if operation.get("x-permission")
+    }
+
+    expected = {
+        **dict.fromkeys(REFUSED, "REFUSED"),
+        **dict.fromkeys(EVERYTHING, "EVERYTHING"),
+        **{operation: " ".join(cases[0].relations) for operation, cases in CASES.items()},
+    }
+    assert documented == expected
+
+
+@pytest.fixture
+def places(make: Factory) -> dict[str, Place]:
+    """An arm, another of the same cohort, and one of a session that ended long ago; all of one base subject."""
+    now, before = this_session(make), make.session(start_date="2019-09-01", end_date="2020-07-31")
+    base = make.subject()
+    found = {}
+    for session, arms in ((now, ("own", ARM)), (before, (SESSION,))):
+        cohort, term = make.cohort(session=session), make.term(session)
+        subject = make.cohort_subject(cohort, base)
+        for number, name in enumerate(arms):
+            batch = make.batch(cohort)["id"] if number else cohort["id"]
+            student, newcomer = make.enrolled(cohort, make.student(), make.student(), batch=batch)
+            teacher = make.employee()
+            make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
+            assessment = make.assessment(subject, term)
+            entry = make.entry(assessment, student, batch)
+            found[name] = Place(
+                student,
+                newcomer,
+                batch,
+                cohort["id"],
+                subject["id"],
+                base["id"],
+                term["id"],
+                assessment["id"],
+                entry["id"],
+            )
+            assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
+            make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
+    return found
+
+
+def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, ApiClient]]:
+    """Make a caller of each relation to a place, all of whose permissions are OWN; and one of none, `-`."""
+    yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
+    yield "F", own.form_teacher(place.batch)
+    yield "S", own.student(place.student)
+    yield "-", own.teacher()[1]
+
+
+def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple[int, str]:
+    """Send a request; answers its status and its body as text, without the id of the request."""
+    method = operation.split()[0].lower()
+    body = {} if case.body is None else {"json": case.body(place)}
+    response = client.request(method.upper(), case.path(place), **body)
+    text = response.get_data(as_text=True)
+    if response.status_code >= 400:
+        found = response.get_json()
+        found.pop("request_id", None)
+        text = repr(found)
+    return response.status_code, text
+
+
+@pytest.mark.parametrize("operation", CASES)
+def test_what_is_in_reach_and_what_is_not(operation, own, places):
+    here = places["own"]
+    others = {
+        student
+        for name, place in places.items()
+        if name != "own"
+        for student in (place.student, place.newcomer)
+    }
+    for case in CASES[operation]:
+        for relation, client in callers(own, here, every_arm=case.every_arm):
+            assert_reach(client, operation, case, places, relation in case.relations)
+        teacher = own.subject_teacher({"id": here.subject}, here.batch)
+        _, text = answer(teacher, operation, case, here)
+        assert not [student for student in others if student in text]
+
+
+def assert_reach(
+    client: ApiClient, operation: str, case: Case, places: dict[str, Place], reaches: bool
+) -> None:
+    here = places["own"]
+    unknown = answer(client, operation, case, UNKNOWN)
+    for name in () if case.listed else case.others:
+        assert answer(client, operation, case, places[name]) == unknown, (operation, name)
+    status, text = answer(client, operation, case, here)
+    if reaches:
+        assert status < 300, (operation, text)
+        assert getattr(here, case.at) in text
+    elif case.listed:
+        assert status == 200
+        assert getattr(here, case.at) not in text
+    else:
+        assert (status, text) == unknown

@@ -1,0 +1,130 @@
+"""Assessments and scores, as a subject teacher and a form teacher reach them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+from tests.features.reach.conftest import ids, said
+
+
+@pytest.fixture
+def teacher(arms, own):
+    """Who teaches the subject to arm A."""
+    return own.subject_teacher(arms.subject, arms.a)
+
+
+@pytest.fixture
+def assessment(arms, make):
+    return make.assessment(arms.subject, arms.term)
+
+
+def body_of(assessment, student, batch, score=12.5):
+    return {"assessment": assessment["id"], "score": score, "student": student, "batch": batch}
+
+
+class TestAssessments:
+    def test_those_of_subjects_in_reach(self, arms, make, own, teacher, assessment):
+        other = make.assessment(arms.other, arms.term)
+        query = f"/assessments?cohort={arms.a}&term={arms.term['id']}&subject="
+
+        assert ids(teacher, query + arms.subject["id"]) == {assessment["id"]}
+        assert said(teacher.get(query + arms.other["id"])) == said(teacher.get(query + UNKNOWN_ID))
+        assert said(teacher.get(f"/assessments/{other['id']}")) == said(
+            teacher.get(f"/assessments/{UNKNOWN_ID}")
+        )
+        assert ids(own.form_teacher(arms.b), query.replace(arms.a, arms.b) + arms.other["id"]) == {
+            other["id"]
+        }
+
+    def test_adding_and_deleting_one_needs_every_arm(self, arms, make, own, teacher, assessment):
+        body = {
+            "category": "CA1",
+            "subject": arms.subject["id"],
+            "name": "Test",
+            "abbreviation": "T",
+            "due_date": "2025-10-17",
+            "total_points": 20,
+            "term": arms.term["id"],
+            "description": "Fractions",
+            "file_name": "test.xlsx",
+            "include_in_final": True,
+            "publish_scores": False,
+        }
+        of_both, of_all = own.subject_teacher(arms.subject, None), own.teacher()
+        for batch in (arms.a, arms.b):
+            own.assign(of_all[0], arms.subject, batch)
+
+        for refused in (
+            teacher.post("/assessments", body),
+            teacher.delete(f"/assessments/{assessment['id']}"),
+        ):
+            assert refused.status_code == 403
+            assert "every arm" in refused.get_json()["message"]
+        for let_in in (of_both, of_all[1]):
+            made = let_in.ok(let_in.post("/assessments", body))
+            let_in.ok(let_in.delete(f"/assessments/{made['id']}"))
+        elsewhere = {**body, "subject": arms.other["id"]}
+        assert said(of_both.post("/assessments", elsewhere)) == said(
+            of_both.post("/assessments", {**body, "subject": UNKNOWN_ID})
+        )
+        form_teacher = own.form_teacher(arms.a)
+        assert form_teacher.post("/assessments", body).status_code == 422
+
+
+class TestGradebooks:
+    def test_entering_correcting_and_removing_a_score(self, arms, teacher, assessment):
+        (student, _) = arms.in_a
+
+        entry = teacher.ok(teacher.post("/gradebooks", body_of(assessment, student, arms.a)))
+
+        assert ids(teacher, "/gradebooks") == {entry["id"]}
+        path = f"/gradebooks/{entry['id']}"
+        assert teacher.ok(teacher.patch(path, {"score": 15}))["score"] == 15
+        tag = teacher.get(path).headers["ETag"]
+        assert teacher.patch(path, {"score": 16}, headers={"If-Match": tag}).status_code == 200
+        teacher.ok(teacher.delete(path))
+
+    def test_who_is_out_of_reach_is_unknown(self, arms, make, teacher, assessment):
+        (student,) = arms.in_b
+        other = make.assessment(arms.other, arms.term)
+
+        for wrong, unknown in (
+            (body_of(assessment, student, arms.a), body_of(assessment, UNKNOWN_ID, arms.a)),
+            (body_of(assessment, arms.in_a[0], arms.b), body_of(assessment, arms.in_a[0], UNKNOWN_ID)),
+            (body_of(other, arms.in_a[0], arms.a), body_of({"id": UNKNOWN_ID}, arms.in_a[0], arms.a)),
+        ):
+            assert said(teacher.post("/gradebooks", wrong)) == said(teacher.post("/gradebooks", unknown))
+
+    def test_entries_out_of_reach_are_not_there(self, arms, make, own, teacher, assessment):
+        of_b = make.entry(assessment, arms.in_b[0], arms.b)
+        of_other = make.entry(make.assessment(arms.other, arms.term), arms.in_a[0], arms.a)
+
+        assert ids(teacher, "/gradebooks") == set()
+        for entry in (of_b, of_other):
+            for method in ("get", "delete"):
+                path = f"/gradebooks/{entry['id']}"
+                assert said(getattr(teacher, method)(path)) == said(
+                    getattr(teacher, method)(f"/gradebooks/{UNKNOWN_ID}")
+                )
+            assert said(teacher.patch(path, {"score": 1})) == said(
+                teacher.patch(f"/gradebooks/{UNKNOWN_ID}", {"score": 1})
+            )
+        for query in (f"batch={arms.b}", f"student={arms.in_b[0]}", f"assessment={of_other['assessment']}"):
+            name = query.partition("=")[0]
+            assert said(teacher.get(f"/gradebooks?{query}")) == said(
+                teacher.get(f"/gradebooks?{name}={UNKNOWN_ID}")
+            )
+        form_teacher = own.form_teacher(arms.a)
+        assert ids(form_teacher, "/gradebooks") == {of_other["id"]}
+        assert form_teacher.patch(f"/gradebooks/{of_other['id']}", {"score": 1}).status_code == 404
+
+    def test_a_score_costs_no_more_messages_than_to_the_whole_school(
+        self, arms, make, teacher, assessment, messages
+    ):
+        def sent(client, student):
+            with messages() as counted:
+                client.ok(client.post("/gradebooks", body_of(assessment, student, arms.a)))
+            return len(counted)
+
+        assert sent(teacher, arms.in_a[0]) == sent(make.api, arms.in_a[1])
