@@ -90,19 +90,23 @@ class VerifiedToken:
         with_given_password: bool,
         own_student: UUID | None = None,
         by_own: bool = False,
+        judged_by_row: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so. A principal whose password must be changed is let in only `with_given_password`; the user who, by the state,
-        is the student `own_student` needs no permission.
+        is the student `own_student`, or a guardian of theirs, needs no permission. `judged_by_row`: of such a guardian
+        who has the permissions for their own records, the row decides.
         """
         needed = tuple(map(str, permissions))
-        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own)
+        kin = 0 if own_student is None else 1 if by_own else 2
+        sql = _condition(self.own, len(needed), with_given_password, kin, by_own, judged_by_row)
         own = (self.session_number,) if self.own else ()
-        student = (str(own_student),) if own_student is not None else ()
-        return sql, (*own, *student, *needed, *needed) if by_own else (*own, *student, *needed)
+        students = (str(own_student),) * kin
+        twice = by_own or (kin and judged_by_row)
+        return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -141,7 +145,9 @@ def _named_school(header: str) -> UUID:
 
 
 @lru_cache(ACCESSES_REMEMBERED)
-def _condition(own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool) -> str:
+def _condition(
+    own: bool, needed: int, with_given_password: bool, kin: int, by_own: bool, judged_by_row: bool
+) -> str:
     """Write the condition under which a state gives all of so many permissions, which are its parameters."""
     parts: list[str] = []
     if own:
@@ -150,14 +156,18 @@ def _condition(own: bool, needed: int, with_given_password: bool, own_student: b
             parts.append("NOT caller.must_change_password")
     if needed:
         has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
+        has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
+        is_student = "caller.student IS NOT DISTINCT FROM %s::uuid"
         if by_own:
-            has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
             has_all = f"{has_some} AND NOT ({has_all})"
-        if own_student:
             # The student whose account it is reads the same as the whole school does.
-            is_own = "caller.student IS NOT DISTINCT FROM %s::uuid"
-            has_all = f"NOT ({is_own}) AND {has_all}" if by_own else f"({is_own} OR {has_all})"
-        parts.append(has_all)
+            parts.append(f"NOT ({is_student}) AND {has_all}" if kin else has_all)
+        elif kin:
+            is_child = "%s::uuid = ANY (caller.children)"
+            is_child = f"{is_child} AND NOT ({has_some})" if judged_by_row else is_child
+            parts.append(f"({is_student} OR {is_child} OR {has_all})")
+        else:
+            parts.append(has_all)
     return " AND ".join(parts) or "true"
 
 

@@ -167,7 +167,7 @@ class Access(NamedTuple):
     """What a view demands of its principal: all of the permissions.
 
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
-    change their password first. The user who, by their state, is the student `own_student` needs none. `own` says what
+    change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs, needs none. `own` says what
     the view means for who has the permissions, and not all of them for the whole school.
     """
 
@@ -270,7 +270,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         principal.require(access.permissions)
         return False
     app_state().remember(principal)
-    if access.own_student is not None and str(state["student"]) == str(access.own_student):
+    if access.own_student is not None and _is_kin(principal, access, state):
         return False
     if all(map(principal.has, access.permissions)):
         return False
@@ -281,6 +281,19 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     context.reach = _reach_of(access)
     context_globals().by_own = True
     return True
+
+
+def _is_kin(principal: Principal, access: Access, state: Mapping[str, Any]) -> bool:
+    """Tell whether a user needs no permission for a student: is the student, or a guardian of theirs.
+
+    Of a guardian who has the permissions for their own records, the row decides: they may be a form teacher, too.
+    """
+    student = str(access.own_student)
+    if str(state["student"]) == student:
+        return True
+    if student not in map(str, state["children"]):
+        return False
+    return access.own.refused or not all(map(principal.may, access.permissions))
 
 
 @cache
@@ -368,6 +381,7 @@ class _Reading:
                 with_given_password=access.with_given_password,
                 own_student=access.own_student,
                 by_own=by_own,
+                judged_by_row=not access.own.refused,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)
