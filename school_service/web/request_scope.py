@@ -167,8 +167,9 @@ class Access(NamedTuple):
     """What a view demands of its principal: all of the permissions.
 
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
-    change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs, needs none. `own` says what
-    the view means for who has the permissions, and not all of them for the whole school.
+    change their password first. The user who, by their state, is the student `own_student`, or a guardian of
+    theirs, needs none. `own` says what the view means for who has the permissions, and not all of them for the whole
+    school.
     """
 
     permissions: tuple[Permission, ...]

@@ -124,8 +124,7 @@ def guardian_data(guardian_id: UUID) -> Query:
     user_id = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
     of_guardian = Guardian.id == guardian_id
     records = [select(Guardian.id).where(of_guardian), *_records_of_account(user_id)]
-    account = _account(user_id, records, _link_entries(guardian_id), guardian=of_guardian)
-    return select(*account).where(of_guardian)
+    return select(*_account(user_id, records, guardian=of_guardian)).where(of_guardian)
 
 
 # What is stored of whoever has an account.
@@ -151,7 +150,7 @@ def _account(user_id: Any, records: list[Any], *entries: Any, guardian: Any = No
         _many(contacts, "contacts"),
         _one(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
         _many(_children(of_guardian), "children"),
-        _many(_audit(user_id, records, *entries), "audit"),
+        _many(_audit(user_id, records, _link_entries(of_guardian), *entries), "audit"),
     ]
 
 
@@ -174,9 +173,14 @@ def _children(of_guardian: Any) -> Rows:
     )
 
 
-def _link_entries(guardian_id: UUID) -> Any:
+def _link_entries(of_guardian: Any) -> Any:
     """Find what the log says of whose guardian somebody is: by the ids of the children."""
-    children = select(StudentGuardian.student_id).where(StudentGuardian.guardian_id == guardian_id)
+    guardian_id = select(Guardian.id).where(of_guardian).scalar_subquery()
+    children = (
+        select(StudentGuardian.student_id)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(of_guardian)
+    )
     whose = func.coalesce(AuditEntry.new["guardian"].astext, AuditEntry.old["guardian"].astext)
     return and_(
         AuditEntry.entity_id == any_(func.array(children.scalar_subquery())),

@@ -14,7 +14,7 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
-from school_service.core.statements import execute
+from school_service.core.statements import execute, statement
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.employees.service import ENTITY as EMPLOYEE
 from school_service.features.people.guardians.accounts import end_guardian
@@ -276,20 +276,24 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     user.erased_at = moment
     erase_answers()
     _erase_signatory(user)
-    _unlink_guardian(user)
-    db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
+    db.session.flush()
+    unlinked = execute(_take_roles(user.id), _unlink_guardian(user.id))
+    if unlinked is not None:
+        audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:
         require_administrator("Erasing this person")
 
 
-def _unlink_guardian(user: User) -> None:
-    """Take the account from the guardian whose it is: they stay a guardian, without one."""
-    unlinking = update(Guardian).where(Guardian.user_id == user.id).values(user_id=None)
-    unlinked = db.session.scalars(
-        unlinking.returning(Guardian.id), execution_options={"synchronize_session": False}
-    ).all()
-    for guardian_id in unlinked:
-        audit_change(GUARDIAN, guardian_id, old={"user": user.id}, new={"user": None})
+@statement
+def _take_roles(user_id: UUID) -> Any:
+    return delete(UserRole).where(UserRole.user_id == user_id)
+
+
+@statement
+def _unlink_guardian(account: UUID) -> Any:
+    """Take the account from the guardian whose it is, who stays a guardian without one; answers their id."""
+    unlinking = update(Guardian).where(Guardian.user_id == account).values(user_id=None)
+    return unlinking.returning(Guardian.id)
 
 
 def _delete_contacts(user: User, but: UUID | None = None) -> list[UUID]:

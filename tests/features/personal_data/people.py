@@ -149,7 +149,7 @@ def make_graduate(make: Factory) -> dict[str, Any]:
 
 
 def make_employee(make: Factory) -> dict[str, Any]:
-    """Make an employee who is a form teacher, has a role, two contacts and a password, and was corrected."""
+    """Make an employee who is a form teacher and a parent, has a role, two contacts, a password, and was corrected."""
     body = make.employee_body(
         first_name="Adaeze-Zxq",
         middle_name="Ife-Zxq",
@@ -172,8 +172,32 @@ def make_employee(make: Factory) -> dict[str, Any]:
     teacher = {"teacher_id": employee["id"]}
     make.api.ok(make.api.patch(f"/teachers/{make.cohort()['id']}/add_to_batch", teacher))
     make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxq"}))
+    guardian = make.guardian(make.student())
+    make.api.ok(make.api.put(f"/guardians/{guardian['id']}/account", {"user": account["id"]}))
     employee["user"] = account["id"]
     return employee
+
+
+PRIVATE_OF_GUARDIAN = {
+    "full_name": "Halima-Zxq Sule-Zxq",
+    "phone_number": "0806-Zxq",
+    "email_address": "halima@zxq.example.com",
+    "physical_address": "Yaba-Zxq",
+}
+
+
+def make_guardian(make: Factory) -> dict[str, Any]:
+    """Make a guardian of two students, stopped for one of them, with an account that has a role and a contact."""
+    children = [make.student(), make.student()]
+    guardian = make.guardian(*children, **PRIVATE_OF_GUARDIAN)
+    path = f"/guardians/{guardian['id']}"
+    named = {"username": "halima.zxq", "password": "a password"}
+    user = make.api.ok(make.api.put(f"{path}/account", named))["user"]
+    complete_account(make, {"id": user})
+    stop = f"/students/{children[1]['id']}{path}/stop"
+    make.api.ok(make.api.put(stop, {"reason": "fights-Zxq"}))
+    make.api.ok(make.api.patch(path, {"phone_number": "0807-Zxq"}))
+    return {**guardian, "user": user, "students": [child["id"] for child in children]}
 
 
 def complete_account(make: Factory, account: dict[str, Any]) -> None:

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, any_, cast, delete, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import delete, func, literal_column, select
+from sqlalchemy.orm import aliased
 
-from school_service.core.database import db
-from school_service.core.statements import Executable, execute, table_lock
+from school_service.core.statements import Executable, execute, statement, table_lock
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import (
@@ -37,7 +36,6 @@ from school_service.features.people.guardians.service import (
     added,
     audit_people,
     changed,
-    remove_links,
     removed,
 )
 from school_service.features.people.guardians.storing import storing
@@ -174,21 +172,38 @@ def write_primary(student_id: UUID, given: Given | None) -> None:
 
 def remove_guardians(student_id: UUID) -> None:
     """Take all guardians from a student who is locked; who has no account and no other child then goes."""
-    execute(reads.lock(student_id=student_id))
-    guardians = remove_links(StudentGuardian.student_id == student_id)
-    if not guardians:
-        return
-    another = select(StudentGuardian.guardian_id).where(StudentGuardian.guardian_id == Guardian.id).exists()
-    leaving = delete(Guardian).where(
-        Guardian.id == any_(cast(guardians, ARRAY(Uuid))),
-        Guardian.user_id.is_(None),
-        Guardian.erased_at.is_(None),
-        ~another,
+    found = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
+    audit_changes(LINK, [removed(link) for link in found["links"]])
+    audit_changes(ENTITY, [Change(UUID(one), {}, None) for one in found["gone"]])
+
+
+@statement
+def _removing(student_id: UUID) -> Any:
+    """Take all guardians from a student; answers the links and the ids of the guardians who are gone."""
+    theirs = StudentGuardian.student_id == student_id
+    keys = StudentGuardian.student_id, StudentGuardian.guardian_id
+    links = delete(StudentGuardian).where(theirs).returning(*keys).cte("links")
+    others = aliased(StudentGuardian)
+    another = select(others.guardian_id).where(
+        others.guardian_id == Guardian.id, others.student_id != student_id
     )
-    gone = db.session.scalars(
-        leaving.returning(Guardian.id), execution_options={"synchronize_session": False}
-    ).all()
-    audit_changes(ENTITY, [Change(one, {}, None) for one in gone])
+    gone = (
+        delete(Guardian)
+        .where(
+            Guardian.id.in_(select(links.c.guardian_id)),
+            Guardian.user_id.is_(None),
+            Guardian.erased_at.is_(None),
+            ~another.correlate(Guardian).exists(),
+        )
+        .returning(Guardian.id)
+        .cte("gone")
+    )
+    link = func.json_build_object("student_id", links.c.student_id, "guardian_id", links.c.guardian_id)
+    none: Any = literal_column("'[]'::json")
+    return select(
+        select(func.coalesce(func.json_agg(link), none)).select_from(links).scalar_subquery().label("links"),
+        select(func.coalesce(func.json_agg(gone.c.id), none)).scalar_subquery().label("gone"),
+    )
 
 
 def _refuse_another(person: Person, *, guardians: int) -> None:
