@@ -27,6 +27,17 @@ REFUSED = {
     "DELETE /employees/{id}",
     "DELETE /employees/{id}/data",
     "DELETE /grade-configs/{id}",
+    "DELETE /guardians/{id}",
+    "DELETE /guardians/{id}/account",
+    "DELETE /guardians/{id}/data",
+    "DELETE /students/{id}/guardians/{guardian_id}",
+    "DELETE /students/{id}/guardians/{guardian_id}/stop",
+    "GET /guardians/{id}/data",
+    "PATCH /guardians/{id}",
+    "POST /guardians",
+    "PUT /guardians/{id}/account",
+    "PUT /students/{id}/guardians/{guardian_id}",
+    "PUT /students/{id}/guardians/{guardian_id}/stop",
     "DELETE /letterhead/logo",
     "DELETE /letterhead/signature",
     "DELETE /positions/{id}",
@@ -171,6 +182,7 @@ class Place:
     term: str
     assessment: str
     entry: str
+    guardian: str
 
 
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
@@ -202,6 +214,14 @@ CASES: dict[str, list[Case]] = {
         Case("TFSG", lambda place: f"/students?cohort={place.cohort}", others=(SESSION,)),
     ],
     "GET /students/{id}": [Case("TFSG", lambda place: f"/students/{place.student}")],
+    "GET /guardians": [
+        Case("FG", lambda _: "/guardians?pageSize=1000", listed=True, at="guardian"),
+        Case("FG", lambda place: f"/guardians?student={place.student}", at="guardian"),
+    ],
+    "GET /guardians/{id}": [Case("FG", lambda place: f"/guardians/{place.guardian}", at="guardian")],
+    "GET /students/{id}/guardians": [
+        Case("FG", lambda place: f"/students/{place.student}/guardians", at="guardian")
+    ],
     "GET /cohorts/{id}/students": [
         Case("TFSG", lambda place: f"/cohorts/{place.cohort}/students", others=(SESSION,))
     ],
@@ -333,6 +353,7 @@ def places(make: Factory) -> dict[str, Place]:
                 term["id"],
                 assessment["id"],
                 entry["id"],
+                make.guardian({"id": student})["id"],
             )
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
@@ -344,6 +365,7 @@ def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, A
     yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
     yield "F", own.form_teacher(place.batch)
     yield "S", own.student(place.student)
+    yield "G", own.guardian(place.guardian)
     yield "-", own.teacher()[1]
 
 

@@ -27,6 +27,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql.selectable import TableValuedAlias
 
 from school_service.core.counters import STUDENTS, Counter
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import folded, matches, may_match
 from school_service.features.people.models import (
@@ -36,6 +37,7 @@ from school_service.features.people.models import (
     StudentGuardian,
     User,
 )
+from school_service.features.reach import scopes
 
 _NONE: Any = literal_column("'[]'::json")
 _STOPPED = StudentGuardian.stopped_at.is_not(None)
@@ -54,7 +56,7 @@ _receives = StudentGuardian.receives_reports & ~_STOPPED
 
 
 @read_model
-def guardians(search: str | None = None, student: UUID | None = None) -> Query:
+def guardians(search: str | None = None, student: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of GuardianSchema, by name; each word of `search` is part of the name, the phone or the e-mail."""
     child = _object(
         student=Student.id,
@@ -72,9 +74,10 @@ def guardians(search: str | None = None, student: UUID | None = None) -> Query:
         .join(Student, Student.id == StudentGuardian.student_id)
         .join(User, User.id == Student.user_id)
         .where(StudentGuardian.guardian_id == Guardian.id)
-        .correlate(Guardian)
-        .scalar_subquery()
     )
+    of_student = None if student is None else _guardians_of(student)
+    if reach is not None:
+        children = children.where(_in_reach(reach))
     found = select(
         Guardian.id,
         Guardian.full_name,
@@ -82,26 +85,35 @@ def guardians(search: str | None = None, student: UUID | None = None) -> Query:
         Guardian.email_address,
         Guardian.physical_address,
         Guardian.user_id.label("user"),
-        children.label("children"),
+        children.correlate(Guardian).scalar_subquery().label("children"),
         Guardian.created_at.label("createdAt"),
     ).order_by(Guardian.full_name, Guardian.id)
     if search is not None:
         found = found.where(may_match(search, SEARCHED_OF_GUARDIAN), matches(search, SEARCHED_OF_GUARDIAN))
-    if student is not None:
-        found = found.where(Guardian.id.in_(_guardians_of(student)))
+    if reach is not None:
+        found = found.where(scopes.guardians_in_reach(reach, Guardian.id, Guardian.user_id))
+        of_student = None if of_student is None else of_student.where(_in_reach(reach))
+    if of_student is not None:
+        found = found.where(Guardian.id.in_(of_student))
     return found
 
 
+def _in_reach(reach: Reach) -> Any:
+    """Tell whether a row of student_guardians is in reach."""
+    link = StudentGuardian
+    return scopes.guardianships_in_reach(reach, link.student_id, link.guardian_id, link.stopped_at)
+
+
 @read_model
-def guardian(guardian_id: UUID) -> Query:
+def guardian(guardian_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of GuardianSchema, for one."""
-    return guardians.query().where(Guardian.id == guardian_id)
+    return guardians.query(reach=reach).where(Guardian.id == guardian_id)
 
 
 @read_model
-def guardians_of_student(student_id: UUID) -> Query:
+def guardians_of_student(student_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of StudentGuardianSchema, of a student: the primary first, then by name."""
-    return (
+    found = (
         select(
             Guardian.id.label("guardian"),
             Guardian.full_name,
@@ -119,6 +131,7 @@ def guardians_of_student(student_id: UUID) -> Query:
         .where(StudentGuardian.student_id == student_id)
         .order_by(StudentGuardian.is_primary.desc(), Guardian.full_name, Guardian.id)
     )
+    return found if reach is None else found.where(_in_reach(reach))
 
 
 def primary_guardian() -> Any:

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.guardians import accounts, reads, service
 from school_service.features.people.guardians.schemas import (
@@ -35,7 +36,7 @@ blp = Blueprint(
 class Guardians(MethodView):
     """The guardians of the school's students."""
 
-    @blp.requires(Permission.STUDENTS_READ)
+    @blp.requires(Permission.STUDENTS_READ, own=related("FG"))
     @blp.returns_page(GuardianSchema, if_empty=service.check_guardian_filter)
     @blp.arguments(GuardianFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -54,7 +55,7 @@ class Guardians(MethodView):
 class OneGuardian(MethodView):
     """A guardian."""
 
-    @blp.requires(Permission.STUDENTS_READ)
+    @blp.requires(Permission.STUDENTS_READ, own=related("FG"))
     @blp.returns(GuardianSchema)
     def get(self, id: UUID) -> Any:
         """Show a guardian."""
@@ -104,7 +105,7 @@ class AccountOfGuardian(MethodView):
 class GuardiansOfStudent(MethodView):
     """The guardians of a student."""
 
-    @blp.requires(Permission.STUDENTS_READ)
+    @blp.requires(Permission.STUDENTS_READ, own=related("FG"))
     @blp.returns_list(StudentGuardianSchema, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
         """List the guardians of a student: the primary first, then by name."""
