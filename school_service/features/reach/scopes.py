@@ -254,10 +254,16 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
     return _any_of(*conditions)
 
 
-def is_account(reach: Reach, user_id: Any) -> Condition:
-    """Whether an account, by its id, is the caller's own."""
-    found: Condition = user_id == _value(reach, "account")
-    return found if reach.by("M") else false()
+def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:
+    """Whether an account, by its id, is the caller's own (M), or that of a student in a batch of theirs (F)."""
+    conditions = []
+    if reach.by("M"):
+        conditions.append(user_id == _value(reach, "account"))
+    if reach.by("F"):
+        students = _table("students")
+        accounts = select(students.c.user_id).where(students.c.id.in_(_in_form_batches(reach)))
+        conditions.append(user_id.in_(accounts.correlate(None)))
+    return _any_of(*conditions)
 
 
 def is_employee(reach: Reach, employee_id: Any) -> Condition:
@@ -299,7 +305,7 @@ def assignments_in_reach(reach: Reach, row: Any) -> Condition:
 
 @scope_of("users")
 def _users(reach: Reach, row: Any) -> Condition:
-    return is_account(reach, row.id)
+    return accounts_in_reach(reach, row.id)
 
 
 @scope_of("employees")

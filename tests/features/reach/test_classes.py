@@ -133,7 +133,7 @@ def test_reference_data_are_everybodys(arms, own, make):
         assert nobody.ok(nobody.get(path)) == make.api.ok(make.api.get(path))
 
 
-@pytest.mark.parametrize("path", ["/graduates", "/audit", "/roles", "/users", "/letterhead/signature"])
+@pytest.mark.parametrize("path", ["/graduates", "/audit", "/roles", "/permissions", "/letterhead/signature"])
 def test_an_operation_that_does_not_say_what_own_means_is_refused(own, path):
     _, teacher = own.teacher()
 

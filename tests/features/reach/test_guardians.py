@@ -37,7 +37,7 @@ def test_a_guardian_reaches_the_children_and_themselves(own, family):
 
 
 def test_a_stop_narrows_what_is_listed_from_the_next_request_on(own, make, family):
-    one, two, mother, father = family
+    one, two, _, father = family
     client = own.guardian(father["id"])
     assert ids(client, "/students") == {one, two}
     assert len(client.ok(client.get("/cohorts"))) == 1

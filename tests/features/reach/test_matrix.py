@@ -16,7 +16,7 @@ import pytest
 
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
-from tests.features.reach.conftest import Own, this_session
+from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
 from tests.features.test_access_matrix import documented_operations
 
 REFUSED = {
@@ -48,7 +48,6 @@ REFUSED = {
     "DELETE /templates/{id}",
     "DELETE /users/{id}/delete",
     "DELETE /users/{id}/roles/{roleId}",
-    "DELETE /users/{id}/sessions",
     "GET /assessments/{id}/absences",
     "GET /assessments/{id}/download-sheet",
     "GET /audit",
@@ -57,12 +56,7 @@ REFUSED = {
     "GET /cohort-subjects/{id}/results",
     "GET /comments",
     "GET /comments/download-sheet",
-    "GET /contacts",
-    "GET /employees",
-    "GET /employees/{id}",
-    "GET /employees/{id}/bank-account",
     "GET /employees/{id}/data",
-    "GET /employees/{id}/nextofkin",
     "GET /graduates",
     "GET /letterhead/signature",
     "GET /metrics",
@@ -86,13 +80,10 @@ REFUSED = {
     "GET /students/{id}/transcript",
     "GET /students/{id}/transcript/download",
     "GET /submissions",
-    "GET /users",
-    "GET /users/{id}",
     "PATCH /classrooms/{id}",
     "PATCH /cohort-subjects/{id}/students",
     "PATCH /cohorts/{cohortId}/remove_students",
     "PATCH /cohorts/{id}",
-    "PATCH /contacts/{id}",
     "PATCH /employees/{id}",
     "PATCH /employees/{id}/bank-account",
     "PATCH /employees/{id}/nextofkin",
@@ -114,7 +105,6 @@ REFUSED = {
     "POST /cohorts/{id}/batches",
     "POST /cohorts/{id}/enrollment",
     "POST /comments/upload-sheet",
-    "POST /contacts",
     "POST /departments",
     "POST /employee-categories",
     "POST /employees",
@@ -142,7 +132,6 @@ REFUSED = {
     "PUT /promotion-rules",
     "PUT /subject-teachers",
     "PUT /terms/{id}/calendar",
-    "PUT /users/{id}/password",
     "PUT /users/{id}/restore",
     "PUT /users/{id}/roles",
 }
@@ -182,6 +171,9 @@ class Place:
     term: str
     assessment: str
     entry: str
+    account: str
+    contact: str
+    employee: str
     guardian: str
 
 
@@ -195,7 +187,8 @@ class Case:
 
     `others` are the places out of reach whose id in the request is another one. `listed` is a list without an id: the
     answer of who reaches nothing is an empty one. `at` is what has the id of the place that the answer is to hold.
-    `every_arm`: a subject teacher needs all arms.
+    `every_arm`: a subject teacher needs all arms. `by`: the callers who reach it, where they are not those of the
+    relations: with M everybody has an account of their own, of which the place has the student's.
     """
 
     relations: str
@@ -205,6 +198,7 @@ class Case:
     listed: bool = False
     at: str = "student"
     every_arm: bool = False
+    by: str | None = None
 
 
 CASES: dict[str, list[Case]] = {
@@ -309,6 +303,52 @@ CASES: dict[str, list[Case]] = {
         Case("T", lambda place: f"/gradebooks/{place.entry}", lambda _: {"score": 3}, at="entry")
     ],
     "DELETE /gradebooks/{id}": [Case("T", lambda place: f"/gradebooks/{place.entry}", at="entry")],
+    "GET /contacts": [Case("FM", lambda place: f"/contacts?user_id={place.account}", at="contact", by="FS")],
+    "POST /contacts": [
+        Case(
+            "M",
+            lambda _: "/contacts",
+            lambda place: {
+                "owner": place.account,
+                "email_address": "own@example.com",
+                "phone_number": "+2348031234567",
+                "physical_address": "1 Broad Street",
+            },
+            at="account",
+            by="S",
+        )
+    ],
+    "PATCH /contacts/{id}": [
+        Case(
+            "M",
+            lambda place: f"/contacts/{place.contact}",
+            lambda _: {"physical_address": "2 Broad Street"},
+            at="contact",
+            by="S",
+        )
+    ],
+    "GET /users": [Case("M", lambda _: "/users?pageSize=1000", listed=True, at="account", by="S")],
+    "GET /users/{id}": [Case("M", lambda place: f"/users/{place.account}", at="account", by="S")],
+    "PUT /users/{id}/password": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/password",
+            lambda _: {"password": "another of their own", "current_password": "a password of their own"},
+            at="account",
+            by="S",
+        )
+    ],
+    "DELETE /users/{id}/sessions": [
+        Case("M", lambda place: f"/users/{place.account}/sessions", at="account", by="S")
+    ],
+    "GET /employees": [Case("M", lambda _: "/employees", listed=True, at="employee", by="")],
+    "GET /employees/{id}": [Case("M", lambda place: f"/employees/{place.employee}", at="employee", by="")],
+    "GET /employees/{id}/bank-account": [
+        Case("M", lambda place: f"/employees/{place.employee}/bank-account", at="employee", by="")
+    ],
+    "GET /employees/{id}/nextofkin": [
+        Case("M", lambda place: f"/employees/{place.employee}/nextofkin", at="employee", by="")
+    ],
 }
 
 
@@ -341,6 +381,7 @@ def places(make: Factory) -> dict[str, Place]:
             student, newcomer = make.enrolled(cohort, make.student(), make.student(), batch=batch)
             teacher = make.employee()
             make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
+            account = {"id": make.api.ok(make.api.get(f"/students/{student}"))["user"]}
             assessment = make.assessment(subject, term)
             entry = make.entry(assessment, student, batch)
             found[name] = Place(
@@ -353,6 +394,9 @@ def places(make: Factory) -> dict[str, Place]:
                 term["id"],
                 assessment["id"],
                 entry["id"],
+                account["id"],
+                make.contact(account)["id"],
+                teacher["id"],
                 make.guardian({"id": student})["id"],
             )
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
@@ -364,8 +408,8 @@ def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, A
     """Make a caller of each relation to a place, all of whose permissions are OWN; and one of none, `-`."""
     yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
     yield "F", own.form_teacher(place.batch)
-    yield "S", own.student(place.student)
-    yield "G", own.guardian(place.guardian)
+    yield "S", own.student(place.student, *OF_TEACHERS)
+    yield "G", own.guardian(place.guardian, *OF_TEACHERS)
     yield "-", own.teacher()[1]
 
 
@@ -393,7 +437,8 @@ def test_what_is_in_reach_and_what_is_not(operation, own, places):
     }
     for case in CASES[operation]:
         for relation, client in callers(own, here, every_arm=case.every_arm):
-            assert_reach(client, operation, case, places, relation in case.relations)
+            reaches = relation in (case.relations if case.by is None else case.by)
+            assert_reach(client, operation, case, places, reaches)
         teacher = own.subject_teacher({"id": here.subject}, here.batch)
         _, text = answer(teacher, operation, case, here)
         assert not [student for student in others if student in text]

@@ -7,40 +7,48 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from school_service.core.database import db
+from school_service.core.database import db, session_reach
 from school_service.core.errors import Invalid
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import change, get_referenced, not_found
 from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.people.models import Contact, User
+from school_service.features.reach import scopes
 
 ENTITY = "contact"
 
 
 @read_model
-def contacts() -> Query:
+def contacts(reach: Reach | None = None) -> Query:
     """Read model of ContactSchema, the newest first."""
-    return select(
+    found = select(
         Contact.id,
         Contact.owner_id.label("owner"),
         Contact.email_address,
         Contact.phone_number,
         Contact.physical_address,
     ).order_by(Contact.created_at.desc(), Contact.id.desc())
+    return found if reach is None else found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
 
 
 @read_model
-def contact(contact_id: UUID) -> Query:
+def contact(contact_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of ContactSchema, for one."""
-    return contacts.query().where(Contact.id == contact_id)
+    return contacts.query(reach).where(Contact.id == contact_id)
 
 
 @read_model
-def newest_contact(user_id: UUID, email_address: str | None = None, phone_number: str | None = None) -> Query:
+def newest_contact(
+    user_id: UUID,
+    email_address: str | None = None,
+    phone_number: str | None = None,
+    reach: Reach | None = None,
+) -> Query:
     """Read model of ContactSchema, for the newest of a user's with this e-mail address and phone number."""
     found = (
-        contacts.query()
+        contacts.query(reach)
         .join(User, User.id == Contact.owner_id)
         .where(Contact.owner_id == user_id, User.deleted_at.is_(None))
         .limit(1)
@@ -84,12 +92,16 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
 
     Raises NotFound, for the contact of a deleted owner too.
     """
-    contact = db.session.scalars(
+    found = (
         select(Contact)
         .join(User, User.id == Contact.owner_id)
         .where(Contact.id == contact_id, User.deleted_at.is_(None))
         .with_for_update(key_share=True, of=Contact)
-    ).one_or_none()
+    )
+    reach = session_reach()
+    if reach is not None:
+        found = found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
+    contact = db.session.scalars(found.execution_options(judged=True)).one_or_none()
     if contact is None:
         raise not_found(Contact)
     _old, new = change(contact, changes)

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.contacts import service
 from school_service.features.people.contacts.schemas import (
@@ -26,14 +27,14 @@ blp = Blueprint("contacts", __name__, description="How users can be reached.")
 class Contacts(MethodView):
     """The contacts of users."""
 
-    @blp.requires(Permission.CONTACTS_READ)
+    @blp.requires(Permission.CONTACTS_READ, own=related("FM"))
     @blp.arguments(ContactFilterSchema, location="query")
     @blp.returns(ContactSchema, if_empty=service.check_contact_filter)
     def get(self, filters: dict[str, Any]) -> Any:
         """Show the newest contact of a user that has this e-mail address and phone number, where given."""
         return service.newest_contact(**filters)
 
-    @blp.requires(Permission.CONTACTS_WRITE, school_required=False)
+    @blp.requires(Permission.CONTACTS_WRITE, own=related("M"), school_required=False)
     @blp.arguments(NewContactSchema)
     @blp.returns(ContactSchema)
     def post(self, contact: dict[str, Any]) -> Any:
@@ -45,7 +46,7 @@ class Contacts(MethodView):
 class OneContact(MethodView):
     """A contact of a user."""
 
-    @blp.requires(Permission.CONTACTS_WRITE)
+    @blp.requires(Permission.CONTACTS_WRITE, own=related("M"))
     @blp.arguments(ContactChangesSchema(partial=True))
     @blp.returns(ContactSchema)
     @blp.if_match(service.contact, row_lock(Contact))

@@ -31,9 +31,9 @@ _first_role = (
 
 
 @read_model
-def employees() -> Query:
+def employees(reach: Reach | None = None) -> Query:
     """Read model of EmployeeSchema, by name, without the deleted."""
-    return (
+    found = (
         select(
             Employee.id,
             User.first_name,
@@ -66,18 +66,19 @@ def employees() -> Query:
         .where(NOT_DELETED)
         .order_by(User.last_name, User.first_name, Employee.id)
     )
+    return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
 
 
 @read_model
-def employee(employee_id: UUID) -> Query:
+def employee(employee_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of EmployeeSchema, for one."""
-    return employees.query().where(Employee.id == employee_id)
+    return employees.query(reach).where(Employee.id == employee_id)
 
 
 @read_model
-def bank_account(employee_id: UUID) -> Query:
+def bank_account(employee_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of BankAccountSchema, for the employee's."""
-    return (
+    found = (
         select(
             BankAccount.id,
             BankAccount.bank_name,
@@ -90,12 +91,13 @@ def bank_account(employee_id: UUID) -> Query:
         .join(Employee, Employee.id == BankAccount.employee_id)
         .where(Employee.id == employee_id, NOT_DELETED)
     )
+    return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
 
 
 @read_model
-def next_of_kin(employee_id: UUID) -> Query:
+def next_of_kin(employee_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of NextOfKinSchema, for the employee's."""
-    return (
+    found = (
         select(
             NextOfKin.id,
             NextOfKin.full_name,
@@ -107,6 +109,7 @@ def next_of_kin(employee_id: UUID) -> Query:
         .join(Employee, Employee.id == NextOfKin.employee_id)
         .where(Employee.id == employee_id, NOT_DELETED)
     )
+    return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
 
 
 @read_model

@@ -43,7 +43,7 @@ teachers = Blueprint(
 class Employees(MethodView):
     """The school's employees."""
 
-    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.requires(Permission.EMPLOYEES_READ, own=related("M"))
     @blp.returns_list(EmployeeSchema)
     def get(self) -> Any:
         """List the employees by name."""
@@ -61,7 +61,7 @@ class Employees(MethodView):
 class OneEmployee(MethodView):
     """An employee."""
 
-    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.requires(Permission.EMPLOYEES_READ, own=related("M"))
     @blp.returns(EmployeeSchema)
     def get(self, id: UUID) -> Any:
         """Show an employee."""
@@ -92,7 +92,7 @@ class OneEmployee(MethodView):
 class BankAccountOfEmployee(MethodView):
     """The bank account of an employee."""
 
-    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.requires(Permission.EMPLOYEES_READ, own=related("M"))
     @blp.returns(BankAccountSchema)
     def get(self, id: UUID) -> Any:
         """Show the account that an employee is paid into."""
@@ -111,7 +111,7 @@ class BankAccountOfEmployee(MethodView):
 class NextOfKinOfEmployee(MethodView):
     """The next of kin of an employee."""
 
-    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.requires(Permission.EMPLOYEES_READ, own=related("M"))
     @blp.returns(NextOfKinSchema)
     def get(self, id: UUID) -> Any:
         """Show whom to tell when something happens to an employee."""

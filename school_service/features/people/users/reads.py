@@ -10,6 +10,7 @@ from sqlalchemy import JSON, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, as_json, read_model, school_value
 from school_service.core.search import matches, may_match
 from school_service.features.people.models import (
@@ -22,6 +23,7 @@ from school_service.features.people.models import (
     must_change_password,
 )
 from school_service.features.people.roles.reads import permissions, permissions_as_json
+from school_service.features.reach import scopes
 
 # Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
 # function of the school's schema (migration t0021). Its parameters: the user, twice, the moment, and whether relations
@@ -39,7 +41,7 @@ def _school_as_json(school: Any) -> str:
 
 
 @read_model
-def users(search: str | None = None) -> Query:
+def users(search: str | None = None, reach: Reach | None = None) -> Query:
     """Read model of UserSchema, by username, without the deleted.
 
     All, or those of whom each word of `search` is part of the username or a name.
@@ -100,13 +102,13 @@ def users(search: str | None = None) -> Query:
     )
     if search is not None:
         found = found.where(may_match(search, SEARCHED_OF_USER), matches(search, SEARCHED_OF_USER))
-    return found
+    return found if reach is None else found.where(scopes.accounts_in_reach(reach, User.id))
 
 
 @read_model
-def user(user_id: UUID) -> Query:
+def user(user_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of UserSchema, for one."""
-    return users.query().where(User.id == user_id)
+    return users.query(reach=reach).where(User.id == user_id)
 
 
 def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:

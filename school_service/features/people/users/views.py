@@ -10,6 +10,7 @@ from flask.views import MethodView
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.models import CREATED, User
 from school_service.features.people.users import reads, service
@@ -48,7 +49,7 @@ def _auth_user(user_id: UUID, session_number: int) -> Any:
 class Users(MethodView):
     """The school's users."""
 
-    @blp.requires(Permission.USERS_READ)
+    @blp.requires(Permission.USERS_READ, own=related("M"))
     @blp.returns_page(UserSchema)
     @blp.arguments(UserSearchSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -85,7 +86,7 @@ class Login(MethodView):
 class OneUser(MethodView):
     """A user."""
 
-    @blp.requires(Permission.USERS_READ)
+    @blp.requires(Permission.USERS_READ, own=related("M"))
     @blp.returns(UserSchema)
     def get(self, id: UUID) -> Any:
         """Show a user."""
@@ -150,7 +151,7 @@ class RoleOfUser(MethodView):
 class SessionsOfUser(MethodView):
     """The sessions of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id")
+    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"))
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """End a user's sessions: all of their tokens stop working.
@@ -164,7 +165,7 @@ class SessionsOfUser(MethodView):
 class PasswordOfUser(MethodView):
     """The password of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", with_given_password=True)
+    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"), with_given_password=True)
     @blp.answers(429)
     @blp.arguments(PasswordSchema)
     @blp.returns(UserSchema)

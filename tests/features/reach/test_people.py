@@ -1,0 +1,85 @@
+"""People with reach OWN: one's own account, employee record and contacts, and those of a form teacher's students."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import UNKNOWN_ID, Factory
+from tests.features.reach.conftest import Arms, Own, ids, said
+
+PASSWORD = "a password of their own"
+
+
+def test_an_employee_reads_their_own_record_alone(make: Factory, own: Own) -> None:
+    other = make.employee()
+    employee, client = own.teacher()
+
+    assert ids(client, "/employees") == {employee["id"]}
+    for part in ("", "/bank-account", "/nextofkin"):
+        assert client.get(f"/employees/{employee['id']}{part}").status_code == 200
+        unknown = said(client.get(f"/employees/{UNKNOWN_ID}{part}"))
+        assert said(client.get(f"/employees/{other['id']}{part}")) == unknown
+    assert client.patch(f"/employees/{employee['id']}", {"title": "Dr"}).status_code == 403
+
+
+def test_users_are_oneself_also_in_searches_totals_and_conditional_requests(make: Factory, own: Own) -> None:
+    other = make.user(last_name="Adébáyọ̀")["user"]
+    employee, client = own.teacher()
+    account = make.account_of(employee)
+
+    page = client.ok(client.get("/users"))
+    assert (page["total"], [user["id"] for user in page["data"]]) == (1, [account["id"]])
+    assert client.ok(client.get("/users?search=adebayo"))["total"] == 0
+    tag = make.api.get(f"/users/{other['id']}").headers["ETag"]
+    unknown = said(client.get(f"/users/{UNKNOWN_ID}"))
+    assert said(client.get(f"/users/{other['id']}", headers={"If-None-Match": tag})) == unknown
+
+
+def test_who_writes_users_as_own_changes_their_own_password_and_sessions_alone(
+    make: Factory, own: Own
+) -> None:
+    user, other = make.user()["user"], make.user()["user"]
+    client = own.caller(user, "write:users", "read:users")
+
+    unknown = said(client.delete(f"/users/{UNKNOWN_ID}/sessions"))
+    assert unknown[0] == 404
+    assert said(client.delete(f"/users/{other['id']}/sessions")) == unknown
+    body = {"password": "taken over"}
+    assert said(client.put(f"/users/{other['id']}/password", body)) == said(
+        client.put(f"/users/{UNKNOWN_ID}/password", body)
+    )
+    assert client.patch(f"/users/{user['id']}", {"first_name": "Other"}).status_code == 403
+    changed = {"password": "another of their own", "current_password": PASSWORD}
+    assert client.put(f"/users/{user['id']}/password", changed).status_code == 200
+    assert make.signed_in(user, "another of their own").get("/users").status_code == 200
+
+
+@pytest.mark.parametrize("who", ["subject teacher", "another form teacher"])
+def test_contacts_of_students_are_their_form_teachers(make: Factory, own: Own, arms: Arms, who: str) -> None:
+    student = make.api.ok(make.api.get(f"/students/{arms.in_a[0]}"))
+    contact = make.contact({"id": student["user"]})
+    form_teacher = own.form_teacher(arms.a)
+    stranger = own.form_teacher(arms.b) if "form" in who else own.subject_teacher(arms.subject, None)
+
+    found = form_teacher.ok(form_teacher.get(f"/contacts?user_id={student['user']}"))
+    assert found["id"] == contact["id"]
+    unknown = said(stranger.get(f"/contacts?user_id={UNKNOWN_ID}"))
+    assert said(stranger.get(f"/contacts?user_id={student['user']}")) == unknown
+    # To read a contact is not to change it.
+    for client in (form_teacher, stranger):
+        assert client.patch(f"/contacts/{contact['id']}", {"physical_address": "x"}).status_code == 404
+
+
+def test_one_adds_and_changes_contacts_of_oneself(make: Factory, own: Own) -> None:
+    user, other = make.user()["user"], make.user()["user"]
+    client = own.caller(user, "write:contacts", "read:contacts")
+    body = {"email_address": "me@example.com", "phone_number": "+2348031234567", "physical_address": "1 Road"}
+
+    added = client.ok(client.post("/contacts", {**body, "owner": user["id"]}))
+
+    assert added["owner"] == user["id"]
+    assert client.patch(f"/contacts/{added['id']}", {"physical_address": "2 Road"}).status_code == 200
+    refused = said(client.post("/contacts", {**body, "owner": other["id"]}))
+    assert refused == said(client.post("/contacts", {**body, "owner": UNKNOWN_ID}))
+    assert refused[0] == 422
+    assert make.api.get(f"/contacts?user_id={other['id']}").status_code == 404
