@@ -30,7 +30,9 @@ class ReplacedValueSchema(RecordSchema):
 class ImportedSchema(RecordSchema):
     """What an import did."""
 
-    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"enrolled", "replaced_values", "ignored_columns"})
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset(
+        {"enrolled", "replaced_values", "ignored_columns", "guardians_created", "guardians_found"}
+    )
 
     rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
     created = fields.Integer(metadata={"description": "Students made of them."})
@@ -40,6 +42,14 @@ class ImportedSchema(RecordSchema):
     )
     enrolled = fields.Integer(
         metadata={"description": "Where the sheet names classes: how many students were enrolled."}
+    )
+    guardians_created = fields.Integer(
+        metadata={"description": "Where the sheet names guardians: how many were added as persons."}
+    )
+    guardians_found = fields.Integer(
+        metadata={
+            "description": "Where the sheet names guardians: how many of them were there, as a brother's or sister's."
+        }
     )
     replaced_values = fields.List(
         fields.Nested(ReplacedValueSchema),

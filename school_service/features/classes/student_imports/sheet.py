@@ -55,7 +55,8 @@ PASSWORDS_AT_ONCE = 300
 CLASS = "class"
 MAX_CLASSES_SHOWN = 8  # classes that an error names at most
 
-_GUARDIAN = "guardian_"
+_GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
+"""The members of a record that are guardians, and how their columns begin; of two that fit, the first."""
 _IDENTITY = ("first_name", "last_name", "admission_number")
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
 _GENDERS = {"f": "FEMALE", "female": "FEMALE", "girl": "FEMALE", "m": "MALE", "male": "MALE", "boy": "MALE"}
@@ -74,6 +75,12 @@ _MEANINGS = {
     Column("guardian_relationship", width=20): "Such as mother, father or aunt.",
     Column("guardian_phone_number", width=20): "The guardian's telephone number.",
     Column("guardian_email_address", width=26): "The guardian's e-mail address.",
+    Column("guardian_2_full_name", width=24): (
+        "A second parent or guardian. Needed where any other column of theirs is filled in."
+    ),
+    Column("guardian_2_relationship", width=20): "Such as mother, father or aunt.",
+    Column("guardian_2_phone_number", width=20): "Their telephone number.",
+    Column("guardian_2_email_address", width=26): "Their e-mail address.",
     Column("username", width=20): (
         "The name of the student's account. Left blank, it is the admission number. "
         "No two accounts of the school have the same."
@@ -183,12 +190,16 @@ class _StudentUpload(SheetUpload[_Records]):
         students, names, classes = matched
         if any(classes):
             self.answer["enrolled"] = sum(found is not None for found in classes)
-        if not self.dry_run:
+        if self.dry_run:
+            finding = _find_guardians(students, range(len(students)), lock=False)
+        else:
             hashes = self._hashes(students, names)
             if any(classes):
                 # Asked again, since hashing may have begun another transaction.
                 self._require_enrolling()
-            _store(students, names, classes, hashes)
+            finding = _store(students, names, classes, hashes)
+        if finding is not None:
+            self.answer |= {"guardians_created": finding.made, "guardians_found": finding.found}
         return RowCounts(created=len(students))
 
     def _hashes(
@@ -236,14 +247,15 @@ class _StudentUpload(SheetUpload[_Records]):
 
 
 def _record(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest a row as the body of POST /students is nested."""
-    guardian = {
-        name.removeprefix(_GUARDIAN): value for name, value in values.items() if name.startswith(_GUARDIAN)
-    }
-    record = {
-        name: value for name, value in values.items() if not name.startswith(_GUARDIAN) and name != CLASS
-    }
-    return {**record, "guardian": guardian} if guardian else record
+    """Nest a row as the body of POST /students is nested; a second guardian beside the first."""
+    record: dict[str, Any] = {}
+    for name, value in values.items():
+        member = next((one for one, prefix in _GUARDIANS.items() if name.startswith(prefix)), None)
+        if member is not None:
+            record.setdefault(member, {})[name.removeprefix(_GUARDIANS[member])] = value
+        elif name != CLASS:
+            record[name] = value
+    return record
 
 
 def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterator[RowError]:
@@ -396,7 +408,7 @@ def _store(
     names: Sequence[_UniqueNames],
     classes: Sequence[Any],
     hashes: Sequence[str | None],
-) -> None:
+) -> Finding | None:
     # Cohorts come before the counter: whoever has locked one never waits for the number of a student.
     cohort_ids = {batch.cohort_id for batch in classes if batch is not None}
     if cohort_ids:
@@ -423,16 +435,7 @@ def _store(
         [Change(account["id"], None, {name: account[name] for name in AUDITED}) for account in accounts],
     )
     ids = [uuid4() for _ in students]
-    with_guardians = [
-        (one, student["guardian"])
-        for one, student in zip(ids, students, strict=True)
-        if student.get("guardian")
-    ]
-    finding = Finding.of([guardian for _, guardian in with_guardians]) if with_guardians else None
-    if finding:
-        for place, (student_id, _) in enumerate(with_guardians):
-            finding.add(student_id, place)
-        finding.refuse()
+    finding = _find_guardians(students, ids)
     audit_changes(
         STUDENT,
         [
@@ -463,3 +466,27 @@ def _store(
     }
     if batches:
         enroll_new(batches=batches)
+    return finding
+
+
+def _find_guardians(
+    students: Sequence[Mapping[str, Any]], ids: Sequence[object], *, lock: bool = True
+) -> Finding | None:
+    """Find who the guardians are that the rows name, those that are new among them; None where none is named.
+
+    With `lock` they stay as they are. Raises Forbidden where one has an account and the caller may not read results,
+    and Conflict where one would have too many children.
+    """
+    named = [
+        (one, student[member], member == "guardian")
+        for one, student in zip(ids, students, strict=True)
+        for member in ("guardian", "guardian_2")
+        if student.get(member)
+    ]
+    if not named:
+        return None
+    finding = Finding.of([guardian for _, guardian, _ in named], lock=lock)
+    for place, (one, _, primary) in enumerate(named):
+        finding.add(str(one), place, primary=primary)
+    finding.refuse()
+    return finding

@@ -71,6 +71,17 @@ class Finding:
         """Give the person who is named in this place."""
         return self.people.find_or_make(self.given[place], self.keys[place])
 
+    @property
+    def made(self) -> int:
+        """How many persons are new."""
+        return sum(person.is_new for person in self.people.all.values())
+
+    @property
+    def found(self) -> int:
+        """How many persons who were there became guardians of a new student."""
+        linked = {link["guardian_id"] for link in self.links}
+        return sum(not person.is_new for one, person in self.people.all.items() if one in linked)
+
     def add(self, student_id: UUID | str, place: int, *, primary: bool = True) -> Person:
         """Make the person in this place a guardian of a new student, unless they are one; returns the person."""
         person = self.person(place)

@@ -125,8 +125,17 @@ class StudentFilterSchema(Schema):
     )
 
 
+class _ImportedStudentSchema(NewStudentSchema):
+    """A student from a sheet, who may have a second guardian."""
+
+    guardian_2 = WholeRecord(NewGuardianSchema, required=False)
+
+
 def validate_student(record: dict[str, Any]) -> dict[str, Any]:
-    """Validate a record as `POST /students` validates its body; raises Invalid, which names the fields."""
+    """Validate a record as `POST /students` validates its body, and its `guardian_2`, a second guardian, as the first.
+
+    Raises Invalid, which names the fields.
+    """
     try:
         validated: dict[str, Any] = _new_student.load(record)
     except ma.ValidationError as error:
@@ -135,4 +144,4 @@ def validate_student(record: dict[str, Any]) -> dict[str, Any]:
     return validated
 
 
-_new_student = NewStudentSchema()
+_new_student = _ImportedStudentSchema()
