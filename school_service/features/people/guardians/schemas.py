@@ -59,7 +59,9 @@ class StudentGuardianSchema(RecordSchema):
     phone_number = fields.String(allow_none=True)
     email_address = fields.String(allow_none=True)
     physical_address = fields.String(allow_none=True)
-    user = fields.UUID(allow_none=True)
+    user = fields.UUID(
+        allow_none=True, metadata={"description": "The account by which the guardian reads of the children."}
+    )
     relationship = fields.String(allow_none=True)
     primary = fields.Boolean(metadata={"description": "Whether the student's record shows this guardian."})
     receives_reports = fields.Boolean(metadata={"description": _RECEIVES})
