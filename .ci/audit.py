@@ -2,7 +2,8 @@
 
     python .ci/audit.py [PROGRAM …]
 
-Ends with 1 where there is one. Where the advisories can't be reached, that is said in one line, and it ends with 0.
+Ends with 1 where there is one. Where the advisories can't be reached, that is said, and it ends with 0. What was not
+looked up is always said: packages that the advisories don't know, and what no advisory on a package tells of.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import sys
 PIP_AUDIT = (sys.executable, "-m", "pip_audit")
 OPTIONS = ("-r", "requirements.txt", "--require-hashes", "--disable-pip", "--format", "json")
 TIMEOUT = 120  # seconds
+NEVER_LOOKED_UP = (
+    "never looked up here: what packages bring along that is not Python (libpq, OpenSSL, typst, Swagger UI, "
+    "PostgreSQL of the extra `embedded`), the extras, Python itself, and the system"
+)
 
 
 def main(program: tuple[str, ...]) -> int:
@@ -32,23 +37,26 @@ def main(program: tuple[str, ...]) -> int:
     except ValueError:
         return unreachable((done.stderr.strip().splitlines() or ["pip-audit says nothing"])[-1][:200])
     skipped = [package["name"] for package in packages if "skip_reason" in package]
+    not_looked_up = f"; not looked up: {', '.join(skipped)}" if skipped else ""
     vulnerable = [package for package in packages if package.get("vulns")]
     for package in vulnerable:
         for found in package["vulns"]:
             mended = ", ".join(found["fix_versions"]) or "no version yet"
             print(f"{package['name']} {package['version']}: {found['id']}, mended by {mended}")
     if vulnerable:
-        return 1
-    if len(skipped) == len(packages):
+        print(f"vulnerable: {len(vulnerable)} of {len(packages)} packages{not_looked_up}")
+    elif len(skipped) == len(packages):
         return unreachable("they know none of the packages")
-    print(f"no known vulnerabilities in {len(packages) - len(skipped)} packages", end="")
-    print(f"; not looked up: {', '.join(skipped)}" if skipped else "")
-    return 0
+    else:
+        print(f"no known vulnerabilities in {len(packages) - len(skipped)} packages{not_looked_up}")
+    print(NEVER_LOOKED_UP)
+    return int(bool(vulnerable))
 
 
 def unreachable(reason: str) -> int:
     """Say that nothing could be looked up, which is no failure of the change."""
     print(f"the advisories can't be reached, so nothing was looked up: {reason}")
+    print(NEVER_LOOKED_UP)
     return 0
 
 

@@ -3,14 +3,16 @@
     python -m benchmarks.cluster --citus postgresql://… [--schools 20] [--clients 8] [--seconds 10]
 
 The address is of a superuser, and of an empty database: of the coordinator of a cluster on this machine, whose nodes
-have joined it (docs/scaling.md). Run it as root, or as the user of PostgreSQL: it kills a worker, stops another and
-starts them again. Makes the schools with `tenants create`, starts `school-service serve`, and lets the clients ask for
-classrooms and make some, without a pause, each in the schools of one node in turn. Meanwhile: nothing; three schools
-are moved, and back again; all are migrated (a column, its CHECK, an index, a table with a foreign key); a worker is
-killed, and comes back; a worker is stopped (SIGSTOP), and goes on. Prints for each how many requests there were, what
-was answered that is no 200, and the slowest, by the node of their school; and at the end whether every classroom is
-there that was answered with 200 (a node that is killed loses some where its synchronous_commit is off). Exits with 1
-where one is not, and where a request failed that had nothing to do with a node that was away.
+have joined it (docs/scaling.md). Run it as root, or as the user of PostgreSQL: it kills and stops the coordinator and
+workers, and starts them again. Makes the schools with `tenants create`, starts `school-service serve`, and lets the
+clients ask for classrooms, make some and sign in, without a pause, each in the schools of one node in turn.
+
+Meanwhile: nothing; three schools are moved, and back again; all are migrated (a column, its CHECK, an index, a table
+with a foreign key); the coordinator is killed, and comes back; it is stopped (SIGSTOP), and goes on; so is a worker.
+While the coordinator is away, clients ask for what stands in the registry, too. Prints for each how many requests there
+were, what was answered that is no 200, and the slowest, by the node of their school; and at the end whether every
+classroom is there that was answered with 200 (a node that is killed loses some where its synchronous_commit is off).
+Exits with 1 where one is not, and where a request failed that had nothing to do with a node that was away.
 The database stays as it is made: drop it afterwards.
 """
 
@@ -49,6 +51,7 @@ from tenants.tenancy import Tenancy
 from tests.tenants.migrations.histories import later_history, path_of_program
 
 PORT = 18313
+PASSWORD = "harmattan over Jos"
 DEADLINE = 60  # seconds that a client waits for an answer
 CHANGES = [
     "ALTER TABLE classrooms ADD COLUMN seats integer",
@@ -102,17 +105,25 @@ class Server:
 
 @dataclass
 class Seen:
-    """What clients saw of the schools of a node: answers by status (None: no answer), and the slowest, in seconds."""
+    """What clients saw of the schools of a node: answers by status (None: no answer), and the slowest, in seconds.
+
+    `registry` has those of requests that need the registry beyond their school.
+    """
 
     answers: Counter[int | None] = field(default_factory=Counter)
+    registry: Counter[int | None] = field(default_factory=Counter)
     slowest: float = 0.0
 
 
+SIGN_IN, LGAS = "/users/login", "/lgas"
+
+
 class Load:
-    """Clients that ask for classrooms and make some, each in the schools of one node in turn."""
+    """Clients that ask for classrooms, make some and sign in, each in the schools of one node in turn."""
 
     def __init__(self, callers: Sequence[Caller]) -> None:
         self._callers = callers
+        self.asks_registry = False
         self._http = urllib3.PoolManager(maxsize=64, retries=False)
         self._lock = threading.Lock()
         self.made: Counter[str] = Counter()
@@ -128,17 +139,24 @@ class Load:
             of_nodes[str(nodes[caller.school])].append(caller)
 
         def work(number: int) -> None:
-            callers = sorted(of_nodes.items())[number % len(of_nodes)][1]
+            callers, turn = sorted(of_nodes.items())[number % len(of_nodes)][1], number
             while not over.is_set():
                 caller = callers[number % len(callers)]
+                turn += 1
+                asks_registry = self.asks_registry and turn % 5 == 3
                 begun = time.perf_counter()
-                status = self._send(caller, write=number % 4 == 0)
+                if turn % 10 == 9:
+                    status = self._sign_in(caller)
+                elif asks_registry:
+                    status = self._get(caller, LGAS)
+                else:
+                    status = self._send(caller, write=turn % 4 == 0)
                 taken = time.perf_counter() - begun
                 with self._lock:
                     of_node = seen[str(nodes[caller.school])]
-                    of_node.answers[status] += 1
+                    (of_node.registry if asks_registry else of_node.answers)[status] += 1
                     of_node.slowest = max(of_node.slowest, taken)
-                number += 7  # another school, and in turn a write
+                number += 7  # another school
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
         for thread in threads:
@@ -150,9 +168,36 @@ class Load:
             for thread in threads:
                 thread.join()
 
+    def wait_for_registry(self, caller: Caller) -> float:
+        """Wait until the registry answers; the seconds that it took."""
+        begun = time.perf_counter()
+        while self._get(caller, LGAS) != 200:
+            time.sleep(0.2)
+        return time.perf_counter() - begun
+
     def send_once(self, caller: Caller) -> int | None:
         """Ask for a school's classrooms."""
         return self._send(caller, write=False)
+
+    def _get(self, caller: Caller, path: str) -> int | None:
+        try:
+            return self._http.request(
+                "GET", f"http://127.0.0.1:{PORT}{path}", headers=caller.headers, timeout=DEADLINE
+            ).status
+        except urllib3.exceptions.HTTPError:
+            return None
+
+    def _sign_in(self, caller: Caller) -> int | None:
+        try:
+            return self._http.request(
+                "POST",
+                f"http://127.0.0.1:{PORT}{SIGN_IN}",
+                headers=caller.headers,
+                json={"username": "admin", "password": PASSWORD},
+                timeout=DEADLINE,
+            ).status
+        except urllib3.exceptions.HTTPError:
+            return None
 
     def _send(self, caller: Caller, *, write: bool) -> int | None:
         address = f"http://127.0.0.1:{PORT}/classrooms"
@@ -204,7 +249,7 @@ class Bench:
         self.later = {**os.environ, **self.environment, "PYTHONPATH": path_of_program(history)}
         self._folder = folder
 
-    def operate(self, *arguments: str, later: bool = False) -> float:
+    def operate(self, *arguments: str, later: bool = False, stdin: str = "") -> float:
         """Run one of the operator's verbs; the seconds that it took."""
         begun = time.perf_counter()
         subprocess.run(
@@ -212,6 +257,7 @@ class Bench:
             env=self.later if later else {**os.environ, **self.environment},
             cwd=self._folder if later else None,
             stdout=subprocess.DEVNULL,
+            input=stdin.encode(),
             check=True,
         )
         return time.perf_counter() - begun
@@ -220,7 +266,9 @@ class Bench:
         """Create schools, by the program; their administrators."""
         self.operate("init")
         took = [
-            self.operate("create", f"School {school}", "--id", str(uuid4()), "--admin", "admin")
+            self.operate(
+                "create", f"School {school}", "--id", str(uuid4()), "--password-stdin", stdin=PASSWORD
+            )
             for school in range(number)
         ]
         placed = Counter(map(str, self.nodes().values()))
@@ -263,9 +311,14 @@ class Bench:
             process.wait()
 
     @contextmanager
-    def load(self, load: Load, label: str, *, away: Node | None = None) -> Iterator[dict[str, Node]]:
-        """Let the clients work for the length of the block, and print what they saw; `away` is a node that may fail."""
-        nodes = self.nodes()
+    def load(
+        self, load: Load, label: str, *, away: Node | None = None, nodes: dict[str, Node] | None = None
+    ) -> Iterator[dict[str, Node]]:
+        """Let the clients work for the length of the block, and print what they saw; `away` is a node that may fail.
+
+        `nodes` has the node of each school; without it the coordinator is asked.
+        """
+        nodes = nodes or self.nodes()
         with load.running(self.clients, nodes) as seen:
             yield nodes
         print(label)
@@ -275,6 +328,8 @@ class Bench:
                 f"    {node}: {of_node.answers.total()} requests, not 200: {others or 'none'}, "
                 f"the slowest {of_node.slowest:.2f} s"
             )
+            if of_node.registry:
+                print(f"        of the registry: {dict(of_node.registry)}")
             self.failed |= bool(others) and node != str(away)
 
     def count(self, load: Load) -> None:
@@ -340,6 +395,7 @@ def measure(bench: Bench, load: Load, callers: Sequence[Caller]) -> None:
     with bench.load(load, "all schools are migrated"):
         took = [bench.operate("migrate", "--workers", "2", later=True)]
     print(f"    {len(callers)} schools in {took[0]:.1f} s")
+    take_away_coordinator(bench, load, callers)
     worker = Server(first.at(bench.tenancy.admin_url))
     with bench.load(load, f"{first} is killed for {bench.seconds:.0f} s", away=first):
         worker.kill()
@@ -354,6 +410,29 @@ def measure(bench: Bench, load: Load, callers: Sequence[Caller]) -> None:
         finally:
             worker.send(signal.SIGCONT)
     print(f"    it goes on, all schools answer after {wait_for_answer(load, callers):.1f} s")
+
+
+def take_away_coordinator(bench: Bench, load: Load, callers: Sequence[Caller]) -> None:
+    """Kill the coordinator and start it again; then stop it, and let it go on."""
+    coordinator = Server(bench.tenancy.admin_url)
+    nodes = bench.nodes()
+    load.asks_registry = True
+    with bench.load(load, f"the coordinator is killed for {bench.seconds:.0f} s", nodes=nodes):
+        coordinator.kill()
+        time.sleep(bench.seconds)
+    coordinator.start()
+    print(f"    started again, the registry answers after {load.wait_for_registry(callers[0]):.1f} s")
+    coordinator = Server(bench.tenancy.admin_url)
+    with bench.load(load, f"the coordinator is stopped for {2 * bench.seconds:.0f} s", nodes=nodes):
+        coordinator.send(signal.SIGSTOP)
+        try:
+            time.sleep(2 * bench.seconds)
+        finally:
+            coordinator.send(signal.SIGCONT)
+    print(f"    it goes on, the registry answers after {load.wait_for_registry(callers[0]):.1f} s")
+    load.asks_registry = False
+    # The connections that it had are lost.
+    bench.tenancy.admin.dispose()
 
 
 if __name__ == "__main__":

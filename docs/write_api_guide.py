@@ -13,7 +13,7 @@ import json
 import re
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -78,7 +78,7 @@ class Page:
         A `secret` of the body is not shown.
         """
         answer = self._send(method, path, body, status, **options)
-        request = self._request(method, path, body, options.get("files"))
+        request = self._request(method, path, body, options.get("files"), options.get("headers"))
         self._parts.append(_fenced("http", request.replace(secret, "…") if secret else request))
         self._parts.append(_fenced("json", self._stable(_written(answer))))
         return answer
@@ -116,15 +116,24 @@ class Page:
         body: Any,
         status: int,
         files: dict[str, tuple[str, bytes]] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         form = {name: (BytesIO(content), file_name) for name, (file_name, content) in (files or {}).items()}
         sent = {"data": form} if files else {} if body is None else {"json": body}
-        answer = self._client.open(path, method=method, headers=self.headers, **sent)
+        fields = {**self.headers, **(headers or {})}
+        answer = self._client.open(path, method=method, headers=fields, **sent)
         _demand(answer, status)
         return answer.get_json()
 
-    def _request(self, method: str, path: str, body: Any, files: dict[str, tuple[str, bytes]] | None) -> str:
-        lines = [f"{method} {path}"]
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        files: dict[str, tuple[str, bytes]] | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> str:
+        lines = [f"{method} {path}", *(f"{name}: {value}" for name, value in (headers or {}).items())]
         for name, (file_name, _content) in (files or {}).items():
             lines += ["Content-Type: multipart/form-data", "", f"{name}: the file {file_name}"]
         if body is not None:
@@ -188,7 +197,11 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     school = create_school(tenancy, name="Queen's College, Yaba", administrator=administrator)
     with tenancy.admin.begin() as connection:
         secret = create_client(
-            connection, client_id=CLIENT, school_ids=[school.id], permissions=["read:users"]
+            connection,
+            client_id=CLIENT,
+            school_ids=[school.id],
+            permissions=["read:users"],
+            tells_addresses=True,
         )
     page.headers = {}
     _begin(page, str(school.id), secret)
@@ -230,7 +243,7 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
         outside identity provider configured, the service issues it to the clients that the operator made:
 
         ```sh
-        school-service clients create front-end --school ID --permission read:users
+        school-service clients create front-end --school ID --permission read:users --tells-addresses
         ```
         """
     )
@@ -242,8 +255,20 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
     }
     token = page.show("POST", "/auth/oauth/token", credentials, secret=secret)
     page.headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": school_id}
-    page.say("With it, it signs people in. The answer has a token of the user's own, for this school alone:")
-    signed_in = page.show("POST", "/users/login", {"username": "admin", "password": PASSWORD})
+    page.say(
+        """
+        With it, it signs people in. Wrong passwords are counted by address, and to the service all of its
+        people come from one, its own: so it tells theirs, in `X-End-User-Address`, which is believed of clients
+        that the operator let (`--tells-addresses`). Else whoever guesses on its page keeps everybody out. The
+        answer has a token of the user's own, for this school alone:
+        """
+    )
+    signed_in = page.show(
+        "POST",
+        "/users/login",
+        {"username": "admin", "password": PASSWORD},
+        headers={"X-End-User-Address": "203.0.113.7"},
+    )
     page.headers["Authorization"] = f"Bearer {signed_in['access_token']['access_token']}"
     page.say("From here on the requests are the administrator's.")
 

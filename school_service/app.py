@@ -15,7 +15,7 @@ from school_service.auth import passwords, tokens
 from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKeys
 from school_service.auth.tokens import TokenVerifier
-from school_service.config import STRICT_PASSWORDS, ConfigError, Settings
+from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.audit.service import insertion
@@ -69,6 +69,7 @@ from school_service.web.application import OrjsonProvider, Service
 from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
+from tenants.connections.registry import RegistryConnections
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 
@@ -146,12 +147,16 @@ def create_app(settings: Settings | None = None) -> Service:
         **_limits(settings),
     )
     tokens.configure(app, settings, keys.signing)
-    passwords.configure(app, strict=settings.password_policy == STRICT_PASSWORDS)
+    passwords.configure(app, settings.password_policy)
     app.extensions["placement"] = placement
     db.init_app(app)
+    app.extensions["registry"] = registry = RegistryConnections(lambda: db.engines["registry"], REGISTRY_POOL)
     with app.app_context():
         placement.serve(
-            settings.database_url, db.engines, partial(_make_engine, _serving_options(settings, placement))
+            settings.database_url,
+            db.engines,
+            registry,
+            partial(_make_engine, _serving_options(settings, placement)),
         )
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)

@@ -23,14 +23,16 @@ from tenants.backups.encryption import parse_recipient
 from tenants.connections.binding import STATEMENT_TIMEOUT
 from tenants.connections.pool import SCHOOLS_PER_CONNECTION
 from tenants.placement import MAX_LOGINS
+from tenants.registry.schools import PASSWORD_POLICIES
 from tenants.tenancy import OWNER_SUFFIX
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 # The settings that hold secrets: each may be given as the path of a file, by its name and FILE_SUFFIX.
 SECRETS = ("DATABASE_URL", "ADMIN_DATABASE_URL", "RATE_LIMIT_STORAGE", "SIGNING_KEY")
 FILE_SUFFIX = "_FILE"
-PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 
+IN_MEMORY = "memory://"
+"""Where tries are counted in the process itself."""
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 ALL_ORIGINS = "*"
@@ -96,7 +98,8 @@ class Settings:
     `backup_recipients` BACKUP_RECIPIENT: public keys of age (age1…), separated by commas, to which every backup
                         is encrypted; default: none
     `password_policy`   PASSWORD_POLICY: which new passwords are taken: any, or strict (10 characters or more, none of
-                        the most common, not the username); default: any
+                        the most common, not the username); default: what the registry says, which `tenants init` makes
+                        strict where it creates it, else any
     `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
     `metrics_port`      METRICS_PORT: the port of the metrics for Prometheus, 0 to 65535 (0: a free one); default: none
     `metrics_address`   METRICS_ADDRESS: the address that they are served on; default: 127.0.0.1
@@ -132,7 +135,7 @@ class Settings:
     trusted_proxies: Networks
     cors_origins: tuple[str, ...]
     backup_recipients: tuple[str, ...]
-    password_policy: str
+    password_policy: str | None
     rate_limit_storage: str = field(repr=False)
     metrics_port: int | None
     metrics_address: str
@@ -197,7 +200,9 @@ class Settings:
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             cors_origins=read.origins("CORS_ORIGINS"),
             backup_recipients=read.recipients("BACKUP_RECIPIENT"),
-            password_policy=read.choice("PASSWORD_POLICY", PASSWORD_POLICIES, default=ANY_PASSWORD),
+            password_policy=read.choice("PASSWORD_POLICY", PASSWORD_POLICIES)
+            if read.text("PASSWORD_POLICY")
+            else None,
             rate_limit_storage=read.storage("RATE_LIMIT_STORAGE"),
             metrics_port=read.port("METRICS_PORT"),
             metrics_address=read.address("METRICS_ADDRESS", default="127.0.0.1"),
@@ -346,7 +351,7 @@ class _Reader:
             raise ConfigError(f"{name} must be on or off, not {value!r}.")
         return value == "on"
 
-    def choice(self, name: str, choices: tuple[str, ...], *, default: str) -> str:
+    def choice(self, name: str, choices: tuple[str, ...], *, default: str = "") -> str:
         value = self.text(name) or default
         found = next((choice for choice in choices if choice.lower() == value.lower()), None)
         if found is None:
@@ -354,9 +359,9 @@ class _Reader:
         return found
 
     def storage(self, name: str) -> str:
-        value = self.text(name) or "memory://"
+        value = self.text(name) or IN_MEMORY
         scheme, _, rest = value.partition("://")
-        if value != "memory://" and (scheme not in _REDIS or not rest):
+        if value != IN_MEMORY and (scheme not in _REDIS or not rest):
             raise ConfigError(f"{name} must be memory:// or a Redis address, such as redis://host:6379/0.")
         if scheme in {"redis", "rediss"}:
             _split(name, value)

@@ -37,9 +37,16 @@ from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry import schools as registry
-from tenants.registry.clients import create_client, list_clients, revoke_client, rotate_secret
+from tenants.registry.clients import (
+    create_client,
+    let_tell_addresses,
+    list_clients,
+    revoke_client,
+    rotate_secret,
+)
 from tenants.registry.details import check_detail
 from tenants.registry.installation import install, revoke_unused_memberships
+from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
 
 LOADER = "tenants.loader"
@@ -86,13 +93,13 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]
-    """A name of 1 to 120 characters, trimmed."""
+    """A name of 1 to 120 characters, trimmed, its letters composed with their marks (NFC)."""
 
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Trim the name, or refuse it."""
-        text = str(value).strip()
+        text = unicodedata.normalize("NFC", str(value).strip())
         if not text or len(text) > 120 or not is_visible(text):
             self.fail("a name has 1 to 120 characters that can be seen", param, ctx)
         return text
@@ -232,13 +239,17 @@ def tenants_group() -> None:
 @with_tenancy
 def init(tenancy: Tenancy, withdrawing: bool) -> None:
     """Create or upgrade the registry, and the logins that serve."""
-    install(tenancy)
+    created = install(tenancy, password_policy=STRICT_PASSWORDS)
     placement = tenancy.placement
     if placement.divided:
         first, *_, last = placement.school_logins
         click.echo(f"Registry ready, served by the login {placement.login}; schools by {first} to {last}.")
     else:
         click.echo(f"Registry ready; requests are served by the login {placement.login}.")
+    if created:
+        click.echo(
+            "New passwords have 10 characters or more, and are none of the most common (PASSWORD_POLICY=any takes any)."
+        )
     if withdrawing:
         click.echo(f"Memberships taken away: {revoke_unused_memberships(tenancy)}.")
     if tenancy.one_login:
@@ -718,6 +729,9 @@ def clients_group() -> None:
     """Hold the verbs of machine clients."""
 
 
+_TELLS_ADDRESSES = "Believe what it says of its end users' addresses, in the header X-End-User-Address."
+
+
 @clients_group.command("create", short_help="Grant a client schools and permissions.")
 @click.argument("client_id", metavar="ID", type=Name())
 @click.option(
@@ -726,6 +740,7 @@ def clients_group() -> None:
 @click.option("--all-schools", is_flag=True, help="Let it enter every school, later ones too.")
 @click.option("--permission", "permissions", type=Access(), multiple=True, help="Something it may do there.")
 @click.option("--all-permissions", is_flag=True, help="Let it do everything.")
+@click.option("--tells-addresses", is_flag=True, help=_TELLS_ADDRESSES)
 @as_json
 @with_tenancy
 def create_client_(
@@ -735,6 +750,7 @@ def create_client_(
     all_schools: bool,
     permissions: tuple[str, ...],
     all_permissions: bool,
+    tells_addresses: bool,
     as_json: bool,
 ) -> None:
     """Grant a client schools and permissions; prints its secret this once.
@@ -758,6 +774,7 @@ def create_client_(
             all_schools=all_schools,
             permissions=permissions,
             all_permissions=all_permissions,
+            tells_addresses=tells_addresses,
         )
     show({"client_id": client_id, "client_secret": secret}, as_json)
 
@@ -769,7 +786,21 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
     """List the clients and their grants."""
     with tenancy.admin.connect() as connection:
         records = [client.as_record() for client in list_clients(connection)]
-    show_table(records, ("id", "schools", "permissions", "revoked"), as_json)
+    show_table(records, ("id", "schools", "permissions", "revoked", "tells_addresses"), as_json)
+
+
+@clients_group.command("edit", short_help="Let a client tell its end users' addresses, or no more.")
+@click.argument("client_id", metavar="ID", type=Name())
+@click.option("--tells-addresses/--tells-no-addresses", default=None, help=_TELLS_ADDRESSES)
+@as_json
+@with_tenancy
+def edit_client(tenancy: Tenancy, client_id: str, tells_addresses: bool | None, as_json: bool) -> None:
+    """Change what a client is believed; its secret and its tokens stay as they are."""
+    if tells_addresses is None:
+        raise click.UsageError("Name what changes: --tells-addresses or --tells-no-addresses.")
+    with tenancy.admin.begin() as connection:
+        let_tell_addresses(connection, client_id, tells_addresses)
+    show({"id": client_id, "tells_addresses": tells_addresses}, as_json)
 
 
 @clients_group.command("rotate", short_help="Give a client another secret.")

@@ -16,9 +16,24 @@ _VIOLATIONS = {
 }
 
 
+# What PostgreSQL says to whoever asks for one connection too many. libpq gives no SQLSTATE of a connection that was not
+# made, so that a server whose messages are in another language is not understood here.
+_NO_CONNECTION_LEFT = re.compile(
+    r"too many clients already|remaining connection slots are reserved|too many connections for (role|database)"
+    # PgBouncer's words.
+    r"|no more connections allowed"
+)
+TOO_MANY_CONNECTIONS = "53300"
+
+
 def sqlstate(error: DBAPIError) -> str | None:
-    """Give the SQLSTATE of an error; None where it did not come from the server."""
+    """Give the SQLSTATE of an error; None where it did not come from the server.
+
+    TOO_MANY_CONNECTIONS also where the server has answered so to whoever wanted to connect.
+    """
     found: str | None = getattr(error.orig, "pgcode", None)
+    if found is None and _NO_CONNECTION_LEFT.search(str(error.orig)):
+        return TOO_MANY_CONNECTIONS
     return found
 
 

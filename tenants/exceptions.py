@@ -35,8 +35,19 @@ class SchoolUpgrading(TenancyError):
     """The school's schema is at a revision that the running code can't serve."""
 
 
+class SchoolRoleUnknown(SchoolUpgrading):
+    """PostgreSQL does not know the school's role, as where a database was restored without the server's roles."""
+
+
 class SchoolForbidden(TenancyError):
     """The token does not cover the school."""
+
+
+class RegistrySilent(TenancyError):
+    """The registry does not answer, or too many wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__("The database can't be reached. Try again shortly.")
 
 
 class ClientUnknown(TenancyError):

@@ -22,6 +22,7 @@ from uuid import UUID
 from sqlalchemy import URL, Connection, Table, text
 from sqlalchemy.engine import Engine
 
+from tenants.connections.registry import RegistryConnections
 from tenants.exceptions import UnfitPlacement
 from tenants.progress import Progress, no_progress
 
@@ -119,12 +120,16 @@ class Placement:
     # What a process that serves asks.
 
     def serve(
-        self, url: URL, engines: Mapping[str | None, Engine], make_engine: Callable[[URL], Engine]
+        self,
+        url: URL,
+        engines: Mapping[str | None, Engine],
+        registry: RegistryConnections,
+        make_engine: Callable[[URL], Engine],
     ) -> None:
         """Take what a process serves with, before the first `engine_of`.
 
-        `engines` has the registry's engine as "registry" and, on one server, that of each login (None: of the only
-        one); `make_engine` makes a further one for the schools, of an address such as `url`.
+        `engines` has, on one server, the engine of each login (None: of the only one); `registry` lends connections to
+        the registry; `make_engine` makes a further engine for the schools, of an address such as `url`.
         """
         self._engines = engines
 

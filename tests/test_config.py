@@ -482,7 +482,7 @@ def test_a_login_leaves_room_for_the_name_of_the_tables_owner():
 
 
 def test_a_policy_of_passwords_is_one_that_there_is():
-    assert load().password_policy == "any"
+    assert load().password_policy is None
     for value in ("strict", "STRICT", " Strict "):
         assert load(PASSWORD_POLICY=value).password_policy == "strict"
     assert load(PASSWORD_POLICY="any").password_policy == "any"

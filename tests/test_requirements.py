@@ -58,6 +58,28 @@ def test_every_requirement_of_setup_cfg_has_a_pin_within_its_bounds(pins):
         assert version in requirement.specifier, (str(requirement), version)
 
 
+# These number their releases by the year, or let a number mean nothing but the order; they take nothing away without
+# having warned of it for releases, or have no interface at all. Stubs follow the library that they are of.
+WITHOUT_BOUND = {"argon2-cffi", "cryptography", "packaging", "pycountry"}
+
+
+def test_no_later_major_release_is_installed_by_itself():
+    """By the README's first command, which installs by setup.cfg."""
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
+    requirements = [Requirement(line) for text in lines for line in text.splitlines() if line]
+
+    unbounded = {
+        requirement.name
+        for requirement in requirements
+        if not any(one.operator in {"<", "<="} for one in requirement.specifier)
+    }
+
+    assert len(requirements) > 40
+    assert {name for name in unbounded if not name.startswith("types-")} == WITHOUT_BOUND
+
+
 def test_every_pin_has_hashes(written):
     parts = blocks(written)
 
@@ -117,7 +139,11 @@ VULNERABLE = {
     [
         (report(SOUND), 0, "no known vulnerabilities in 1 packages\n"),
         (report(SOUND, SKIPPED), 0, "no known vulnerabilities in 1 packages; not looked up: limits\n"),
-        (report(SOUND, SKIPPED, VULNERABLE), 1, "urllib3 2.8.0: PYSEC-2026-1, mended by 2.8.1\n"),
+        (
+            report(SOUND, SKIPPED, VULNERABLE),
+            1,
+            "urllib3 2.8.0: PYSEC-2026-1, mended by 2.8.1\nvulnerable: 1 of 3 packages; not looked up: limits\n",
+        ),
         (
             report(SKIPPED),
             0,
@@ -128,4 +154,8 @@ VULNERABLE = {
     ids=["none", "some not looked up", "one", "none looked up", "no answer"],
 )
 def test_the_audit_fails_for_a_vulnerability_alone(tmp_path, answer, status, said):
-    assert audited(tmp_path, answer, status) == (status, said)
+    ended, printed = audited(tmp_path, answer, status)
+
+    *lines, last = printed.splitlines(keepends=True)
+    assert (ended, "".join(lines)) == (status, said)
+    assert last.startswith("never looked up here: what packages bring along that is not Python (libpq, ")

@@ -1178,6 +1178,165 @@ BEGIN
 END
 $$;
 
+UPDATE assessments SET name = CASE WHEN length(normalize(name, NFC)) <= 120 THEN normalize(name, NFC) ELSE name END, abbreviation = CASE WHEN length(normalize(abbreviation, NFC)) <= 120 THEN normalize(abbreviation, NFC) ELSE abbreviation END
+WHERE name <> normalize(name, NFC) OR abbreviation <> normalize(abbreviation, NFC);
+
+UPDATE bank_accounts SET bank_name = CASE WHEN length(normalize(bank_name, NFC)) <= 120 THEN normalize(bank_name, NFC) ELSE bank_name END, account_name = CASE WHEN length(normalize(account_name, NFC)) <= 120 THEN normalize(account_name, NFC) ELSE account_name END, account_number = CASE WHEN length(normalize(account_number, NFC)) <= 120 THEN normalize(account_number, NFC) ELSE account_number END, bank_sort_code = CASE WHEN length(normalize(bank_sort_code, NFC)) <= 120 THEN normalize(bank_sort_code, NFC) ELSE bank_sort_code END, account_type = CASE WHEN length(normalize(account_type, NFC)) <= 120 THEN normalize(account_type, NFC) ELSE account_type END, employee_no = CASE WHEN length(normalize(employee_no, NFC)) <= 120 THEN normalize(employee_no, NFC) ELSE employee_no END
+WHERE bank_name <> normalize(bank_name, NFC) OR account_name <> normalize(account_name, NFC) OR account_number <> normalize(account_number, NFC) OR bank_sort_code <> normalize(bank_sort_code, NFC) OR account_type <> normalize(account_type, NFC) OR employee_no <> normalize(employee_no, NFC);
+
+UPDATE classrooms SET level = CASE WHEN length(normalize(level, NFC)) <= 120 THEN normalize(level, NFC) ELSE level END
+WHERE level <> normalize(level, NFC);
+
+UPDATE contacts SET phone_number = CASE WHEN length(normalize(phone_number, NFC)) <= 120 THEN normalize(phone_number, NFC) ELSE phone_number END
+WHERE phone_number <> normalize(phone_number, NFC);
+
+UPDATE employees SET middle_name = CASE WHEN length(normalize(middle_name, NFC)) <= 120 THEN normalize(middle_name, NFC) ELSE middle_name END, title = CASE WHEN length(normalize(title, NFC)) <= 120 THEN normalize(title, NFC) ELSE title END, marital_status = CASE WHEN length(normalize(marital_status, NFC)) <= 120 THEN normalize(marital_status, NFC) ELSE marital_status END, blood_group = CASE WHEN length(normalize(blood_group, NFC)) <= 120 THEN normalize(blood_group, NFC) ELSE blood_group END, religion = CASE WHEN length(normalize(religion, NFC)) <= 120 THEN normalize(religion, NFC) ELSE religion END, status = CASE WHEN length(normalize(status, NFC)) <= 120 THEN normalize(status, NFC) ELSE status END
+WHERE middle_name <> normalize(middle_name, NFC) OR title <> normalize(title, NFC) OR marital_status <> normalize(marital_status, NFC) OR blood_group <> normalize(blood_group, NFC) OR religion <> normalize(religion, NFC) OR status <> normalize(status, NFC);
+
+UPDATE grade_configurations SET letter_grade = CASE WHEN length(normalize(letter_grade, NFC)) <= 120 THEN normalize(letter_grade, NFC) ELSE letter_grade END
+WHERE letter_grade <> normalize(letter_grade, NFC);
+
+UPDATE graduates SET graduation_class = CASE WHEN length(normalize(graduation_class, NFC)) <= 120 THEN normalize(graduation_class, NFC) ELSE graduation_class END
+WHERE graduation_class <> normalize(graduation_class, NFC);
+
+UPDATE letterheads SET name = CASE WHEN length(normalize(name, NFC)) <= 120 THEN normalize(name, NFC) ELSE name END, phone_number = CASE WHEN length(normalize(phone_number, NFC)) <= 120 THEN normalize(phone_number, NFC) ELSE phone_number END, motto = CASE WHEN length(normalize(motto, NFC)) <= 120 THEN normalize(motto, NFC) ELSE motto END, principal_name = CASE WHEN length(normalize(principal_name, NFC)) <= 120 THEN normalize(principal_name, NFC) ELSE principal_name END, principal_title = CASE WHEN length(normalize(principal_title, NFC)) <= 120 THEN normalize(principal_title, NFC) ELSE principal_title END
+WHERE name <> normalize(name, NFC) OR phone_number <> normalize(phone_number, NFC) OR motto <> normalize(motto, NFC) OR principal_name <> normalize(principal_name, NFC) OR principal_title <> normalize(principal_title, NFC);
+
+UPDATE next_of_kin SET full_name = CASE WHEN length(normalize(full_name, NFC)) <= 120 THEN normalize(full_name, NFC) ELSE full_name END, relationship = CASE WHEN length(normalize(relationship, NFC)) <= 120 THEN normalize(relationship, NFC) ELSE relationship END, phone_number = CASE WHEN length(normalize(phone_number, NFC)) <= 120 THEN normalize(phone_number, NFC) ELSE phone_number END
+WHERE full_name <> normalize(full_name, NFC) OR relationship <> normalize(relationship, NFC) OR phone_number <> normalize(phone_number, NFC);
+
+UPDATE students SET middle_name = CASE WHEN length(normalize(middle_name, NFC)) <= 120 THEN normalize(middle_name, NFC) ELSE middle_name END, guardian_full_name = CASE WHEN length(normalize(guardian_full_name, NFC)) <= 120 THEN normalize(guardian_full_name, NFC) ELSE guardian_full_name END, guardian_relationship = CASE WHEN length(normalize(guardian_relationship, NFC)) <= 120 THEN normalize(guardian_relationship, NFC) ELSE guardian_relationship END, guardian_phone_number = CASE WHEN length(normalize(guardian_phone_number, NFC)) <= 120 THEN normalize(guardian_phone_number, NFC) ELSE guardian_phone_number END
+WHERE middle_name <> normalize(middle_name, NFC) OR guardian_full_name <> normalize(guardian_full_name, NFC) OR guardian_relationship <> normalize(guardian_relationship, NFC) OR guardian_phone_number <> normalize(guardian_phone_number, NFC);
+
+UPDATE subjects SET name = CASE WHEN length(normalize(name, NFC)) <= 120 THEN normalize(name, NFC) ELSE name END
+WHERE name <> normalize(name, NFC);
+
+UPDATE terms SET display_name = CASE WHEN length(normalize(display_name, NFC)) <= 120 THEN normalize(display_name, NFC) ELSE display_name END
+WHERE display_name <> normalize(display_name, NFC);
+
+UPDATE users SET first_name = CASE WHEN length(normalize(first_name, NFC)) <= 120 THEN normalize(first_name, NFC) ELSE first_name END, last_name = CASE WHEN length(normalize(last_name, NFC)) <= 120 THEN normalize(last_name, NFC) ELSE last_name END, gender = CASE WHEN length(normalize(gender, NFC)) <= 120 THEN normalize(gender, NFC) ELSE gender END
+WHERE first_name <> normalize(first_name, NFC) OR last_name <> normalize(last_name, NFC) OR gender <> normalize(gender, NFC);
+
+UPDATE batches SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY cohort_id, normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM batches
+    ) AS named WHERE place = 1
+);
+
+UPDATE classrooms SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM classrooms
+    ) AS named WHERE place = 1
+);
+
+UPDATE departments SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM departments
+    ) AS named WHERE place = 1
+);
+
+UPDATE employee_categories SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM employee_categories
+    ) AS named WHERE place = 1
+);
+
+UPDATE metric_definitions SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY metric_type, normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM metric_definitions
+    ) AS named WHERE place = 1
+);
+
+UPDATE positions SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM positions
+    ) AS named WHERE place = 1
+);
+
+UPDATE promotion_rules SET level = normalize(level, NFC)
+WHERE level <> normalize(level, NFC) AND length(normalize(level, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(level, NFC) ORDER BY level <> normalize(level, NFC), id
+        ) AS place FROM promotion_rules
+    ) AS named WHERE place = 1
+);
+
+UPDATE roles SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM roles
+    ) AS named WHERE place = 1
+);
+
+UPDATE sessions SET name = normalize(name, NFC)
+WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
+        ) AS place FROM sessions
+    ) AS named WHERE place = 1
+);
+
+UPDATE students SET admission_number = normalize(admission_number, NFC)
+WHERE admission_number <> normalize(admission_number, NFC) AND length(normalize(admission_number, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(admission_number, NFC) ORDER BY admission_number <> normalize(admission_number, NFC), id
+        ) AS place FROM students
+    ) AS named WHERE place = 1
+);
+
+UPDATE subjects SET code = normalize(code, NFC)
+WHERE code <> normalize(code, NFC) AND length(normalize(code, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(code, NFC) ORDER BY code <> normalize(code, NFC), id
+        ) AS place FROM subjects
+    ) AS named WHERE place = 1
+);
+
+UPDATE users SET username = normalize(username, NFC)
+WHERE username <> normalize(username, NFC) AND length(normalize(username, NFC)) <= 120 AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY normalize(username, NFC) ORDER BY username <> normalize(username, NFC), id
+        ) AS place FROM users
+    ) AS named WHERE place = 1
+) AND username_key NOT LIKE '%#' || users.id;
+
+ALTER TABLE users ADD COLUMN name_sort_key TEXT COLLATE "C" GENERATED ALWAYS AS (left(CASE WHEN octet_length(last_name || chr(1) || first_name) = length(last_name || chr(1) || first_name) THEN lower((last_name || chr(1) || first_name) COLLATE "C")
+WHEN octet_length(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g')) = length(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g')) THEN lower(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g') COLLATE "C")
+ELSE replace(replace(replace(replace(translate(lower(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g') COLLATE "C"), 'ɓƀɗɖđðəǝɛƒɠɣǥħɨɩıƙłɲŋøɔɵɍŧƭʉʊʋƴƶ‘’ʼÆÐØÞĐĦŁŊŒŦƁƂƄƆƇƉƊƋƎƏƐƑƓƔƖƗƘƜƝƟƢƤƦƧƩƬƮƱƲƳƵƷƸƼǤǶǷȜȠȢȤȺȻȽȾɁɃɄɅɆɈɊɌɎͰͲͶͿΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςϏϘϚϜϞϠϢϤϦϨϪϬϮϷϺϽϾϿЂЄЅІЈЉЊЋЏАБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯѠѢѤѦѨѪѬѮѰѲѴѸѺѼѾҀҊҌҎҐҒҔҖҘҚҜҞҠҢҤҦҨҪҬҮҰҲҴҶҸҺҼҾӀӃӅӇӉӋӍӔӘӠӨӶӺӼӾԀԂԄԆԈԊԌԎԐԒԔԖԘԚԜԞԠԢԤԦԨԪԬԮԱԲԳԴԵԶԷԸԹԺԻԼԽԾԿՀՁՂՃՄՅՆՇՈՉՊՋՌՍՎՏՐՑՒՓՔՕՖ𞤀𞤁𞤂𞤃𞤄𞤅𞤆𞤇𞤈𞤉𞤊𞤋𞤌𞤍𞤎𞤏𞤐𞤑𞤒𞤓𞤔𞤕𞤖𞤗𞤘𞤙𞤚𞤛𞤜𞤝𞤞𞤟𞤠𞤡ẞ', 'bbddddeeefggghiiiklnnooorttuuvyz''''''ædoþdhlnœtbƃƅoƈddƌeeefggiikɯnoƣƥʀƨʃtʈuvyzʒƹƽgƕƿȝƞȣȥⱥȼƚⱦɂbuʌɇɉɋrɏͱͳͷϳαβγδεζηθικλμνξοπρστυφχψωσϗϙϛϝϟϡϣϥϧϩϫϭϯϸϻͻͼͽђєѕіјљњћџабвгдежзиклмнопрстуфхцчшщъыьэюяѡѣѥѧѩѫѭѯѱѳѵѹѻѽѿҁҋҍҏґғҕҗҙқҝҟҡңҥҧҩҫҭүұҳҵҷҹһҽҿӏӄӆӈӊӌӎӕәӡөӷӻӽӿԁԃԅԇԉԋԍԏԑԓԕԗԙԛԝԟԡԣԥԧԩԫԭԯաբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ𞤢𞤣𞤤𞤥𞤦𞤧𞤨𞤩𞤪𞤫𞤬𞤭𞤮𞤯𞤰𞤱𞤲𞤳𞤴𞤵𞤶𞤷𞤸𞤹𞤺𞤻𞤼𞤽𞤾𞤿𞥀𞥁𞥂𞥃ß'), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'þ', 'th') END, 400)) STORED NOT NULL;
+
+CREATE INDEX ix_users_name_sort_key ON users (name_sort_key);
+
+ALTER TABLE users ADD COLUMN username_sort_key TEXT COLLATE "C" GENERATED ALWAYS AS (left(CASE WHEN octet_length(username) = length(username) THEN lower((username) COLLATE "C")
+WHEN octet_length(regexp_replace(normalize(username, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g')) = length(regexp_replace(normalize(username, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g')) THEN lower(regexp_replace(normalize(username, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g') COLLATE "C")
+ELSE replace(replace(replace(replace(translate(lower(regexp_replace(normalize(username, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g') COLLATE "C"), 'ɓƀɗɖđðəǝɛƒɠɣǥħɨɩıƙłɲŋøɔɵɍŧƭʉʊʋƴƶ‘’ʼÆÐØÞĐĦŁŊŒŦƁƂƄƆƇƉƊƋƎƏƐƑƓƔƖƗƘƜƝƟƢƤƦƧƩƬƮƱƲƳƵƷƸƼǤǶǷȜȠȢȤȺȻȽȾɁɃɄɅɆɈɊɌɎͰͲͶͿΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςϏϘϚϜϞϠϢϤϦϨϪϬϮϷϺϽϾϿЂЄЅІЈЉЊЋЏАБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯѠѢѤѦѨѪѬѮѰѲѴѸѺѼѾҀҊҌҎҐҒҔҖҘҚҜҞҠҢҤҦҨҪҬҮҰҲҴҶҸҺҼҾӀӃӅӇӉӋӍӔӘӠӨӶӺӼӾԀԂԄԆԈԊԌԎԐԒԔԖԘԚԜԞԠԢԤԦԨԪԬԮԱԲԳԴԵԶԷԸԹԺԻԼԽԾԿՀՁՂՃՄՅՆՇՈՉՊՋՌՍՎՏՐՑՒՓՔՕՖ𞤀𞤁𞤂𞤃𞤄𞤅𞤆𞤇𞤈𞤉𞤊𞤋𞤌𞤍𞤎𞤏𞤐𞤑𞤒𞤓𞤔𞤕𞤖𞤗𞤘𞤙𞤚𞤛𞤜𞤝𞤞𞤟𞤠𞤡ẞ', 'bbddddeeefggghiiiklnnooorttuuvyz''''''ædoþdhlnœtbƃƅoƈddƌeeefggiikɯnoƣƥʀƨʃtʈuvyzʒƹƽgƕƿȝƞȣȥⱥȼƚⱦɂbuʌɇɉɋrɏͱͳͷϳαβγδεζηθικλμνξοπρστυφχψωσϗϙϛϝϟϡϣϥϧϩϫϭϯϸϻͻͼͽђєѕіјљњћџабвгдежзиклмнопрстуфхцчшщъыьэюяѡѣѥѧѩѫѭѯѱѳѵѹѻѽѿҁҋҍҏґғҕҗҙқҝҟҡңҥҧҩҫҭүұҳҵҷҹһҽҿӏӄӆӈӊӌӎӕәӡөӷӻӽӿԁԃԅԇԉԋԍԏԑԓԕԗԙԛԝԟԡԣԥԧԩԫԭԯաբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ𞤢𞤣𞤤𞤥𞤦𞤧𞤨𞤩𞤪𞤫𞤬𞤭𞤮𞤯𞤰𞤱𞤲𞤳𞤴𞤵𞤶𞤷𞤸𞤹𞤺𞤻𞤼𞤽𞤾𞤿𞥀𞥁𞥂𞥃ß'), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'þ', 'th') END, 400)) STORED NOT NULL;
+
+CREATE INDEX ix_users_username_sort_key ON users (username_sort_key);
+
 CREATE TABLE guardians (
     id UUID NOT NULL,
     user_id UUID,

@@ -2,8 +2,9 @@
 
 Counted for an account (a school and a username, or a client of the token endpoint) and an address together: whoever
 guesses at an account locks themselves out, and never its owner, who comes from another address. Guesses from many
-addresses at one account are slowed down too: beyond a bound each address has a single one. An address has a bound of
-its own, far above a school's morning behind one address.
+addresses at one account are slowed down too: beyond a bound each address has a single one, and beyond a cap those alone
+go on that are known, from which somebody has signed in to the account before. An address has a bound of its own, far
+above a school's morning behind one address. Addresses of IPv6 are counted by their networks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import hmac
 import math
 import time
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from flask import Flask, current_app
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
@@ -21,8 +24,10 @@ from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
 
+from school_service.auth.bounded_memory import BoundedMemory
 from school_service.auth.signing_key import SigningKey
-from school_service.config import ConfigError
+from school_service.config import IN_MEMORY, ConfigError
+from school_service.core.addresses import TIMES, networks_of
 from school_service.core.errors import TooManyAttempts
 
 STORAGE_TIMEOUT = 2.0  # seconds that counting an attempt may take
@@ -36,10 +41,19 @@ ACCOUNT_LIMITS = (
 # Wrong passwords for one account from all addresses; beyond it each address has LONE_LIMIT.
 EVERYWHERE_LIMIT = RateLimitItemPerMinute(10, namespace="password-everywhere")
 LONE_LIMIT = RateLimitItemPerMinute(1, namespace="password-of-account")
+# What nobody goes beyond who guesses from everywhere: from there on an address has to be known. One address alone does
+# not reach it.
+CAP = RateLimitItemPerHour(100, namespace="password-cap")
 # Against trying one password on many names. A school, or a town, often stands behind one address.
 ADDRESS_LIMIT = RateLimitItemPerMinute(6000, namespace="password-from-address")
+# At the token endpoint, where nobody mistypes: made-up clients take no more of the counts than these.
+CLIENTS_ADDRESS_LIMIT = RateLimitItemPerMinute(60, namespace="secret-from-address")
 # Right passwords cost the service a hash, too.
 SUCCESS_LIMIT = RateLimitItemPerMinute(1000, namespace="sign-in-of-account")
+
+
+TOKEN_ENDPOINT = "token endpoint"  # noqa: S105 -- it names one
+"""The realm of machine clients' attempts."""
 
 
 class Limiter:
@@ -50,10 +64,13 @@ class Limiter:
 
     def init_app(self, app: Flask) -> None:
         """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError."""
+        uri = app.config["RATELIMIT_STORAGE_URI"]
         timeouts = {"socket_connect_timeout": STORAGE_TIMEOUT, "socket_timeout": STORAGE_TIMEOUT}
         try:
-            storage = storage_from_string(
-                app.config["RATELIMIT_STORAGE_URI"], wrap_exceptions=True, **timeouts
+            storage = (
+                BoundedMemory(uri)
+                if uri == IN_MEMORY
+                else storage_from_string(uri, wrap_exceptions=True, **timeouts)
             )
         except (ConfigurationError, ValueError) as error:
             raise ConfigError(f"RATE_LIMIT_STORAGE can't be used: {error}") from None
@@ -69,10 +86,24 @@ class Limiter:
 limiter = Limiter()
 
 
-def count_try(limit: RateLimitItem, *key: str, message: str) -> None:
-    """Count a try of whatever has a limit; raises TooManyAttempts, with the message, beyond it."""
-    if not limiter.limiter.hit(limit, *key):
-        raise TooManyAttempts(_seconds_until_room(limit, *key), message)
+def count_try(limit: RateLimitItem, address: str, *, message: str) -> None:
+    """Count a try from an address of whatever has a limit; raises TooManyAttempts, with the message, beyond it."""
+    for item, network in _of_networks(limit, address):
+        if not limiter.limiter.hit(item, network):
+            raise TooManyAttempts(_seconds_until_room(item, network), message)
+
+
+def _of_networks(limit: RateLimitItem, address: str) -> list[tuple[RateLimitItem, str]]:
+    """Give the limit of each network that an address is counted by: a larger one has it several times."""
+    return [
+        (limit if times == 1 else _multiplied(limit, times), network)
+        for times, network in zip(TIMES, networks_of(address), strict=False)
+    ]
+
+
+@lru_cache
+def _multiplied(limit: RateLimitItem, times: int) -> RateLimitItem:
+    return type(limit)(limit.amount * times, limit.multiples, namespace=limit.namespace)
 
 
 def _seconds_until_room(limit: RateLimitItem, *key: str) -> int:
@@ -82,10 +113,14 @@ def _seconds_until_room(limit: RateLimitItem, *key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LoginThrottle:
-    """The attempts to sign in from one address to the accounts of a realm: a school's id, or the token endpoint."""
+    """The attempts to sign in from one address to the accounts of a realm: a school's id, or the token endpoint.
+
+    `is_told`: a machine client that may do so has told the address, which is its end user's.
+    """
 
     realm: str
     address: str
+    is_told: bool = False
 
     def check(self, account: str) -> None:
         """Refuse an attempt where there were too many wrong ones; raises TooManyAttempts."""
@@ -93,25 +128,48 @@ class LoginThrottle:
             if not limiter.limiter.test(limit, *key):
                 raise self._refusal(account)
 
+    def is_capped(self, account: str) -> bool:
+        """Tell whether there were so many wrong passwords, from everywhere, that known addresses alone may go on."""
+        return not limiter.limiter.test(CAP, self.realm, _key(account))
+
+    def check_known(self, account: str, addresses: Iterable[str]) -> None:
+        """Refuse an attempt beyond the cap from an address that is not known; raises TooManyAttempts.
+
+        Known is one in the network of one of these `addresses`, and one that a machine client has told.
+        """
+        here = networks_of(self.address)[0]
+        if not self.is_told and here not in {networks_of(address)[0] for address in addresses}:
+            raise TooManyAttempts(_seconds_until_room(CAP, self.realm, _key(account)))
+
     def record_failure(self, account: str) -> None:
         """Count a wrong password; raises TooManyAttempts where others at this moment have used a limit up."""
         # Each limit is counted, even where another is used up.
         within = [limiter.limiter.hit(limit, *key) for limit, key in self._limits(account)]
-        limiter.limiter.hit(EVERYWHERE_LIMIT, self.realm, account)
+        for limit in (EVERYWHERE_LIMIT, CAP):
+            limiter.limiter.hit(limit, self.realm, _key(account))
         if not all(within):
             raise self._refusal(account)
 
     def record_success(self, account: str) -> None:
         """Count a right password; raises TooManyAttempts for an account that is signed in to without end."""
-        if not limiter.limiter.hit(SUCCESS_LIMIT, self.realm, account, self.address):
-            raise TooManyAttempts(_seconds_until_room(SUCCESS_LIMIT, self.realm, account, self.address))
+        for limit, network in _of_networks(SUCCESS_LIMIT, self.address):
+            key = (self.realm, _key(account), network)
+            if not limiter.limiter.hit(limit, *key):
+                raise TooManyAttempts(_seconds_until_room(limit, *key))
 
     def _limits(self, account: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
-        here = (self.realm, account, self.address)
-        limits: list[tuple[RateLimitItem, tuple[str, ...]]] = [(limit, here) for limit in ACCOUNT_LIMITS]
-        if not limiter.limiter.test(EVERYWHERE_LIMIT, self.realm, account):
-            limits.append((LONE_LIMIT, here))
-        return [*limits, (ADDRESS_LIMIT, (self.realm, self.address))]
+        of_account = list(ACCOUNT_LIMITS)
+        if not limiter.limiter.test(EVERYWHERE_LIMIT, self.realm, _key(account)):
+            of_account.append(LONE_LIMIT)
+        limits: list[tuple[RateLimitItem, tuple[str, ...]]] = [
+            (item, (self.realm, _key(account), network))
+            for limit in of_account
+            for item, network in _of_networks(limit, self.address)
+        ]
+        of_address = CLIENTS_ADDRESS_LIMIT if self.realm == TOKEN_ENDPOINT else ADDRESS_LIMIT
+        return limits + [
+            (item, (self.realm, network)) for item, network in _of_networks(of_address, self.address)
+        ]
 
     def _refusal(self, account: str) -> TooManyAttempts:
         exhausted = [
@@ -120,6 +178,11 @@ class LoginThrottle:
             if limiter.limiter.get_window_stats(limit, *key).remaining <= 0
         ]
         return TooManyAttempts(max(exhausted, default=1))
+
+
+def _key(account: str) -> str:
+    """Name an account in the counts: as short for every name, and nothing of what may be a password is stored."""
+    return hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 
 _HASH_PURPOSE = "attempted username"

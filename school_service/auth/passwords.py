@@ -11,12 +11,16 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from flask import Flask, current_app
 
+from school_service.core.database import registry_connection
 from school_service.core.errors import Invalid
 from school_service.core.shares import Shares
 from school_service.core.texts import casefolded
+from tenants.registry.schools import STRICT_PASSWORDS, password_policy
 
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""
+MIN_WORD = 4
+"""The fewest letters of a common password, word or name that is looked for in a longer password."""
 _STRICT = "STRICT_PASSWORDS"
 
 # A cost that OWASP's Password Storage Cheat Sheet recommends: 46 MiB, one pass, one lane. More lanes would
@@ -24,11 +28,31 @@ _STRICT = "STRICT_PASSWORDS"
 hasher = PasswordHasher(time_cost=1, memory_cost=46 * 1024, parallelism=1)
 
 
-def configure(app: Flask, *, strict: bool) -> None:
-    """Set which new passwords an application takes: those of the strict policy, or any."""
-    app.config[_STRICT] = strict
-    if strict:
-        _common_passwords()  # now, and not in the first request that needs them
+def configure(app: Flask, policy: str | None) -> None:
+    """Set which new passwords an application takes: those of a policy; None: of the one that the registry names."""
+    app.config[_STRICT] = None if policy is None else policy == STRICT_PASSWORDS
+    if app.config[_STRICT]:
+        _load()
+
+
+def is_strict() -> bool:
+    """Tell whether the application takes new passwords of the strict policy alone.
+
+    Where no setting says it, the registry is asked, once in the life of an application. Raises NotInstalled.
+    """
+    strict: bool | None = current_app.config[_STRICT]
+    if strict is None:
+        with registry_connection() as connection:
+            strict = current_app.config[_STRICT] = password_policy(connection) == STRICT_PASSWORDS
+        if strict:
+            _load()
+    return strict
+
+
+def _load() -> None:
+    """Read the lists now, and not in the first request that needs them."""
+    _common_passwords()
+    _common_words()
 
 
 def hash_new_password(password: str, *, username: str) -> str:
@@ -41,14 +65,14 @@ def hash_new_password(password: str, *, username: str) -> str:
 
 def password_faults(password: str, *, username: str) -> list[str]:
     """Say what the application's policy misses in a new password: nothing where it takes any."""
-    return strict_faults(password, username=username) if current_app.config[_STRICT] else []
+    return strict_faults(password, username=username) if is_strict() else []
 
 
 def strict_faults(password: str, *, username: str) -> list[str]:
     """Say what the strict policy misses in a new password; nothing where it is good enough.
 
-    MIN_LENGTH characters in normal form NFC; not one of the most common, and not the username, whatever their case
-    and form, nor the username with digits and signs alone added to it.
+    MIN_LENGTH characters in normal form NFC; not one of the most common, and neither a common password, word or name
+    nor the username, with digits and signs alone added to it; all of that whatever their case and form.
     """
     faults = []
     if len(unicodedata.normalize("NFC", password)) < MIN_LENGTH:
@@ -59,7 +83,17 @@ def strict_faults(password: str, *, username: str) -> list[str]:
     name = casefolded(username)
     if name and name in folded and not any(letter.isalpha() for letter in folded.replace(name, "", 1)):
         faults.append("must be more than the username")
+    if not faults and _is_common_word(folded):
+        faults.append("must be more than a common password, word or name")
     return faults
+
+
+def _is_common_word(folded: str) -> bool:
+    """Tell whether a password is a common password, word or name, or such with digits and signs alone around it."""
+    first = next((place for place, letter in enumerate(folded) if letter.isalpha()), 0)
+    last = next((place for place, letter in enumerate(reversed(folded)) if letter.isalpha()), 0)
+    word = folded[first : len(folded) - last]
+    return len(word) >= MIN_WORD and word in _common_words()
 
 
 @cache
@@ -69,6 +103,14 @@ def _common_passwords() -> frozenset[str]:
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return frozenset(FREQUENCY_LISTS["passwords"])
+
+
+@cache
+def _common_words() -> frozenset[str]:
+    """The most common passwords, English words, words of films, first names and surnames, some 75,000."""
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    return frozenset().union(*FREQUENCY_LISTS.values())
 
 
 # Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.

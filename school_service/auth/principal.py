@@ -52,6 +52,11 @@ class VerifiedToken:
     def __post_init__(self) -> None:
         object.__setattr__(self, "actor", str(self.user_id) if self.user_id else self.client_id or "")
 
+    @property
+    def is_of_client(self) -> bool:
+        """Tell whether it is the token of a machine client for itself, whose grant in the registry holds for it."""
+        return self.user_id is None and (self.own or self.granted)
+
     def choose_school(self, header: str | None, *, required: bool) -> UUID:
         """Choose the school by X-SCHOOL-ID or, where that is optional and absent, by the token's only school.
 

@@ -26,7 +26,7 @@ from school_service.auth.principal import (
 )
 from school_service.auth.signing_key import ALGORITHMS, SigningKey, SigningKeys
 from school_service.config import Settings
-from school_service.core.database import db
+from school_service.core.database import registry_connection
 from school_service.core.errors import TokenRefused
 from tenants.registry.schools import installation_id
 
@@ -79,7 +79,7 @@ def own_issuer() -> str:
     """
     issuer: str | None = current_app.config["JWT_ENCODE_ISSUER"]
     if issuer is None:
-        with db.engines["registry"].connect() as connection:
+        with registry_connection() as connection:
             issuer = current_app.config["JWT_ENCODE_ISSUER"] = installation_id(connection).urn
     return issuer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -10,12 +11,13 @@ from uuid import UUID
 from flask import Flask, current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
-from sqlalchemy import MetaData, event
+from sqlalchemy import Connection, MetaData, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase, ORMExecuteState
 
 from school_service.core.reach import CallersRelations, Reach, refuse_unjudged
 from tenants.connections.binding import SchoolBinding
+from tenants.connections.registry import RegistryConnections
 from tenants.connections.sessions import SchoolSession, transaction
 from tenants.connections.statements import Texts
 from tenants.placement import Placement
@@ -124,6 +126,12 @@ def placement() -> Placement:
     """The placement of the schools of the current application."""
     found: Placement = current_application().extensions["placement"]
     return found
+
+
+def registry_connection() -> AbstractContextManager[Connection]:
+    """Lend a connection for the registry's own statements; raises RegistrySilent."""
+    registry: RegistryConnections = current_application().extensions["registry"]
+    return registry.connect()
 
 
 def engine_of(school_id: UUID) -> Engine:

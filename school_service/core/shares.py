@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from school_service.core.errors import Busy
@@ -19,10 +20,14 @@ Waiter = TypeVar("Waiter")
 
 
 class GroupLimit(NamedTuple):
-    """How many of the keys of one group may be under way together; `group_of` names a key's group, or None."""
+    """How many of the keys of one group may be under way together; `group_of` names a key's group, or None.
+
+    `others` are the groups that have another limit, with that.
+    """
 
     limit: int
     group_of: Callable[[Hashable], Hashable | None]
+    others: Mapping[Hashable, int] = MappingProxyType({})
 
 
 class Place(NamedTuple):
@@ -39,7 +44,8 @@ class Turns(Generic[Waiter]):
       many as `groups` says.
     - Whoever can't begin waits: of each key at most `waiting`. Whoever comes then is refused: Busy.
     - Within a key, whoever has waited longest comes next, also before one who has just ended and comes again.
-    - The keys take turns. One that has its limit, or whose group has, is passed over.
+    - The keys take turns: one of which somebody has just ended comes behind the others that wait. One that has its
+      limit, or whose group has, is passed over.
 
     It neither locks nor waits: its callers hold a lock of theirs around each call.
     """
@@ -88,6 +94,8 @@ class Turns(Generic[Waiter]):
         _count_down(self._under_way, place.key)
         if place.group is not None:
             _count_down(self._groups_under_way, place.group)
+        if place.key in self._waiting:
+            self._waiting.move_to_end(place.key)
         # Most often it is one: more only where the group of a key has become another meanwhile.
         begun = []
         while self._waiting and (found := self._begin_next()):
@@ -127,7 +135,7 @@ class Turns(Generic[Waiter]):
             group = self._groups.group_of(key)
             if group is not None:
                 of_group = self._groups_under_way.get(group, 0)
-                if of_group >= self._groups.limit:
+                if of_group >= self._groups.others.get(group, self._groups.limit):
                     return None
                 self._groups_under_way[group] = of_group + 1
         self._under_way[key] = of_key + 1
@@ -145,10 +153,10 @@ def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
 class Shares:
     """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds."""
 
-    def __init__(self, limit: int, *, waiting: int, patience: float) -> None:
+    def __init__(self, limit: int, *, waiting: int, patience: float, total: int | None = None) -> None:
         self.limit = limit
         self.patience = patience
-        self._turns: Turns[Turn] = Turns(limit, waiting=waiting)
+        self._turns: Turns[Turn] = Turns(limit, waiting=waiting, total=total)
         self._lock = threading.Lock()
 
     def of(self, key: Hashable) -> Turn:

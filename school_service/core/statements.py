@@ -45,7 +45,7 @@ def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row to insert: a value for each column of its table."""
+    """A row to insert: a value for each column of its table that PostgreSQL does not compute."""
 
     table: Table
     values: Mapping[str, Any]
@@ -177,8 +177,8 @@ def table_lock(model: type[Any], *, shared: bool = False) -> Lock:
 
 @cache
 def _defaults(table: Table) -> dict[str, Callable[[], Any]]:
-    """Find what gives the columns of a table their values where none are given."""
-    return {column.name: _default(column) for column in table.columns}
+    """Find what gives the columns of a table their values where none are given; PostgreSQL gives some theirs always."""
+    return {column.name: _default(column) for column in table.columns if column.computed is None}
 
 
 def _default(column: Any) -> Callable[[], Any]:

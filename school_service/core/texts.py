@@ -26,6 +26,11 @@ def folded_words(*names: str | None) -> list[str]:
     return "".join(letter if letter.isalnum() else " " for letter in plain).split()
 
 
+def composed(name: str) -> str:
+    """Write a name as it is stored: without space around it, and its letters composed with their marks (NFC)."""
+    return unicodedata.normalize("NFC", name.strip())
+
+
 # Characters that are not shown (Unicode, Default_Ignorable_Code_Point).
 _NOT_SHOWN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import import_module
-from itertools import chain, count, groupby
+from itertools import groupby
 from types import ModuleType
 from typing import Any
 
 from school_service.core.texts import plain_file_name
+from school_service.printing.archives import join_pdfs, zip_of
 from school_service.printing.report_cards import compose_card
 from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset
@@ -74,10 +74,14 @@ def print_cards(
 
     if not archive:
         return pdf(cards, title if len(cards) > 1 else None)
-    return _zip(
-        (_file_name(one["card"]), drafted_at or one["card"]["published_at"], pdf([one], None))
+    return zip_of(
+        (_file_name(one["card"]), _moment(drafted_at or one["card"]["published_at"]), pdf([one], None))
         for one in cards
     )
+
+
+def _moment(text: str) -> tuple[int, ...]:
+    return max(datetime.fromisoformat(text), _EARLIEST).timetuple()[:6]
 
 
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
@@ -135,23 +139,6 @@ def _file_name(card: Mapping[str, Any]) -> str:
     return f"{plain_file_name(class_name(card))}/{short}.pdf"
 
 
-def _zip(files: Iterable[tuple[str, str, bytes]]) -> bytes:
-    """Write a zip of files: name, moment and content of each. The same files give the same bytes."""
-    import zipfile  # it brings much that a PDF has no need of
-
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:
-        taken: set[str] = set()
-        for name, moment, content in files:
-            # Names that differ in what no file name may have are told apart by a number.
-            numbers = (f" {number}.pdf".join(name.rsplit(".pdf", 1)) for number in count(2))
-            free = next(one for one in chain([name], numbers) if one.casefold() not in taken)
-            taken.add(free.casefold())
-            at = max(datetime.fromisoformat(moment), _EARLIEST)
-            archive.writestr(zipfile.ZipInfo(free, at.timetuple()[:6]), content)
-    return written.getvalue()
-
-
 def print_transcript(*, transcript: Mapping[str, Any], pictures: Mapping[str, str]) -> bytes:
     """Print a transcript, as the API answers it, whose `school` names its pictures. `pictures` as in `print_cards`."""
     moment = datetime.fromisoformat(transcript["generated_at"])
@@ -168,4 +155,5 @@ PAPERS: Mapping[str, Callable[..., bytes]] = {
     "picture": print_picture,
     "report-cards": print_cards,
     "transcript": print_transcript,
+    "joined": join_pdfs,
 }

@@ -1,5 +1,7 @@
 """Printers: processes that turn what is to be printed into a file, so many at once, each for so long at most.
 
+Schools take turns for them, and a school never has them all: another's card waits for no class of it.
+
 A printer stays for the next task, since a new one takes longer to start than to print a card. It inherits no
 environment, no file and no secret of the process that serves, and ends with it. Typst remembers much of what it has
 set, and nothing can interrupt it: a process of its own gives its memory back when it ends, and can be killed.
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -30,7 +32,7 @@ from school_service.printing import ANSWER, TASK
 
 PATIENCE = 10.0  # seconds that whoever prints waits for a printer
 TIMEOUT = 30.0  # seconds that a printer has
-WAITING = 500  # that wait for a printer at once
+WAITING = 500  # of a school that wait for a printer at once
 IDLE = 60.0  # seconds that a printer stays without a task
 MOST_TASKS = 200  # of a printer, then it ends
 MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task ends
@@ -45,7 +47,7 @@ sys.path += sys.argv[1:]
 from school_service.printing.worker import main
 main()
 """
-_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno")
+_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno", "pypdf")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _MOST_LOGGED = 2000  # characters of what a printer says
 _MOST_RECEIVED = 256 * 1024  # bytes at once
@@ -219,8 +221,9 @@ def _end_old(of: ref[_IdlePrinters]) -> None:
 
 
 class Printers:
-    """At most `limit` printers; whoever finds none free waits `patience` seconds, and then gets Busy.
+    """At most `limit` printers, and of one school all but one; where there is one alone, schools have it by turns.
 
+    Whoever finds none free waits `patience` seconds, and then gets Busy.
     A printer that has not answered after `timeout` seconds is killed, one that has no task for `idle` seconds is ended.
     `command` starts one.
     """
@@ -244,16 +247,17 @@ class Printers:
 
     def _begin(self) -> None:
         """Begin without any printer."""
-        self._turns = Shares(self._limit, waiting=WAITING, patience=self._patience)
+        of_school = max(1, self._limit - 1)
+        self._turns = Shares(of_school, total=self._limit, waiting=WAITING, patience=self._patience)
         self._idle = _IdlePrinters(self._idle_for)
 
-    def print(self, task: Mapping[str, Any]) -> bytes:
-        """Print and return the file; raises Busy (no printer free in time, or too slow) and NotPrinted.
+    def print(self, task: Mapping[str, Any], school: Hashable = None) -> bytes:
+        """Print for a school and return the file; raises Busy (no printer free in time, or too slow) and NotPrinted.
 
         `task` is an object of JSON: `paper` names one of `school_service.printing.papers`, the rest is what that takes.
         Parts of it may be JSON already, as orjson.Fragment.
         """
-        with self._turns.of("printer"):
+        with self._turns.of(school):
             return self._run(orjson.dumps(task))
 
     def close(self) -> None:
@@ -315,11 +319,13 @@ def init_app(app: Flask, limit: int) -> None:
     app.extensions["printers"] = Printers(limit)
 
 
-def print_paper(task: Mapping[str, Any]) -> bytes:
-    """Print with the printers of the current application and return the file; raises Busy and NotPrinted.
+def print_paper(task: Mapping[str, Any], school: Hashable) -> bytes:
+    """Print for a school, with the printers of the current application, and return the file.
+
+    Raises Busy and NotPrinted.
 
     `task` is an object of JSON whose `paper` names one of `school_service.printing.papers`. Printing takes long: call
     this in `outside_transaction`, or after the transaction's end.
     """
     printers: Printers = current_app.extensions["printers"]
-    return printers.print(task)
+    return printers.print(task, school)

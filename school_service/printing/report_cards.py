@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from school_service.core.genders import listed_gender
 from school_service.core.texts import position_text
 from school_service.printing.wording import (
     OUTCOMES,
@@ -142,8 +143,8 @@ def pairs_of(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
 
 
 def gender_of(gender: str | None) -> str | None:
-    """Write a gender: Female."""
-    return gender and sentence_case(gender.lower())
+    """Write a gender: Female, by whichever word for it; another text as it is, with a capital."""
+    return gender and sentence_case((listed_gender(gender) or gender).lower())
 
 
 def _age(card: Document) -> str | None:

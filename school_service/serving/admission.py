@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from school_service.config import Networks
+from school_service.core.addresses import TIMES, networks_of
 from school_service.web.client_address import is_trusted
 
 CONNECTION_LIMIT = 500
@@ -32,6 +33,8 @@ class Connection(Protocol):
 class Admission:
     """At most CONNECTION_LIMIT connections, and `per_address` of one address that is no trusted proxy's.
 
+    Addresses of IPv6 are counted by their networks: of a /64 as many as of an address, of a /48 four times as many.
+
     At either limit the connection that has been idle for longest makes room; where none is idle, the new one is closed.
     """
 
@@ -44,8 +47,12 @@ class Admission:
         present = [connection for connection in connections if not connection.is_ending()]
         full = len(present) >= CONNECTION_LIMIT
         if not full and len(present) >= self._per_address and not is_trusted(address, self._proxies):
-            present = [connection for connection in present if connection.address == address]
-            full = len(present) >= self._per_address
+            everywhere = present
+            for times, network in zip(TIMES, networks_of(address), strict=False):
+                present = [one for one in everywhere if network in networks_of(one.address)]
+                full = len(present) >= times * self._per_address
+                if full:
+                    break
         if not full:
             return True
         idle = [connection for connection in present if connection.is_idle()]

@@ -16,11 +16,13 @@ from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestHeaderFieldsTooLarge
 
 from school_service.config import Networks
+from school_service.core.addresses import site_of
+from school_service.serving.dispatcher import Stranger
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import RequestParser
 from school_service.serving.refusals import OVERLOADED, Refusal, refusal_of
 from school_service.web.client_address import first_untrusted
-from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, write_access_line
+from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, logged_path, write_access_line
 from school_service.web.response_headers import answer_fields
 
 if TYPE_CHECKING:
@@ -120,10 +122,21 @@ class Channel(HTTPChannel):
         super().__init__(server, connection, address, adjustments, map=map)
 
     def share_key(self) -> Hashable:
-        """Name the school of the first request, as far as its token is known; else where it comes from."""
+        """Name the school of the first request, as far as its token is known; else where it comes from.
+
+        A client behind a trusted proxy comes from where that says.
+        """
         headers = self.requests[0].headers
-        school = self._options.school_of(headers.get("AUTHORIZATION", ""), headers.get("X_SCHOOL_ID"))
-        return school or self.address
+        authorization = headers.get("AUTHORIZATION", "")
+        school = self._options.school_of(authorization, headers.get("X_SCHOOL_ID"))
+        if school is not None:
+            return school
+        return Stranger(site_of(self._client_address(headers)), authorization[:7].lower() == "bearer ")
+
+    def _client_address(self, headers: Mapping[str, str]) -> str:
+        return first_untrusted(
+            self.address, headers.get("X_FORWARDED_FOR", ""), self._options.trusted_proxies
+        )
 
     def is_quick(self) -> bool:
         """Tell whether the first request asks for health, or what a page may send, or is refused."""
@@ -169,19 +182,16 @@ class Channel(HTTPChannel):
             return
         # In place of header fields that are too large waitress reads some of its own making.
         unread = isinstance(refusal, RequestHeaderFieldsTooLarge)
+        path = None if unread else getattr(request, "path", None)
         write_access_line(
             {
                 "method": None if unread else getattr(request, "command", None),
-                "path": None if unread else getattr(request, "path", None),
+                "path": None if path is None else logged_path(path),
                 "route": None,
                 "status": status,
                 "ms": 0.0,
                 "queue_ms": round(self.waited * 1000, 2),
-                "address": first_untrusted(
-                    self.address,
-                    request.headers.get("X_FORWARDED_FOR", ""),
-                    self._options.trusted_proxies,
-                ),
+                "address": self._client_address(request.headers),
                 "school": request.headers.get("X_SCHOOL_ID"),
                 "actor": None,
                 "request_id": request_id,

@@ -10,13 +10,14 @@ from flask import Flask
 from sqlalchemy import Connection, Row, text
 from sqlalchemy.exc import DBAPIError
 
+from school_service.auth.passwords import is_strict
 from school_service.auth.tokens import own_issuer
-from school_service.config import STRICT_PASSWORDS, Settings
-from school_service.core.database import db
+from school_service.config import Settings
+from school_service.core.database import registry_connection
 from school_service.serving import ServingError
 from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled, UnfitPlacement
-from tenants.migrations.migration_sql import head
+from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import schema_name
@@ -31,10 +32,11 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
     """
     placement: Placement = app.extensions["placement"]
     try:
-        with app.app_context(), db.engines["registry"].connect() as connection:
+        with app.app_context(), registry_connection() as connection:
             check_installed(connection)
             placement.check(connection)
             own_issuer()  # here, so that no request has to read it
+            strict = is_strict()  # likewise
             login = _read_login(connection, placement)
             schools = _read_schools(connection)
             if settings.tenant_roles and schools.any_school is not None:
@@ -57,7 +59,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
         _log.warning("%s", advice)
     if settings.signing_key_warning:
         _log.warning(settings.signing_key_warning)
-    if settings.password_policy != STRICT_PASSWORDS:
+    if not strict:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
         )
@@ -84,16 +86,16 @@ def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
 
 
 def _read_schools(connection: Connection) -> Row[Any]:
-    """Count the schools, and those that are not at the newest revision, and name one of them.
+    """Count the schools, and those at a revision that this version does not serve, and name one of them.
 
     This is a statement of its own: tables of the registry are not joined with the catalogue.
     """
     return connection.execute(
         text(
-            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> :head) AS behind,"
+            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served)) AS behind,"
             " min(id::text) AS any_school FROM registry.schools"
         ),
-        {"head": head()},
+        {"served": list(served_revisions())},
     ).one()
 
 
@@ -101,7 +103,9 @@ def _check_role(connection: Connection, schema: str) -> None:
     """See that a school of the installation has a role; raises ServingError."""
     if connection.execute(text("SELECT to_regrole(:name)"), {"name": schema}).scalar_one() is None:
         raise ServingError(
-            "TENANT_ROLES is on, and the schools of this database were created without roles: set it to off."
+            f"PostgreSQL does not know the role {schema} of a school. Was the database restored without the server's "
+            "roles? Restore them first (pg_dumpall --roles-only), then the database, or each school from its backup: "
+            'docs/operators.md, "Moving the database to another server".'
         )
 
 

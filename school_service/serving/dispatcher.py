@@ -5,6 +5,10 @@ long, take every thread, and everybody else waits behind them. Here a school has
 of `school_service.core.shares`; a request that waits holds no thread; and what is quick has threads of its own, so that
 health is answered whatever the others do.
 
+Strangers are those of whom no school is known: who sends no token, and who sends one that this process has not seen.
+Each of the two kinds has a part of the threads, by turns of their addresses: so neither takes what the schools need,
+nor those without a token what the others do.
+
 Where the schools are on several database servers, each of these has a share of the threads too, larger than a
 school's: one that does not answer holds no more of them, and the schools of the others go on.
 """
@@ -16,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Hashable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from school_service.core.errors import Busy
 from school_service.core.shares import GroupLimit, Place, Turns
@@ -24,6 +28,26 @@ from school_service.core.shares import GroupLimit, Place, Turns
 QUICK_THREADS = 2
 
 _log = logging.getLogger(__name__)
+
+
+class Stranger(NamedTuple):
+    """Whose share a request takes of which no school is known: the client's network, and whether it has a token."""
+
+    network: str
+    has_token: bool
+
+    @property
+    def group(self) -> Hashable:
+        """Name the group of strangers whose part of the threads it takes."""
+        return ("strangers", self.has_token)
+
+
+def parts_of_strangers(threads: int) -> dict[Hashable, int]:
+    """Divide so many threads: half at most for tokens that were not seen before, a quarter for who has none."""
+    return {
+        Stranger("", has_token=True).group: max(1, threads // 2),
+        Stranger("", has_token=False).group: max(1, threads // 4),
+    }
 
 
 class Request(Protocol):
@@ -41,7 +65,7 @@ class Request(Protocol):
         """End its connection."""
 
     def share_key(self) -> Hashable:
-        """Name whose share of the threads it takes: the school's."""
+        """Name whose share of the threads it takes: the school's, or a Stranger's."""
 
     def is_quick(self) -> bool:
         """Tell whether the answer takes no time worth speaking of."""

@@ -16,7 +16,8 @@ from waitress.receiver import ChunkedReceiver
 from waitress.utilities import BadRequest, RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 
 from school_service.config import JSON_LIMIT
-from school_service.serving.refusals import NO_TOKEN, TOO_LARGE, Refusal
+from school_service.serving.refusals import NO_ROOM, NO_TOKEN, TOO_LARGE, Refusal
+from school_service.web.error_responses import NO_ROOM_ERRORS
 
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 HEADER_TIMEOUT = 15  # seconds from a request's first byte to the end of its header fields
@@ -52,7 +53,14 @@ class RequestParser(HTTPRequestParser):
 
     def received(self, data: bytes) -> int:
         """Take bytes of the request; returns how many of them are its own."""
-        taken: int = super().received(data)
+        try:
+            taken: int = super().received(data)
+        except OSError as error:
+            if error.errno not in NO_ROOM_ERRORS:
+                raise
+            # A large body is put into a temporary file. There is no more to come, as below.
+            self.error, self.completed, self.expect_continue = NO_ROOM, True, False
+            return len(data)
         if isinstance(self.error, RequestHeaderFieldsTooLarge):
             # waitress reads no field then; this one decides who may read the answer.
             found = _ORIGIN.findall(self.header_plus + data)

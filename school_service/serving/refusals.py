@@ -11,6 +11,7 @@ import orjson
 from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.web import response_headers
+from school_service.web.error_responses import NO_ROOM_MESSAGE, NO_ROOM_RETRY_AFTER
 
 SHED_RETRY_AFTER = 2  # seconds
 
@@ -38,6 +39,7 @@ class Refusal:
 
 
 TOO_LARGE = Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
+NO_ROOM = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, NO_ROOM_MESSAGE, {"Retry-After": str(NO_ROOM_RETRY_AFTER)})
 NO_TOKEN = Refusal(HTTPStatus.UNAUTHORIZED, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"})
 OVERLOADED = Refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,

@@ -23,7 +23,7 @@ from school_service.config import Settings
 from school_service.core.shares import GroupLimit, Shares
 from school_service.serving.admission import CONNECTION_LIMIT, Admission, raise_file_limit
 from school_service.serving.channel import Channel, ChannelOptions
-from school_service.serving.dispatcher import Dispatcher
+from school_service.serving.dispatcher import Dispatcher, Stranger, parts_of_strangers
 from school_service.serving.listening import base_address
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
@@ -71,7 +71,7 @@ def serve(
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD)
     dispatcher = Dispatcher(
-        threads, share=share, waiting=settings.school_waiting, groups=_limit_of_servers(app, threads)
+        threads, share=share, waiting=settings.school_waiting, groups=_group_limits(app, threads)
     )
     with _measuring(app, settings, dispatcher) as metrics:
         loop = EventLoop()
@@ -181,21 +181,20 @@ def make_server(
     return server
 
 
-def _limit_of_servers(app: Service, threads: int) -> GroupLimit | None:
-    """Give each of several database servers three quarters of the threads: more than a school has, and never all."""
+def _group_limits(app: Service, threads: int) -> GroupLimit:
+    """Give strangers their parts of the threads, and each of several database servers three quarters.
+
+    A server has more than a school, and never all.
+    """
     placement: Placement = app.extensions["placement"]
-    if not placement.several_servers:
-        return None
+    several_servers = placement.several_servers
 
-    def server_of(key: Hashable) -> Hashable | None:
-        # A request whose school is not known is named by where it comes from.
-        try:
-            school_id = UUID(str(key))
-        except ValueError:
-            return None
-        return placement.server_of(school_id)
+    def group_of(key: Hashable) -> Hashable | None:
+        if isinstance(key, Stranger):
+            return key.group
+        return placement.server_of(UUID(str(key))) if several_servers else None
 
-    return GroupLimit(max(1, threads * 3 // 4), server_of)
+    return GroupLimit(max(1, threads * 3 // 4), group_of, parts_of_strangers(threads))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
@@ -36,6 +37,14 @@ def words_of(name: str) -> str:
     return " ".join(composed_name(name).replace("_", " ").split())
 
 
+_ASIDE = re.compile(r"\(.*?\)|[^\w\s]")  # what a heading has beside its words: (M/F), a point, a star
+
+
+def heading_of(name: str) -> str:
+    """The words of a heading, without signs and what stands in brackets: `Admission No.*` is `admission no`."""
+    return " ".join(_ASIDE.sub(" ", words_of(name)).split())
+
+
 @dataclass(frozen=True, slots=True)
 class NumberRange:
     """Excel lets no other numbers be typed than those from `minimum` to `maximum`; `whole`: no fractions."""
@@ -59,7 +68,8 @@ class Column:
     `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
     Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days
     takes dates alone. `width`: at least so many characters. `heading`: what the header shows in place of the name, of
-    a sheet whose header can't be changed.
+    a sheet whose header can't be changed. `also`: other headings that people give it, in small letters without signs;
+    it is found by one of them where no column has its own name.
     """
 
     name: str
@@ -69,3 +79,4 @@ class Column:
     rule: NumberRange | SuggestedValues | None = None
     width: int = 10
     heading: str | None = None
+    also: tuple[str, ...] = ()

@@ -58,6 +58,10 @@ class CsvTable:
         except csv.Error:
             raise Invalid(BROKEN_CSV) from None
 
+    def merged(self, _title: str) -> list[str]:
+        """Name the merged cells: in such a file there are none."""
+        return []
+
 
 def open_csv(content: bytes) -> CsvTable | None:
     """Open a table of comma-separated values; None where the bytes are none. Raises Invalid for another encoding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +14,41 @@ from math import isfinite
 from typing import Any
 from uuid import UUID
 
-from openpyxl.utils import get_column_letter
+from openpyxl.utils import column_index_from_string, get_column_letter
 
 from school_service.core.errors import Invalid
-from school_service.sheets.columns import MAX_ROWS, CellType, Column, normalized_name, words_of
+from school_service.sheets.columns import (
+    MAX_ROWS,
+    CellType,
+    Column,
+    heading_of,
+    normalized_name,
+    words_of,
+)
 from school_service.sheets.csv_reader import CsvTable
-from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
+from school_service.sheets.row_errors import (
+    DUPLICATE,
+    INVALID,
+    MAX_SHOWN,
+    REQUIRED,
+    UNKNOWN,
+    RowError,
+    raise_row_errors,
+)
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Percentage
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
 
 DETAILS = "Details"
+ANY_NUMBER = "write a number such as 12.5, or leave the cell blank"
+"""What to do about a text in a column of numbers."""
 MAX_HEADER_LENGTH = 120  # characters of a header that an error names
 MAX_TITLE_ROWS = 10  # rows that are not empty, among which the header is looked for
+MAX_EMPTY_ROWS = 100_000  # among the rows of a sheet, and behind them
 MAX_IGNORED = 50  # unknown columns that an answer names
+MAX_HEADINGS = 30  # headings that an error lists
 
+_RANGE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7}):\$?([A-Z]{1,3})\$?([0-9]{1,7})")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
 _WITH_COMMA = re.compile(r"[0-9]{1,30},[0-9]{1,30}")
 _PERCENTAGE = re.compile(r"[0-9.,]{1,30} ?%")
@@ -96,13 +118,16 @@ def read_sheet(
 ) -> SheetContent:
     """Read the sheet of that name, or the only one of the workbook, whatever its name.
 
-    The header may have rows above it, such as a title. Columns that are not among `columns` are ignored and named in
-    the content, unless there is `unknown_column`, which makes the problem of a RowError from their name. A row that
-    has values in none of `columns` is empty. In a .csv file a row with values beyond the header is an error: they have
+    The header may have rows above it, such as a title. A column is found by its name, or else by a heading that people
+    give it. Columns that are not among `columns` are ignored and named in the content, unless there is
+    `unknown_column`, which makes the problem of a RowError from their name. A row that has values in none of `columns`
+    is empty. Merged cells in a row are an error. In a .csv file a row with values beyond the header is one: they have
     been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more than
-    MAX_ROWS rows, InvalidRows where the header lacks a required column, has one twice or has one that is refused.
+    MAX_ROWS rows or MAX_EMPTY_ROWS empty ones, InvalidRows where the header lacks a required column, has one twice or
+    has one that is refused.
     """
-    header_number, header, below = _find_header(_rows_of(workbook, title), columns)
+    title = _title_of(workbook, title)
+    header_number, header, below = _find_header(workbook.rows(title), columns)
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
     letters = {column.name: get_column_letter(position) for position, column in by_position.items()}
     to_convert = [
@@ -110,6 +135,7 @@ def read_sheet(
     ]
     content = SheetContent([], [], letters, ignored)
     width = max(header, default=0) if isinstance(workbook, CsvTable) else None
+    empty = 0
     for number, cells in below:
         values: dict[str, Any] = {}
         bad: frozenset[str] = frozenset()
@@ -126,12 +152,16 @@ def read_sheet(
                     RowError(number, name, INVALID, shown.problem, shown.value, shown.remedy)
                 )
         if not values and not bad:
+            empty += 1
+            if empty > MAX_EMPTY_ROWS:
+                raise Invalid(TOO_MUCH_CONTENT)
             continue
         if width is not None:
             content.errors.extend(_beyond(number, cells, width))
         if len(content.rows) == MAX_ROWS:
             raise Invalid(f"The sheet has more than {MAX_ROWS:,} rows.")
         content.rows.append(Row(number, values, bad))
+    content.errors.extend(_merged(workbook.merged(title), header_number, by_position, content.rows))
     return content
 
 
@@ -162,10 +192,15 @@ def check_details(details: Mapping[str, str], record: str, record_id: UUID) -> N
 
 
 def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Invalid:
-    """Make the error that refuses the sheet of another record, named as its Details name it, or else as `named`."""
-    return Invalid(
-        f"The sheet is that of another {record.lower()}: {details.get(normalized_name(record), named)}."
-    )
+    """Make the error that refuses the sheet of another record, named as its Details name it, or else as `named`.
+
+    Its subject, class, session and term are named too, where Details have them.
+    """
+    name = details.get(normalized_name(record), named)
+    term = details.get("term name") or details.get("term", "")
+    words = [details.get(label, "") for label in ("subject", "class", "session")] + [term]
+    about = ", ".join(dict.fromkeys(word for word in words if word and word not in name))
+    return Invalid(f"The sheet is that of another {record.lower()}: {name}{f' ({about})' if about else ''}.")
 
 
 def _beyond(row: int, cells: Mapping[int, Cell], width: int) -> Iterator[RowError]:
@@ -181,14 +216,34 @@ def _beyond(row: int, cells: Mapping[int, Cell], width: int) -> Iterator[RowErro
             return
 
 
-def _rows_of(workbook: SheetFile, title: str) -> Iterator[tuple[int, dict[int, Cell]]]:
-    """The rows of the sheet of that name, or of the only one. Raises Invalid."""
+def _merged(
+    ranges: Sequence[str], header: int, columns: Mapping[int, Column], rows: Sequence[Row]
+) -> Iterator[RowError]:
+    """Find the merged cells, such as B3:C4, that are in one of the columns and one of the rows: who has the value?"""
+    numbers = [row.number for row in rows]
+    for written in ranges:
+        found = _RANGE.fullmatch(written)
+        if found is None:
+            continue
+        left, right = (column_index_from_string(letters) for letters in found.group(1, 3))
+        top, bottom = (int(number) for number in found.group(2, 4))
+        at = bisect_left(numbers, max(top, header + 1))
+        column = next((columns[position] for position in sorted(columns) if left <= position <= right), None)
+        if column is not None and at < len(numbers) and numbers[at] <= bottom:
+            problem = f"is part of the merged cells {written}"
+            yield RowError(
+                numbers[at], column.name, INVALID, problem, None, "unmerge them, and write the value of each"
+            )
+
+
+def _title_of(workbook: SheetFile, title: str) -> str:
+    """Find the sheet of that name, or the only one. Raises Invalid."""
     found = _find_sheet(workbook, title)
     if found is None:
         if len(workbook.titles) != 1:
             raise Invalid(f"The workbook has no sheet named {title}.")
         found = workbook.titles[0]
-    return workbook.rows(found)
+    return found
 
 
 def _find_sheet(workbook: SheetFile, title: str) -> str | None:
@@ -203,17 +258,16 @@ def _find_header(
     Where none of the first rows that are not empty does, it is the one that names the most columns, of several the
     first: the errors are those of that row.
     """
-    known = {words_of(column.name) for column in columns}
-    required = {words_of(column.name) for column in columns if column.required}
+    required = {column.name for column in columns if column.required}
     seen: list[tuple[int, dict[int, Cell]]] = []
     named: list[int] = []
     filled = ((number, cells) for number, cells in rows if any(map(_as_text, cells.values())))
     for number, cells in islice(filled, MAX_TITLE_ROWS):
-        names = {words_of(_as_text(cell)) for cell in cells.values()}
+        names = {column.name for column in _named(cells, columns).values()}
         if required <= names:
             return number, cells, rows
         seen.append((number, cells))
-        named.append(len(names & known))
+        named.append(len(names))
     if not seen:
         return 1, {}, rows
     best = named.index(max(named))
@@ -227,17 +281,14 @@ def _find_columns(
     unknown_column: Callable[[str], str] | None,
 ) -> tuple[dict[int, Column], list[str]]:
     """Find the columns by their names in the header, each by its position, and the names of those not known."""
-    by_name = {normalized_name(column.name): column for column in columns}
-    by_words: dict[str, Column] = {}
-    for column in columns:
-        by_words.setdefault(words_of(column.name), column)
+    named = _named(header, columns)
     by_position: dict[int, Column] = {}
     letters: dict[str, str] = {}
     unknown: list[str] = []
     errors = []
     for position, cell in sorted(header.items()):
         name = _as_text(cell)
-        found = by_name.get(normalized_name(name)) or by_words.get(words_of(name))
+        found = named.get(position)
         if found is not None:
             if found in by_position.values():
                 errors.append(RowError(row, found.name, DUPLICATE, f"the column {found.name} is there twice"))
@@ -250,9 +301,50 @@ def _find_columns(
                 errors.append(RowError(row, unknown[-1], UNKNOWN, unknown_column(name)))
     for column in columns:
         if column.required and column not in by_position.values():
-            errors.append(RowError(row, column.name, REQUIRED, f"the column {column.name} is missing"))
+            problem = f"the column {column.name} is missing"
+            errors.append(RowError(row, column.name, REQUIRED, problem, None, _headings(header, columns)))
     raise_row_errors(errors, letters=letters)
     return by_position, unknown[:MAX_IGNORED]
+
+
+def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, Column]:
+    """Find the columns that a header names, by position: by their names, and those that it does not name by a heading.
+
+    A column may be there twice.
+    """
+    names = {position: _as_text(cell) for position, cell in header.items()}
+    by_name = {normalized_name(column.name): column for column in columns}
+    by_words: dict[str, Column] = {}
+    for column in columns:
+        by_words.setdefault(words_of(column.name), column)
+    found: dict[int, Column] = {}
+    for position, name in names.items():
+        of_name = by_name.get(normalized_name(name)) or by_words.get(words_of(name))
+        if of_name is not None:
+            found[position] = of_name
+    by_heading: dict[str, Column] = {}
+    for column in columns:
+        if column not in found.values():
+            for heading in (column.name, *([column.heading] if column.heading else []), *column.also):
+                by_heading.setdefault(heading_of(heading), column)
+    for position in names.keys() - found.keys():
+        of_heading = by_heading.get(heading_of(names[position]))
+        if of_heading is not None:
+            found[position] = of_heading
+    return found
+
+
+def _headings(header: Mapping[int, Cell], columns: Sequence[Column]) -> str:
+    """Say which headings a sheet has, and which it needs and may have."""
+    there = [_as_text(header[position])[:MAX_SHOWN] for position in sorted(header)]
+    shown = [name for name in there if name][:MAX_HEADINGS]
+    needed, further = (
+        [column.name for column in columns if column.required is required][:MAX_HEADINGS]
+        for required in (True, False)
+    )
+    has = f"the headings are {', '.join(shown)}" if shown else "there are no headings"
+    may_have = f", and may be {', '.join(further)}" if further else ""
+    return f"{has}; needed are {', '.join(needed)}{may_have}"
 
 
 def _of_formula(cell: Cell) -> CellFault | None:
@@ -299,7 +391,7 @@ def _no_number(cell: Any) -> CellFault:
         return CellFault(problem, f"write {text.replace(',', '.')}", text)
     if text.casefold().strip(".") in _WITHOUT_A_NUMBER:
         return CellFault(problem, "leave the cell blank", text)
-    return CellFault(problem, "write a number such as 12.5, or leave the cell blank", text)
+    return CellFault(problem, ANY_NUMBER, text)
 
 
 def _day(cell: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any, Generic, TypeVar
 
+from school_service.core.database import request_context
 from school_service.core.errors import Invalid
 from school_service.core.shares import Shares
 from school_service.sheets.sheet_files import SheetFile, open_sheets
@@ -17,8 +18,8 @@ NO_ROWS = "The sheet has a header and no rows: nothing is filled in."
 Matched = TypeVar("Matched")
 
 # Reading and judging rows takes Python's one interpreter: more sheets at once would not be read sooner, but every other
-# request would wait for as many turns of it.
-_computing = Shares(1, waiting=100, patience=20.0)
+# request would wait for as many turns of it. A school has one of the two, so that another never waits for it alone.
+_computing = Shares(1, total=2, waiting=100, patience=20.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,17 @@ class SheetUpload(ABC, Generic[Matched]):
         """What the upload answers beside the counts of rows."""
         return {}
 
+    def warn(self, text: str) -> None:
+        """Tell whoever uploads the sheet something in the answer's `warnings`: a whole sentence."""
+        self.answer.setdefault("warnings", []).append(text)
+
     def run(self, file: IO[bytes]) -> dict[str, Any]:
         """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge, InvalidRows and Busy.
 
-        The answer names the columns that are not known, where there are any: nothing was read of them.
+        The answer names the columns that are not known, where there are any, and warns that nothing was read of them.
         """
-        with _computing.of("sheet"):
+        school_id = request_context().school_id
+        with _computing.of(school_id):
             workbook = open_sheets(file)
             self.read_details(workbook)
             content = self.read_rows(workbook)
@@ -65,10 +71,12 @@ class SheetUpload(ABC, Generic[Matched]):
         # Nothing is locked before the file has proved to be such a sheet: reading it takes long. And nobody waits for
         # a lock while others wait for their turn to compute.
         self.lock()
-        with _computing.of("sheet"):
+        with _computing.of(school_id):
             matched = self.match(content)
         if content.ignored:
             self.answer["ignored_columns"] = content.ignored
+            columns = "column" if len(content.ignored) == 1 else "columns"
+            self.warn(f"Nothing was read of the {columns} {', '.join(content.ignored)}: not known.")
         return {**self.store(matched).of_rows(len(content.rows)), **self.answer}
 
     def read_details(self, workbook: SheetFile) -> None:

@@ -39,7 +39,7 @@ from openpyxl.xml.constants import (
 )
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows, merged_in
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
 MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
@@ -145,6 +145,10 @@ class Workbook:
                     if value is not None:
                         row[column] = value
                 yield number, row
+
+    def merged(self, title: str) -> list[str]:
+        """Name the merged cells of a sheet whose rows were read, such as B3:C4: as many as MAX_MERGED at most."""
+        return self._archive.merged.get(self._parts[title], [])
 
     def _value(self, data_type: str, style: str, content: str, formula: bool) -> Cell | None:
         if not content:
@@ -267,6 +271,7 @@ class _Archive(ZipFile):
         super().__init__(BytesIO(content))
         self._unread = MAX_READ_BYTES
         self._at_hand: dict[str, bytes] = {}
+        self.merged: dict[str, list[str]] = {}
         unpacked = 0
         for info in self.infolist():
             if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
@@ -300,15 +305,19 @@ class _Archive(ZipFile):
         if found is not None:
             yield from found
             return
+        reader = parts()
         with self.open(name) as stream:
-            yield from parts().read(stream, self._count_bytes)
+            yield from reader.read(stream, self._count_bytes)
+        self.merged[name] = reader.merged
 
     def _items_of_tree(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any] | None:
         content = self._at_hand.get(name)
         if content is None or len(content) > MAX_TREE_BYTES or content.count(b"<") > MAX_PART_TAGS:
             return None
         self._count_bytes(len(content))
-        return parts.items_of(_tree_of(content))
+        tree = _tree_of(content)
+        self.merged[name] = merged_in(tree)
+        return parts.items_of(tree)
 
     def _count_bytes(self, size: int) -> None:
         """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""

@@ -19,6 +19,11 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 from school_service.core.errors import Invalid
 
 MAX_ELEMENTS = 1_000_000  # of a part
+MAX_MERGED = 20_000  # merged cells of a sheet that are looked at
+# Elements of a part that hold nothing, such as rows and cells that are only formatted: each costs as much to read as
+# one that holds something, and a million of them have a few kilobytes in a zip.
+MAX_EMPTY = 100_000
+ELEMENTS_OF_TEXT = 4  # elements, at most, that a cell or a string with a content is thought to take
 MAX_NAMES = 5_000  # different names of its elements and attributes: the parser interns each
 MAX_DEPTH = 50
 MAX_ITEM_BYTES = 2**20  # bytes of a row, or of a shared string …
@@ -35,16 +40,18 @@ class _ElementStream(Generic[Parsed]):
     """The items of a part in their order: each is an element named `item`, with all that is in it.
 
     A subclass handles the elements and texts of an item, and returns what it parsed. The parser calls its
-    handlers itself, as there are so many elements: so they count what is bounded.
+    handlers itself, as there are so many elements: so they count what is bounded, and in `_filled` what is parsed.
     """
 
     item: str
 
     def __init__(self) -> None:
-        self._depth = self._item_depth = self._elements = 0
+        self._depth = self._item_depth = self._elements = self._filled = 0
         self._inside = False
         self._parsed: list[Parsed] = []
         self._names: dict[str, str] = {}
+        self.merged: list[str] = []
+        """The merged cells of a sheet that was read, such as B3:C4."""
         self._parser: Any = self._make_parser()
 
     def read(self, stream: IO[bytes], count_bytes: Callable[[int], None]) -> Iterator[Parsed]:
@@ -64,6 +71,7 @@ class _ElementStream(Generic[Parsed]):
                 item_bytes > MAX_ITEM_BYTES
                 or self._elements - elements_before > MAX_ITEM_ELEMENTS
                 or self._elements > MAX_ELEMENTS
+                or self._elements - ELEMENTS_OF_TEXT * self._filled > MAX_EMPTY
                 or self._depth > MAX_DEPTH
                 or len(self._names) > MAX_NAMES
             ):
@@ -109,6 +117,8 @@ class _ElementStream(Generic[Parsed]):
             self._parser.StartElementHandler = self.start_element
             self._parser.EndElementHandler = self.end_element
             self.start_item(attributes)
+        elif name == _MERGED and len(self.merged) < MAX_MERGED:
+            self.merged.append(attributes.get("ref", ""))
 
     def _end_outside(self, _name: str) -> None:
         self._depth -= 1
@@ -131,13 +141,23 @@ def _name(local: str) -> str:
 _TEXT, _PHONETIC, _VALUE, _FORMULA = _name("t"), _name("rPh"), _name("v"), _name("f")
 
 
+_MERGED = _name("mergeCell")
+
+
 def _tag(local: str) -> str:
     """Name an element the way ElementTree does, with its namespace in braces."""
     return f"{{{SHEET_MAIN_NS}}}{local}"
 
 
 _TEXT_TAG, _PHONETIC_TAG, _INLINE_TAG = _tag("t"), _tag("rPh"), _tag("is")
+_MERGED_PATH = f"{_tag('mergeCells')}/{_tag('mergeCell')}"
 _VALUE_TAG, _FORMULA_TAG = _tag("v"), _tag("f")
+
+
+def merged_in(root: Element) -> list[str]:
+    """Find the merged cells of a sheet that was read as a tree."""
+    found = root.findall(_MERGED_PATH)
+    return [cells.get("ref", "") for cells in found[:MAX_MERGED]]
 
 
 def _all_at(root: Element, path: str, tag: str) -> list[Element] | None:
@@ -175,6 +195,7 @@ class SharedStrings(_ElementStream[str]):
     def character_data(self, text: str) -> None:
         """Add a text to the string."""
         if self._in_text:
+            self._filled += 1
             self._parts.append(text)
 
     def end_element(self, name: str) -> None:
@@ -248,6 +269,7 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         """Note the end of a text, of a phonetic hint, of a cell, or of the item."""
         self._in_text = False
         if self._depth == self._item_depth + 1:
+            self._filled += bool(self._content)
             self._cells.append((self._reference, self._data_type, self._style, self._content, self._formula))
         elif self._depth == self._phonetic_depth:
             self._phonetic_depth = 0

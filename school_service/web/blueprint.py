@@ -151,11 +151,14 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def takes_file(self, name: str, *, most: int | None = None) -> Callable[[View], View]:
+    def takes_file(
+        self, name: str, *, most: int | None = None, remedy: str | None = None
+    ) -> Callable[[View], View]:
         """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage.
 
         A file of more than MAX_UPLOAD_BYTES, or than `most` bytes, is refused: the limit of the request allows for the
-        form around it. So are two files, of which one would be taken without a word.
+        form around it; `remedy` is a sentence on how to make it smaller. So are two files, of which one would be taken
+        without a word.
         """
         documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
 
@@ -169,7 +172,8 @@ class Blueprint(flask_smorest.Blueprint):
                 limit = limit if most is None else min(limit, most)
                 size = files[name].stream.seek(0, SEEK_END)
                 if size > limit:
-                    raise TooLarge(f"The file has {size:,} bytes; {limit:,} are allowed.")
+                    allowed = f"The file has {size:,} bytes; {limit:,} are allowed."
+                    raise TooLarge(allowed if remedy is None else f"{allowed} {remedy}")
                 files[name].stream.seek(0)
                 return view(*before, files[name], **parameters)
 

@@ -9,8 +9,12 @@ from flask import request
 
 from school_service.config import Networks, Settings
 from school_service.core.database import context_globals, current_application
+from school_service.core.errors import InvalidHeader
 from school_service.web.current import current_request
 
+END_USER_ADDRESS = "X-End-User-Address"
+"""The header in which a machine client tells the address of its end user."""
+_TOLD = f"HTTP_{END_USER_ADDRESS.upper().replace('-', '_')}"
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
 
@@ -31,6 +35,29 @@ def client_address() -> str:
             settings.trusted_proxies,
         )
     return found
+
+
+def take_told_address() -> None:
+    """Let the address of the client be what it tells of its end user, where it does.
+
+    For a machine client that may do so alone. The log has its own address, too. Raises InvalidHeader.
+    """
+    told = current_request().environ.get(_TOLD)
+    if told is None:
+        return
+    address = told.strip()
+    if not _is_address(address):
+        raise InvalidHeader(f"The header {END_USER_ADDRESS} must be an address of IPv4 or IPv6.")
+    known = context_globals().__dict__
+    if not known.get("address_is_told"):
+        log_members = known.setdefault("log_members", {})
+        log_members["told_by"] = client_address()
+    known["client_address"], known["address_is_told"] = address, True
+
+
+def address_is_told() -> bool:
+    """Tell whether `client_address` is what a machine client tells of its end user."""
+    return bool(context_globals().__dict__.get("address_is_told"))
 
 
 def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:

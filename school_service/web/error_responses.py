@@ -5,9 +5,11 @@ Nothing internal is shown: no SQL, no text of a driver, no traceback, no name of
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 from collections.abc import Mapping
+from tempfile import gettempdir
 from typing import Any
 
 from flask import Flask, Response, request
@@ -24,7 +26,7 @@ from school_service.web.integrity_errors import violation
 from school_service.web.rendering import object_response
 from school_service.web.request_log import QUEUE_FULL, log_of_request, request_id
 from tenants import exceptions as tenancy
-from tenants.driver_errors import first_line, violated_state
+from tenants.driver_errors import TOO_MANY_CONNECTIONS, first_line, violated_state
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ STATUS: dict[type[Exception], int] = {
     tenancy.UnknownSchool: 404,
     tenancy.SchoolUpgrading: 503,
     tenancy.SchoolElsewhere: 503,
+    tenancy.RegistrySilent: 503,
     ProviderUnavailable: 503,
     PoolTimeout: 503,
     OperationalError: 503,
@@ -61,6 +64,7 @@ MESSAGES: dict[type[Exception], str] = {
 RETRY_AFTER = {
     tenancy.SchoolUpgrading: 30,
     tenancy.SchoolElsewhere: 2,
+    tenancy.RegistrySilent: 5,
     ProviderUnavailable: 5,
     PoolTimeout: 2,
     errors.Busy: 2,
@@ -71,21 +75,28 @@ RETRY_AFTER = {
 # Why a request is 503, for the log and the metrics; those of the database are in _CAUSES_BY_STATE.
 CAUSES: dict[type[Exception], str] = {
     errors.Busy: "school_share",
+    tenancy.SchoolRoleUnknown: "school_role_unknown",
     tenancy.SchoolUpgrading: "school_upgrading",
     tenancy.SchoolElsewhere: "school_moving",
+    tenancy.RegistrySilent: "registry_silent",
     ProviderUnavailable: "identity_provider",
     PoolTimeout: "connection_pool",
     StorageError: "login_counts",
 }
 DATABASE_AWAY = "database_away"
+NO_ROOM = "temporary_files"
+NO_ROOM_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_ROOM_MESSAGE = "There is no room for files just now. Try again shortly."
+NO_ROOM_RETRY_AFTER = 30
 _CAUSES_BY_STATE = (
     (re.compile("57014"), "statement_timeout"),
     (re.compile("55P03"), "lock_timeout"),
     (re.compile("40001|40P01"), "deadlock"),
+    (re.compile(TOO_MANY_CONNECTIONS), "connections_exhausted"),
     (re.compile("53..."), "database_full"),
 )
 ALL_CAUSES = frozenset(
-    {QUEUE_FULL, DATABASE_AWAY, *CAUSES.values(), *(cause for _, cause in _CAUSES_BY_STATE)}
+    {QUEUE_FULL, DATABASE_AWAY, NO_ROOM, *CAUSES.values(), *(cause for _, cause in _CAUSES_BY_STATE)}
 )
 
 # SQLSTATEs of what may succeed a moment later: too many connections, shutting down, cancelled, deadlock, lock timeout.
@@ -205,9 +216,18 @@ def _log_reason(error: Exception, status: int) -> None:
 
 
 def handle_unexpected(error: Exception) -> Response:
-    """Answer 500 and log what happened; the caller learns the request id alone."""
+    """Answer 500 and log what happened; the caller learns the request id alone.
+
+    Where a file could not be written, as what is sent and made is on its way, it is 503: the disk may have room later.
+    """
     if isinstance(error, HTTPException):
         return http_response(error)
+    if isinstance(error, OSError) and error.errno in NO_ROOM_ERRORS:
+        log_of_request(cause=NO_ROOM)
+        _log.error(
+            "there is no room for temporary files", extra={"reason": str(error), "folder": gettempdir()}
+        )
+        return error_response(503, NO_ROOM_MESSAGE, headers={"Retry-After": str(NO_ROOM_RETRY_AFTER)})
     _log.error("unforeseen error", exc_info=error)
     return error_response(500, _FRAMEWORK_MESSAGES[500])
 
@@ -229,8 +249,9 @@ def _database_response(error: DBAPIError) -> Response:
                 "reason": f"{type(error.orig).__name__}: {_words(error)}"[:500],
             },
         )
-        # Class 08: PostgreSQL itself lost a connection, such as to another server.
-        reason = PoolTimeout if state and not state.startswith("08") else OperationalError
+        # Class 08: PostgreSQL itself lost a connection, such as to another server; or no connection was to be had.
+        away = not state or state.startswith("08") or state == TOO_MANY_CONNECTIONS
+        reason = OperationalError if away else PoolTimeout
         return error_response(503, MESSAGES[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
     violated = violation(error)
     if violated is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -37,7 +38,8 @@ class Input(fields.Field[Any]):
 class Text(Input, fields.String):
     """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates.
 
-    It has only characters that are visible, as a name must (`tenants.names`), unless `any_characters` is given.
+    It has only characters that are visible, as a name must (`tenants.names`), unless `any_characters` is given; and its
+    letters are composed with their marks (NFC), as names are stored, unless `composed` says otherwise.
     """
 
     default_error_messages = {
@@ -52,6 +54,7 @@ class Text(Input, fields.String):
         least: int = 1,
         trim: bool = True,
         any_characters: bool = False,
+        composed: bool | None = None,
         pattern: validate.Regexp | None = None,
         **options: Any,
     ) -> None:
@@ -59,6 +62,7 @@ class Text(Input, fields.String):
         super().__init__(validate=[*checks, pattern] if pattern else checks, **options)
         self._trim = trim
         self._any_characters = any_characters
+        self._composed = not any_characters if composed is None else composed
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
@@ -70,12 +74,12 @@ class Text(Input, fields.String):
             raise self.make_error("characters")
         if not self._any_characters and not is_visible(text):
             raise self.make_error("hidden")
-        return text
+        return unicodedata.normalize("NFC", text) if self._composed else text
 
 
 def sought_text(**options: Any) -> Text:
     """A text to find records by; any character is allowed, since stored names may be older than the rules of names."""
-    return Text(any_characters=True, **options)
+    return Text(any_characters=True, **{"composed": True, **options})
 
 
 def free_text(**options: Any) -> Text:

@@ -29,6 +29,7 @@ _OF_ONE_REQUEST = (
     "token",
     "username_hash",
     "client_address",
+    "address_is_told",
     "waited_for_share",
     "log_members",
     "unknown_parameters",

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -29,6 +29,7 @@ from school_service.core.database import (
     db,
     engine_of,
     forget_engine,
+    registry_connection,
     request_context,
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
@@ -36,14 +37,21 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, CallersRelations, Own, Reach
 from school_service.core.shares import Shares
 from school_service.web import idempotency
-from school_service.web.client_address import client_address
+from school_service.web.client_address import client_address, take_told_address
 from school_service.web.current import current_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.sessions import bind_sessions, transaction
 from tenants.connections.statements import Texts, is_dead, is_unreachable, read, write
 from tenants.driver_errors import sqlstate
-from tenants.exceptions import ClientUnknown, SchoolChosen, SchoolElsewhere, TenancyError, UnknownSchool
+from tenants.exceptions import (
+    ClientUnknown,
+    RegistrySilent,
+    SchoolChosen,
+    SchoolElsewhere,
+    TenancyError,
+    UnknownSchool,
+)
 from tenants.registry.schools import School, find_open_school, find_school
 
 # SQLSTATEs of a statement that fails because a migration has changed its tables.
@@ -80,6 +88,8 @@ class AppState:
     _schools: TTLCache[UUID, School] = field(
         default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
     )
+    # As they were read last, for when the registry can't be read.
+    _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _own_users: dict[UUID, frozenset[str]] = field(default_factory=dict)
 
@@ -112,14 +122,23 @@ class AppState:
             return None
 
     def school(self, school_id: UUID) -> School:
-        """Find the public details of a school, at most SCHOOL_CACHE_SECONDS old."""
+        """Find the public details of a school: at most SCHOOL_CACHE_SECONDS old, as long as the registry answers.
+
+        Whether the school is open does not depend on them: its own server says so to each transaction.
+        """
         with self._lock:
             school = self._schools.get(school_id)
+            known = self._last_known.get(school_id)
         if school is None:
-            with db.engines["registry"].connect() as connection:
-                school = find_school(connection, school_id)
+            try:
+                with registry_connection() as connection:
+                    school = find_school(connection, school_id)
+            except (DBAPIError, RegistrySilent) as error:
+                if known is None or (isinstance(error, DBAPIError) and not is_unreachable(error)):
+                    raise
+                school = known
             with self._lock:
-                self._schools[school_id] = school
+                self._schools[school_id] = self._last_known[school_id] = school
         return school
 
 
@@ -249,7 +268,7 @@ def run_in_request_scope(
             forget_engine(school_id)
             _recheck_school(school_id)
         if is_unreachable(error):
-            # The next request asks where the school is now.
+            # The next request asks where the school is now; where nobody can say, it is where it was.
             forget_engine(school_id)
         raise
 
@@ -263,6 +282,8 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     context.principal = principal = token.principal(state)
     context_globals().principal = principal
     context.request_id = request_id()
+    if state is not None and state.get("tells_addresses") and token.is_of_client:
+        take_told_address()
     context.address = client_address()
     context.reach = None
     if not access.with_given_password:
@@ -412,7 +433,7 @@ def _recheck_school(school_id: UUID) -> None:
     Between the beginning of a transaction and its statements a migration may have been committed.
     """
     try:
-        with db.engines["registry"].connect() as connection:
+        with registry_connection() as connection:
             connection.exec_driver_sql(
                 "SELECT registry.enter(%s, %s::text[], NULL)",
                 (str(school_id), list(app_state().binding_options.serves)),
@@ -433,7 +454,7 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
     UnknownSchool where no school can be entered, and when something is read SchoolSuspended and SchoolUpgrading.
     """
     options = app_state().binding_options
-    with db.engines["registry"].connect() as connection:
+    with registry_connection() as connection:
         found = find_open_school(connection, school_id, options.serves)
     if found is None:
         raise UnknownSchool("There is no school that can be entered.")

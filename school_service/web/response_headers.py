@@ -10,7 +10,12 @@ from flask_cors import CORS
 
 from school_service.config import ALL_ORIGINS
 
-FIELDS = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+FIELDS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+    # No page shows an answer in a frame of its own, a picture or a PDF either.
+    ("Content-Security-Policy", "frame-ancestors 'none'"),
+)
 """The fields of an answer that does not say otherwise.
 
 Nothing may be stored by a cache unless its view says so: an answer has a person's data, or a token, or may have it

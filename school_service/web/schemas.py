@@ -78,6 +78,16 @@ class _CellValue(fields.Raw):
         super().__init__(metadata={"anyOf": either, "description": description})
 
 
+def warnings_field() -> fields.List[Any]:
+    """The warnings of an upload."""
+    return fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where there are any: what to look at, such as columns of which nothing was read."
+        },
+    )
+
+
 class RowChangeSchema(RecordSchema):
     """What an upload would change in a row."""
 
@@ -101,7 +111,9 @@ class MissingStudentSchema(RecordSchema):
 class UploadedRowsSchema(RecordSchema):
     """What an uploaded sheet did, by row: `rows` is the sum of the others."""
 
-    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"changes", "not_in_sheet", "ignored_columns"})
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset(
+        {"changes", "not_in_sheet", "ignored_columns", "warnings"}
+    )
 
     rows = fields.Integer(metadata={"description": "Empty rows do not count."})
     created = fields.Integer()
@@ -122,6 +134,7 @@ class UploadedRowsSchema(RecordSchema):
             "description": "Where there are any: columns that are not known, of which nothing was read."
         },
     )
+    warnings = warnings_field()
 
 
 class RowErrorSchema(RecordSchema):

@@ -23,6 +23,7 @@ schema reaches it.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from tenants.exceptions import (
     NotInstalled,
     SchoolElsewhere,
     SchoolForbidden,
+    SchoolRoleUnknown,
     SchoolSuspended,
     SchoolUpgrading,
     TenancyError,
@@ -56,9 +58,16 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
 
 # Said by that statement, as an internal error, of a school whose tables were dropped.
 _TABLES_ARE_GONE = "could not find valid entry for"
+_NOT_NOW = "This school can't be entered just now. Try again shortly."
+_NO_ROLE = (
+    "PostgreSQL does not know the role of a school: was the database restored without the server's roles? "
+    "docs/operators.md says how they are brought back"
+)
 _NO_MEMBERSHIP = (
     "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
 )
+# What is quoted is the same in every language of the server's.
+_SCHOOL_ROLE = re.compile(r'"school_[0-9a-f]{32}"')
 _log = logging.getLogger(__name__)
 
 STATEMENT_TIMEOUT = 15  # seconds that PostgreSQL may work on a statement of a request
@@ -71,7 +80,7 @@ STATEMENTS_REMEMBERED = 2_000  # the same of statements that read; there are som
 # is no error to PostgreSQL, which would log it with the whole batch.
 _CLIENT_STATE = """
 SELECT entered.refusal, coalesce(c.all_permissions, false) AS all_permissions,
-    coalesce(c.permissions, '{{}}') AS permissions, c.session_number{switch}
+    coalesce(c.permissions, '{{}}') AS permissions, c.session_number, c.tells_addresses{switch}
 FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
     LEFT JOIN {grant}
 """
@@ -243,5 +252,8 @@ def registry_refusal(error: DBAPIError) -> TenancyError | None:
     if state == "42501":
         # registry.enter lets the token in, but the login is no member of the school's role, which was made for others.
         _log.warning("%s", _NO_MEMBERSHIP, extra={"reason": first_line(error.orig)})
-        return SchoolUpgrading("This school can't be entered just now. Try again shortly.")
+        return SchoolUpgrading(_NOT_NOW)
+    if state == "22023" and _SCHOOL_ROLE.search(str(error.orig)):
+        _log.warning("%s", _NO_ROLE, extra={"reason": first_line(error.orig)})
+        return SchoolRoleUnknown(_NOT_NOW)
     return None

@@ -136,6 +136,10 @@ class SchoolPool:
         """Count the connections that are taken."""
         return len(self._taken)
 
+    def has_any(self) -> bool:
+        """Tell whether there is a connection, taken or idle."""
+        return bool(self._taken or self._idle)
+
     def checkedin(self) -> int:
         """Count the connections that are idle."""
         return len(self._idle)

@@ -5,6 +5,7 @@ Citus copies its tables, and lets its users wait for a moment at the end.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from tenants.operator_log import record_operation
 from tenants.progress import Progress, no_progress
 from tenants.registry.schools import find_school
 from tenants.tenancy import Tenancy
+
+_log = logging.getLogger(__name__)
 
 _POLL_INTERVAL = 0.5  # seconds
 LOCK_TIMEOUT = 30  # seconds for the requests that are under way in the school, at the end of the move
@@ -126,6 +129,14 @@ def _watched(tenancy: Tenancy, progress: Progress) -> Iterator[None]:
 
 
 def _watch(tenancy: Tenancy, advance: Callable[[int], None], ended: threading.Event) -> None:
+    """Report until the move has ended, or as long as Citus tells of it: what hinders both, the move itself says."""
+    try:
+        _report(tenancy, advance, ended)
+    except DBAPIError as error:
+        _log.debug("Citus tells no more of the move", extra={"reason": first_line(error.orig)})
+
+
+def _report(tenancy: Tenancy, advance: Callable[[int], None], ended: threading.Event) -> None:
     reported = 0
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         while not ended.wait(_POLL_INTERVAL):

@@ -10,10 +10,14 @@ from uuid import UUID
 
 from sqlalchemy import URL, Connection, Table
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DBAPIError
 
 from tenants.connections.engines import execute_script
+from tenants.connections.registry import RegistryConnections
+from tenants.connections.statements import is_unreachable
 from tenants.distribution import moving, nodes, registry
 from tenants.distribution.nodes import Location, Node, NodeState
+from tenants.exceptions import RegistrySilent
 from tenants.placement import Entry, Placement
 from tenants.progress import Progress, no_progress
 from tenants.tenancy import Tenancy
@@ -24,7 +28,7 @@ class NodePlacement(Placement):
 
     The coordinator is asked once where a school is, and what its tables are there. That may be outdated: a node tells
     each transaction whether the school is there (`registry.enter_node`), and who hears that it is not forgets it and
-    asks once more.
+    asks once more. Where the coordinator can't be asked, what it said last holds.
     """
 
     several_servers: ClassVar[bool] = True
@@ -34,15 +38,20 @@ class NodePlacement(Placement):
     def __init__(self, login: str, logins: int = 1) -> None:
         super().__init__(login, logins)
         self._locations: dict[UUID, Location] = {}
+        self._doubted: set[UUID] = set()
         self._engines_on_nodes: dict[tuple[Node | None, str], Engine] = {}
         self._lock = threading.Lock()
 
     def serve(
-        self, url: URL, engines: Mapping[str | None, Engine], make_engine: Callable[[URL], Engine]
+        self,
+        url: URL,
+        engines: Mapping[str | None, Engine],
+        registry: RegistryConnections,
+        make_engine: Callable[[URL], Engine],
     ) -> None:
         """Take what a process serves with; `url` is that of the coordinator."""
-        super().serve(url, engines, make_engine)
-        self._url, self._make_engine = url, make_engine
+        super().serve(url, engines, registry, make_engine)
+        self._url, self._registry, self._make_engine = url, registry, make_engine
 
     @property
     def entry(self) -> Entry:
@@ -107,22 +116,33 @@ class NodePlacement(Placement):
         return None
 
     def forget(self, school_id: UUID) -> None:
-        """Forget where a school is; who wants to know it next asks the coordinator."""
-        self._locations.pop(school_id, None)
+        """Doubt where a school is: who wants to know it next asks the coordinator."""
+        if school_id in self._locations:
+            self._doubted.add(school_id)
 
     def locate(self, school_id: UUID) -> Location | None:
         """Ask the coordinator where a school is."""
-        with self._engines["registry"].connect() as connection:
+        with self._registry.connect() as connection:
             return nodes.locate_school(connection, school_id)
 
     def _locate(self, school_id: UUID) -> Location | None:
-        location = self._locations.get(school_id)
-        if location is None:
-            location = self.locate(school_id)
-            # What is not there may come at any moment, and is not remembered.
-            if location is not None:
-                self._locations[school_id] = location
-        return location
+        """Tell where a school is: as the coordinator said last, where it can't be asked; the node knows."""
+        known = self._locations.get(school_id)
+        if known is not None and school_id not in self._doubted:
+            return known
+        try:
+            found = self.locate(school_id)
+        except (DBAPIError, RegistrySilent) as error:
+            if known is None or (isinstance(error, DBAPIError) and not is_unreachable(error)):
+                raise
+            return known
+        self._doubted.discard(school_id)
+        # What is not there may come at any moment, and is not remembered.
+        if found is None:
+            self._locations.pop(school_id, None)
+        else:
+            self._locations[school_id] = found
+        return found
 
     def check(self, connection: Connection) -> None:
         """See that the registry is on every node as this program needs it; raises NotInstalled."""

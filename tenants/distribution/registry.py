@@ -74,10 +74,12 @@ $body$
 CLIENT_GRANT = """
 DROP FUNCTION IF EXISTS registry.client_grant(text);
 CREATE FUNCTION registry.client_grant(
-    client text, OUT all_permissions boolean, OUT permissions text[], OUT session_number integer
+    client text,
+    OUT all_permissions boolean, OUT permissions text[], OUT session_number integer, OUT tells_addresses boolean
 ) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    SELECT c.all_permissions, c.permissions, c.session_number INTO all_permissions, permissions, session_number
+    SELECT c.all_permissions, c.permissions, c.session_number, c.tells_addresses
+    INTO all_permissions, permissions, session_number, tells_addresses
     FROM registry.clients c WHERE c.id = client AND c.revoked_at IS NULL;
 END
 $$

@@ -25,7 +25,10 @@ class UnknownClient(TenancyError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A grant: the schools a client may enter and what it may do there, unless its token says so itself."""
+    """A grant: the schools a client may enter and what it may do there, unless its token says so itself.
+
+    `tells_addresses`: the addresses are believed that it tells of its end users.
+    """
 
     id: str
     all_schools: bool
@@ -33,6 +36,7 @@ class Client:
     all_permissions: bool
     permissions: tuple[str, ...]
     revoked: bool
+    tells_addresses: bool = False
 
     def as_record(self) -> dict[str, Any]:
         """The client as an operator sees it, ready for JSON."""
@@ -41,6 +45,7 @@ class Client:
             "schools": "all" if self.all_schools else [str(school) for school in self.schools],
             "permissions": "all" if self.all_permissions else list(self.permissions),
             "revoked": self.revoked,
+            "tells_addresses": self.tells_addresses,
         }
 
 
@@ -52,6 +57,7 @@ def create_client(
     all_schools: bool = False,
     permissions: Collection[str] = (),
     all_permissions: bool = False,
+    tells_addresses: bool = False,
 ) -> str:
     """Grant a client its schools and permissions; return its secret, which is stored nowhere.
 
@@ -65,6 +71,7 @@ def create_client(
         "all_schools": all_schools,
         "all_permissions": all_permissions,
         "permissions": sorted(set(permissions)),
+        "tells_addresses": tells_addresses,
         "created_at": now(),
     }
     granted = (
@@ -105,6 +112,7 @@ def list_clients(connection: Connection) -> list[Client]:
             all_permissions=row.all_permissions,
             permissions=tuple(row.permissions),
             revoked=row.revoked_at is not None,
+            tells_addresses=row.tells_addresses,
         )
         for row in rows
     ]
@@ -124,6 +132,17 @@ def rotate_secret(connection: Connection, client_id: str, *, end_tokens: bool = 
     if changed.rowcount == 0:
         raise UnknownClient(f"No client {client_id}, or it is revoked.")
     return secret
+
+
+def let_tell_addresses(connection: Connection, client_id: str, allowed: bool) -> None:
+    """Let a client tell the addresses of its end users, or no more, from its next request on. Raises UnknownClient."""
+    changed = connection.execute(
+        update(clients)
+        .where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
+        .values(tells_addresses=allowed)
+    )
+    if changed.rowcount == 0:
+        raise UnknownClient(f"No client {client_id}, or it is revoked.")
 
 
 def revoke_client(connection: Connection, client_id: str) -> None:

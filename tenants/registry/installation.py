@@ -11,14 +11,14 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from psycopg2.extensions import encrypt_password
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, text, update
 from sqlalchemy.exc import ProgrammingError
 
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import history
 from tenants.provisioning.create import login_grants
-from tenants.registry.schools import clients, list_schools
+from tenants.registry.schools import clients, installation, list_schools
 from tenants.tenancy import Tenancy
 
 # Any constant: two operators who install at the same moment do so one after the other.
@@ -63,8 +63,11 @@ WHERE login.rolname = ANY (:logins) AND pg_has_role(login.oid, owner.oid, 'MEMBE
 _LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
 
 
-def install(tenancy: Tenancy) -> None:
+def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
     """Create or upgrade the registry, its reference data, the serving logins and the schools' owner.
+
+    A registry that is created says from then on that `password_policy` holds where no setting says otherwise; one that
+    is there keeps what it says. Returns whether it was created.
 
     All of that in one transaction. A login can sign in and read the registry; it is a member of its schools' roles
     but inherits nothing of them, so that it reaches a school's tables only after switching to that school's role. Run
@@ -84,8 +87,11 @@ def install(tenancy: Tenancy) -> None:
         )
     tenancy.placement.prepare(tenancy.admin)
     with _exclusive(tenancy) as connection:
+        created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection)
+        if created:
+            connection.execute(update(installation).values(password_policy=password_policy))
         tenancy.reference(connection)
         tenancy.placement.install(connection)
         _revoke_public(connection)
@@ -98,6 +104,7 @@ def install(tenancy: Tenancy) -> None:
         with _exclusive(tenancy) as connection:
             closed = _closed_schools(connection, tenancy)
         _in_batches(tenancy, [part for schema in closed for part in login_grants(tenancy, schema)])
+    return bool(created)
 
 
 def revoke_unused_memberships(tenancy: Tenancy) -> int:

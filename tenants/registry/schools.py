@@ -83,6 +83,8 @@ clients = Table(
     Column("revoked_at", DateTime(timezone=True)),
     # Rises when a revoked id is granted anew, or its tokens are ended: what was issued before is refused.
     Column("session_number", Integer, nullable=False, server_default="0"),
+    # Whether the addresses are believed that it tells of its end users.
+    Column("tells_addresses", Boolean, nullable=False, server_default="false"),
 )
 
 client_schools = Table(
@@ -104,8 +106,18 @@ failed_migrations = Table(
     Column("failed_at", DateTime(timezone=True), nullable=False),
 )
 
-# One row, made with the registry: what tells this installation from every other.
-installation = Table("installation", metadata, Column("id", Uuid, primary_key=True))
+# One row, made with the registry: what tells this installation from every other, and which new passwords it takes where
+# no setting says it (None: any).
+PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
+"""Which new passwords are taken."""
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("password_policy", Text),
+    CheckConstraint(f"password_policy IN {PASSWORD_POLICIES}", name="password_policy"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +221,23 @@ def schools_to_lock(connection: Connection) -> Table:
 
 def installation_id(connection: Connection) -> UUID:
     """Read the id of the installation, the same for all its processes. Raises NotInstalled."""
+    found: UUID = _of_installation(connection, installation.c.id)
+    return found
+
+
+def password_policy(connection: Connection) -> str:
+    """Read which new passwords the installation takes where no setting says it. Raises NotInstalled."""
+    found: str | None = _of_installation(connection, installation.c.password_policy)
+    return found or ANY_PASSWORD
+
+
+def _of_installation(connection: Connection, column: Any) -> Any:
     try:
-        found: UUID = connection.execute(select(installation.c.id)).scalar_one()
+        return connection.execute(select(column)).scalar_one()
     except DBAPIError as error:
         if lacks_registry(error):
             raise NotInstalled from None
         raise
-    return found
 
 
 def list_schools(connection: Connection) -> list[School]:

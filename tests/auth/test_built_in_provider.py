@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from uuid import uuid4
 
 import jwt
@@ -99,6 +100,39 @@ class TestAskingForAToken:
                 "message": "The client or its secret is wrong.",
             }
             assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+    def test_made_up_clients_are_refused_after_some(self, api, grant):
+        answers = Counter(ask(api, f"made-up-{number}", "x").status_code for number in range(200))
+
+        assert answers == {401: 60, 429: 140}
+        # From elsewhere nobody is refused for that.
+        token = api.using(token=None, school=None).post(
+            "/auth/oauth/token",
+            {
+                **dict(zip(("client_id", "client_secret"), grant(), strict=True)),
+                "audience": "school-service",
+                "grant_type": "client_credentials",
+            },
+            environ_base={"REMOTE_ADDR": "203.0.113.8"},
+        )
+        assert token.status_code == 200
+
+    def test_wrong_secrets_from_everywhere_keep_no_client_out(self, api, grant):
+        client_id, secret = grant()
+        for number in range(150):
+            answer = api.using(token=None, school=None).post(
+                "/auth/oauth/token",
+                {
+                    "client_id": client_id,
+                    "client_secret": "wrong",
+                    "audience": "school-service",
+                    "grant_type": "client_credentials",
+                },
+                environ_base={"REMOTE_ADDR": f"10.6.0.{number}"},
+            )
+            assert answer.status_code == 401
+
+        assert ask(api, client_id, secret).status_code == 200
 
     @pytest.mark.parametrize("audience", ["another", "School-Service", "school-service/", "*"])
     def test_another_audience_is_forbidden(self, api, grant, audience):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from school_service.auth.passwords import strict_faults
+from tenants.registry.schools import installation
 from tests.client import ApiClient
 from tests.features.people.students.test_import import LEAST, row_errors, upload
 from tests.sheets.workbooks import workbook
 
 SHORT = "must have at least 10 characters"
 COMMON = "is one of the most common passwords"
+WORD = "must be more than a common password, word or name"
 NAME = "must be more than the username"
 GOOD = "harmattan over Jos"
 USER = {"username": "adaeze.okafor", "first_name": "A", "last_name": "O", "gender": "FEMALE"}
@@ -42,6 +45,16 @@ USER = {"username": "adaeze.okafor", "first_name": "A", "last_name": "O", "gende
         ("ADAEZE.OKAFOR", [NAME]),
         ("2026-adaeze.okafor!", [NAME]),
         ("adaeze.okafox", []),
+        # With digits and signs alone around it.
+        ("Password2026!", [WORD]),
+        ("...chelsea-2026", [WORD]),
+        ("technology", [WORD]),
+        ("okonkwo 1234567", []),
+        ("a password", []),
+        ("pass word 2026", []),
+        ("jos 1234567", []),
+        ("1234567890!", []),
+        ("...........", []),
     ],
     ids=lambda value: ascii(value)[:24],
 )
@@ -149,6 +162,31 @@ class TestStrict:
     def test_the_other_school_has_the_same_policy(self, other_api, make_other):
         refused(other_api.post("/users", {**USER, "password": "short"}), SHORT)
         assert make_other.user(password=GOOD)["user"]["username"]
+
+
+def test_where_no_setting_says_it_the_registry_decides(start, committing, document, tenancy):
+    """A registry that says nothing takes any; what it says is read once, and a setting wins."""
+    api, asked = committing.api, []
+
+    def posted(**settings):
+        client = ApiClient(start(**settings), document, api.token, api.school)
+        asked.append(client.post("/users", {**USER, "username": f"n{len(asked)}", "password": "short"}))
+        return asked[-1].status_code
+
+    def say(policy):
+        with tenancy.admin.begin() as connection:
+            connection.execute(update(installation).values(password_policy=policy))
+
+    assert posted() == 200
+    for policy, status in (("strict", 422), ("any", 200), (None, 200)):
+        say(policy)
+        assert posted() == status
+    say("strict")
+    try:
+        assert posted(PASSWORD_POLICY="any") == 200
+        assert posted(PASSWORD_POLICY="strict") == 422
+    finally:
+        say(None)
 
 
 def test_the_setting_decides(start, committing, document):

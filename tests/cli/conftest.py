@@ -37,6 +37,8 @@ def installed(logins: dict[str, str], folder: Path) -> dict[str, str]:
     """The settings of an installation whose registry is in place."""
     done = run("tenants", "init", cwd=folder, settings=logins)
     assert (done.returncode, done.stderr) == (0, ""), done
+    # Of a registry that it creates alone.
+    assert "New passwords have 10 characters or more" in done.stdout
     return {**logins, "SIGNING_KEY": SigningKey.generate().to_pem()}
 
 

@@ -50,6 +50,7 @@ def verbs(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["tenants", "export-oneroster", SCHOOL, str(folder / "session.zip")]),
         (0, ["clients", "create", CLIENT, "--school", SCHOOL, "--permission", "read:classrooms"]),
         (0, ["clients", "list"]),
+        (0, ["clients", "edit", CLIENT, "--tells-addresses"]),
         (0, ["clients", "rotate", CLIENT]),
         (0, ["clients", "revoke", CLIENT]),
         (0, ["tenants", "backup", SCHOOL, archive]),

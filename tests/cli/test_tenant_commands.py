@@ -166,7 +166,13 @@ def test_the_id_of_a_revoked_client_can_be_granted_anew_and_revives_no_token(pri
     assert status_of(service.client_token(name, again["client_secret"]), "/users", first) == 200
     assert cli("clients", "create", name).exit_code == 1
     (listed,) = [client for client in printed("clients", "list") if client["id"] == name]
-    assert listed == {"id": name, "schools": [first], "permissions": ["read:users"], "revoked": False}
+    assert listed == {
+        "id": name,
+        "schools": [first],
+        "permissions": ["read:users"],
+        "revoked": False,
+        "tells_addresses": False,
+    }
 
 
 @pytest.mark.parametrize("permission", ["read:student", "delete:everything", "write:audit"])
@@ -309,7 +315,30 @@ def test_clients_are_listed_with_their_grants(cli):
         "schools": [school],
         "permissions": ["read:users", "write:users"],
         "revoked": False,
+        "tells_addresses": False,
     }
+
+
+def test_a_client_is_let_tell_addresses_by_the_operator_alone(cli):
+    def told(name):
+        listed = json.loads(cli("clients", "list", "--json").stdout)
+        return next(client["tells_addresses"] for client in listed if client["id"] == name)
+
+    let, not_let = f"client {uuid4()}", f"client {uuid4()}"
+    assert cli("clients", "create", let, "--tells-addresses").exit_code == 0
+    assert cli("clients", "create", not_let).exit_code == 0
+    assert (told(let), told(not_let)) == (True, False)
+
+    edited = json.loads(cli("clients", "edit", not_let, "--tells-addresses", "--json").stdout)
+    assert edited == {"id": not_let, "tells_addresses": True}
+    assert cli("clients", "edit", let, "--tells-no-addresses").exit_code == 0
+    assert (told(let), told(not_let)) == (False, True)
+    # An id that is granted anew is let nothing that it was let before.
+    assert cli("clients", "revoke", not_let).exit_code == 0
+    assert cli("clients", "edit", not_let, "--tells-addresses").exit_code == 1
+    assert cli("clients", "create", not_let).exit_code == 0
+    assert told(not_let) is False
+    assert cli("clients", "edit", let).exit_code == 2
 
 
 def test_what_is_there_already_is_refused(cli):
@@ -332,6 +361,7 @@ def test_what_is_there_already_is_refused(cli):
         ("tenants", "edit", UNKNOWN_ID, "--motto", "Onward"),
         ("clients", "rotate", "nobody"),
         ("clients", "revoke", "nobody"),
+        ("clients", "edit", "nobody", "--tells-addresses"),
         ("clients", "create", "stranger", "--school", UNKNOWN_ID),
     ],
     ids=" ".join,
@@ -347,7 +377,8 @@ def test_what_is_not_there_is_said_in_one_line(cli, arguments):
 def test_installing_again_changes_nothing(cli):
     before = cli("tenants", "list").stdout
 
-    assert cli("tenants", "init").exit_code == 0
+    done = cli("tenants", "init")
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 1)
     assert cli("tenants", "list").stdout == before
 
 

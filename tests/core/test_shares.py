@@ -87,6 +87,17 @@ def test_never_more_than_the_limit_run():
     assert (1 <= most <= 3, running, shares._turns._under_way) == (True, 0, {})
 
 
+def test_of_all_keys_together_no_more_run_than_the_total():
+    shares = Shares(1, total=2, waiting=1, patience=0.01)
+
+    with shares.of("a"), shares.of("b"), pytest.raises(Busy), shares.of("c"):
+        pass
+    with shares.of("a"), pytest.raises(Busy), shares.of("a"):
+        pass
+    with shares.of("a"), shares.of("c"):
+        pass
+
+
 def test_an_error_gives_the_share_back():
     shares = Shares(1, waiting=0, patience=0)
     with pytest.raises(ZeroDivisionError), shares.of("a"):
@@ -135,8 +146,20 @@ def test_the_keys_take_turns_for_what_all_have_together():
         order += [name for name, _ in following]
         place = following[0][1] if following else None
 
-    assert order == ["a2", "b1", "c1", "a3"]
+    # Whoever has had a turn comes behind the others: another waits for what is under way alone.
+    assert order == ["b1", "c1", "a2", "a3"]
     assert turns.count_waiting() == 0
+
+
+def test_one_who_comes_to_a_crowd_of_another_key_waits_for_what_is_under_way_alone():
+    turns = Turns(1, total=2)
+    places = [begun(turns, key, f"{key}1") for key in ("a", "b")]
+    for number in range(50):
+        begun(turns, "a", f"a{number}")
+        begun(turns, "b", f"b{number}")
+    begun(turns, "c", "c1")
+
+    assert [name for name, _ in turns.end(places[0])] == ["c1"]
 
 
 def test_a_key_that_has_its_limit_is_passed_over():

@@ -47,6 +47,8 @@ def test_every_table_of_people_is_named_and_no_other():
 WORDS = {
     "users": {
         "username": "username",
+        "username_sort_key": "username",
+        "name_sort_key": "names",
         "first_name": "names",
         "last_name": "names",
         "gender": "gender",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import shutil
 import socket
 import ssl
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -166,6 +168,7 @@ class Proxy:
             retries=False,
         )
         self.plain = urllib3.HTTPConnectionPool("127.0.0.1", plain, retries=False)
+        self.folder = Path()
         self.ports = (plain, secure)
 
     def request(self, method: str = "GET", path: str = "/users", **options) -> urllib3.BaseHTTPResponse:
@@ -234,7 +237,9 @@ def running(
         started = subprocess.Popen(command, stdout=output, stderr=output, env=home, cwd=folder)
         try:
             await_port(secure, started, folder / "output")
-            yield Proxy(plain, secure, chain)
+            proxy = Proxy(plain, secure, chain)
+            proxy.folder = folder
+            yield proxy
         finally:
             started.terminate()
             started.wait(DEADLINE)
@@ -289,7 +294,7 @@ def test_requests_come_through_by_tls_and_browsers_are_told_to_stay_with_it(prox
     answer = proxy.request(path="/students?search=Ad%C3%A0")
 
     assert (answer.status, answer.json()["path"]) == (200, "/students?search=Ad%C3%A0")
-    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains"
 
 
 def test_the_clients_address_is_handed_on_and_not_what_it_says_itself(proxy):
@@ -298,11 +303,55 @@ def test_the_clients_address_is_handed_on_and_not_what_it_says_itself(proxy):
     assert proxy.request(headers=forged).json()["headers"]["X-Forwarded-For"] == "127.0.0.1"
 
 
-def test_without_tls_one_is_sent_to_tls(proxy):
-    answer = proxy.plain.request("GET", "/users", headers={"Host": NAME}, redirect=False)
+@pytest.mark.parametrize("path", ["/docs", "/verify/a-school/a-code?page=1"])
+def test_who_comes_to_a_page_without_tls_is_sent_to_tls(proxy, path):
+    answer = proxy.plain.request("GET", path, headers={"Host": NAME}, redirect=False)
 
     assert answer.status in {301, 308}
-    assert answer.headers["Location"].startswith(f"https://{NAME}")
+    assert answer.headers["Location"] == f"https://{NAME}{path}"
+
+
+@pytest.mark.parametrize("path", ["/users", "/users/login", "/", "/docs/x", "/auth/oauth/token", "/verify"])
+def test_whatever_else_comes_without_tls_is_refused(proxy, path):
+    for method in ("GET", "POST"):
+        answer = proxy.plain.request(method, path, headers={"Host": NAME}, redirect=False)
+
+        assert (answer.status, answer.headers.get("Location")) == (403, None)
+
+
+@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)  # Caddy needs a module for that
+def test_who_has_no_token_is_refused_after_some_and_who_has_one_goes_on(proxy):
+    answers = Counter(proxy.request(path="/verify/a/secret-code").status for _ in range(150))
+
+    assert answers[200] >= 50
+    assert answers[429] > 0
+    assert answers[200] + answers[429] == 150
+    assert proxy.request(headers={"Authorization": "Bearer x"}).status == 200
+    for name in ("access.log", "error.log"):
+        written = proxy.folder / name
+        assert "secret-code" not in (written.read_text(encoding="utf-8") if written.exists() else "")
+
+
+@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
+def test_a_client_has_so_many_connections(proxy):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    # The head is whole, the body is not: the request goes on, or is refused at once.
+    head = f"POST /users HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Bearer x\r\nContent-Length: 5\r\n\r\n"
+    with ExitStack() as opened:
+        held = []
+        for _ in range(130):
+            plain = opened.enter_context(socket.create_connection(("127.0.0.1", proxy.ports[1])))
+            held.append(opened.enter_context(context.wrap_socket(plain, server_hostname=NAME)))
+            held[-1].sendall(head.encode())
+        answers: list[int] = []
+        deadline = time.monotonic() + DEADLINE
+        while len(answers) < 30 and time.monotonic() < deadline:
+            for one in select.select(held, [], [], 1)[0]:
+                answers.append(int(one.recv(100).split()[1]))
+                held.remove(one)
+
+    assert answers == [429] * 30
 
 
 def test_what_a_client_says_of_a_path_in_front_is_dropped(proxy):

@@ -70,19 +70,32 @@ OF_ANOTHER_SECTION = {
     ("DELETE", "/promotions/{id}"): "cohorts",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
-SEVERAL = {
-    (method, f"/{section}/{{id}}/data"): (f"{access}:{section}", f"{access}:users")
-    for section in ("students", "employees")
-    for method, access in (("GET", "read"), ("DELETE", "write"))
-} | {
-    (method, f"/guardians/{{id}}/{what}"): (f"{access}:students", f"{access}:users")
-    for method, what, access in (
-        ("PUT", "account", "write"),
-        ("DELETE", "account", "write"),
-        ("GET", "data", "read"),
-        ("DELETE", "data", "write"),
-    )
-}
+SEVERAL = (
+    {
+        ("DELETE", f"/{section}/{{id}}/data"): (f"write:{section}", "write:users")
+        for section in ("students", "employees")
+    }
+    | {
+        (method, f"/guardians/{{id}}/{what}"): ("write:students", "write:users")
+        for method, what in (("PUT", "account"), ("DELETE", "account"), ("DELETE", "data"))
+    }
+    | {
+        # All that is stored of a person needs the permission of each area in it.
+        ("GET", "/students/{id}/data"): tuple(
+            f"read:{area}"
+            for area in (
+                *("audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics", "results", "roles"),
+                *("students", "users"),
+            )
+        ),
+        ("GET", "/employees/{id}/data"): tuple(
+            f"read:{area}" for area in ("audit", "contacts", "employees", "roles", "teachers", "users")
+        ),
+        ("GET", "/guardians/{id}/data"): tuple(
+            f"read:{area}" for area in ("audit", "contacts", "roles", "students", "users")
+        ),
+    }
+)
 FOR_EVERY_TOKEN = {("POST", "/users/login"), ("GET", "/nationalities"), ("GET", "/states"), ("GET", "/lgas")}
 
 NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")

@@ -15,6 +15,7 @@ from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -349,7 +350,7 @@ def test_so_many_print_at_once_and_who_finds_none_free_is_told_in_time(make_prin
     held, free = threading.Event(), threading.Event()
 
     def hold():
-        with printers._turns.of("printer"):
+        with printers._turns.of(None):
             held.set()
             free.wait(10)
 
@@ -362,6 +363,50 @@ def test_so_many_print_at_once_and_who_finds_none_free_is_told_in_time(make_prin
         other.result()
 
     assert printers.print({}) == b"x"
+
+
+def test_a_school_never_has_every_printer(make_printers):
+    # Each answers once there is a file.
+    program = """
+import json, time
+while True:
+    number, length = TASK.unpack(os.read(0, TASK.size))
+    asked = json.loads(os.read(0, length))
+    while not os.path.exists(asked["until"]):
+        time.sleep(0.005)
+    answer(number, b"printed")
+"""
+    printers = make_printers(3, command=speaking(program), patience=20)
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(9) as threads:
+        gate = Path(folder) / "gate"
+        crowd = [threads.submit(printers.print, {"until": str(gate)}, "A") for _ in range(8)]
+        wait_for(lambda: printers._turns.count_waiting() == 6)
+
+        assert printers.print({"until": folder}, "B") == b"printed"
+        assert not any(one.done() for one in crowd)
+        gate.touch()
+        assert {one.result() for one in crowd} == {b"printed"}
+
+
+def test_schools_have_the_one_printer_by_turns(make_printers):
+    printers = make_printers(1, command=speaking("while True: answer(take(), b'x')"), patience=20)
+    order = []
+
+    def print_for(school):
+        printers.print({}, school)
+        order.append(school)
+
+    with ThreadPoolExecutor(8) as threads:
+        with printers._turns.of("A"):
+            sent = []
+            for number, school in enumerate(("A", "A", "A", "A", "B")):
+                sent.append(threads.submit(print_for, school))
+                wait_for(lambda number=number: printers._turns.count_waiting() > number)
+        for one in sent:
+            one.result()
+
+    # B has waited for what was under way, or for its answer to be noted.
+    assert order.index("B") <= 1
 
 
 @pytest.mark.parametrize("limit", [1, 3])
@@ -507,7 +552,7 @@ def test_a_process_that_is_forked_has_printers_of_its_own(make_printers):
     printers = make_printers(command=speaking(ECHOING))
     pid = int(printers.print({}))
     ours, theirs = os.pipe()
-    with printers._turns.of("printer"):  # by somebody who is not there in the other process
+    with printers._turns.of(None):  # by somebody who is not there in the other process
         child = os.fork()
     if child == 0:
         with suppress(BaseException):
@@ -525,4 +570,4 @@ def test_a_process_that_is_forked_has_printers_of_its_own(make_printers):
 
 
 def test_an_application_has_as_many_printers_as_its_settings_say(app):
-    assert app.extensions["printers"]._turns.limit == 2
+    assert app.extensions["printers"]._limit == 2

@@ -15,6 +15,7 @@ from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
 from school_service.serving import ServingError
 from school_service.serving.checks import check_database
+from tenants.migrations.migration_sql import head, revisions
 from tenants.provisioning.create import create_school
 from tests.conftest import dispose
 from tests.postgres import addresses, on_citus, on_postgresql_alone
@@ -46,9 +47,7 @@ def check(settings):
 def test_schools_without_roles_are_served_as_such_alone(without_roles):
     check(without_roles)
 
-    with pytest.raises(
-        ServingError, match="the schools of this database were created without roles: set it to off"
-    ):
+    with pytest.raises(ServingError, match="restored without the server's roles\\? Restore them first"):
         check(replace(without_roles, tenant_roles=True))
 
 
@@ -117,3 +116,20 @@ def test_a_login_that_serves_and_provisions_is_warned_of_and_one_that_only_serve
         told_of_both = [warning for warning in warnings() if warning.startswith("the same login")]
 
     assert (len(told), len(told_of_both)) == (0, 1)
+
+
+def test_schools_at_a_revision_that_is_still_served_are_not_warned_of(warnings, tenancy, place, monkeypatch):
+    """They are served (`ALSO_SERVED`); those at any other answer 503."""
+    earlier, said = (
+        revisions()[-2],
+        "schools are at a revision that this version does not serve: they answer 503",
+    )
+    with tenancy.admin.begin() as connection:
+        connection.execute(text("UPDATE registry.schools SET revision = :earlier"), {"earlier": earlier})
+    try:
+        assert said in warnings()
+        monkeypatch.setattr("tenants.migrations.migration_sql.ALSO_SERVED", (earlier,))
+        assert said not in warnings()
+    finally:
+        with tenancy.admin.begin() as connection:
+            connection.execute(text("UPDATE registry.schools SET revision = :head"), {"head": head()})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from school_service.core.shares import GroupLimit
-from school_service.serving.dispatcher import Dispatcher
+from school_service.serving.dispatcher import Dispatcher, Stranger, parts_of_strangers
 from tests.cli.program import wait_for
 
 
@@ -104,7 +104,7 @@ def test_groups_take_turns(begun):
     first.go.set()
 
     wait_for(lambda: len(begun) == 5, "all")
-    assert [task.name for task in begun] == ["a", "a", "b", "c", "a"]
+    assert [task.name for task in begun] == ["a", "b", "c", "a", "a"]
     assert dispatcher.shutdown()
 
 
@@ -141,6 +141,57 @@ def test_what_waits_at_the_end_is_cancelled(begun):
 
     assert dispatcher.shutdown()
     assert (waiting.cancelled, waiting in begun, running.cancelled) == (True, False, False)
+
+
+def stranger(number, *, has_token):
+    return Stranger(f"192.0.2.{number}", has_token)
+
+
+@pytest.fixture
+def of_strangers(begun):
+    """A dispatcher of eight threads that knows strangers from schools."""
+    groups = GroupLimit(
+        8, lambda key: key.group if isinstance(key, Stranger) else None, parts_of_strangers(8)
+    )
+    dispatcher = Dispatcher(8, share=4, waiting=100, groups=groups)
+    yield dispatcher
+    for task in begun:
+        task.go.set()
+    assert dispatcher.shutdown()
+
+
+def test_who_has_no_token_takes_no_thread_that_others_need(of_strangers, begun):
+    crowd = [Request(stranger(number % 3, has_token=False), begun) for number in range(300)]
+    for task in crowd:
+        of_strangers.add_task(task)
+    wait_for(lambda: len(begun) == 2, "the part of those without a token")
+    # Three addresses, with a hundred each that wait: from these, too, a token comes through, and a school's request.
+    first_uses = [Request(stranger(number % 3, has_token=True), begun) for number in range(4)]
+    of_schools = [Request("a school", begun) for _ in range(2)]
+    for task in (*first_uses, *of_schools):
+        of_strangers.add_task(task)
+
+    wait_for(lambda: len(begun) == 8, "all others")
+    assert {*first_uses, *of_schools} <= {*begun}
+    assert not any(task.refused for task in (*first_uses, *of_schools))
+    for task in crowd:
+        task.go.set()
+
+
+def test_tokens_that_nobody_has_seen_leave_threads_to_the_schools(of_strangers, begun):
+    for number in range(50):
+        task = Request(stranger(number, has_token=True), begun)
+        of_strangers.add_task(task)
+    wait_for(lambda: len(begun) == 4, "the part of unseen tokens")
+    for _ in range(4):
+        of_strangers.add_task(Request("a school", begun))
+
+    wait_for(lambda: len(begun) == 8, "the school's")
+    assert sum(task.name == "a school" for task in begun) == 4
+    for task in list(begun):
+        task.go.set()
+    wait_for(lambda: len(begun) >= 12, "the next of them")
+    of_strangers._requests._turns.clear()
 
 
 @pytest.fixture

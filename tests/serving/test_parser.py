@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import time
 
 import orjson
 import pytest
 from waitress import parser as waitress_parser
 from waitress.adjustments import Adjustments
+from waitress.buffers import TempfileBasedBuffer
 
 from school_service.serving import parser
 from school_service.serving.refusals import refusal_of
@@ -48,6 +50,42 @@ def test_what_would_take_minutes_to_read_is_refused_before_it_is_read(monkeypatc
     monkeypatch.setattr(waitress_parser, "get_header_lines", None)
 
     assert said(read(request_)) == f"400 Bad Request: The request is not valid HTTP: {reason}."
+
+
+def test_a_body_for_which_there_is_no_room_is_refused(monkeypatch):
+    """waitress puts what is large into a temporary file."""
+
+    class Full:
+        def write(self, _content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(TempfileBasedBuffer, "newfile", lambda _self: Full())
+    size = Adjustments().inbuf_overflow + 1
+    head = HEAD + (
+        b"Content-Type: multipart/form-data; boundary=x\r\nAuthorization: Bearer x\r\n"
+        b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (size + 1)
+    )
+
+    request = read(head, b"x" * size)
+
+    assert said(request) == "503 Service Unavailable: There is no room for files just now. Try again shortly."
+    assert (request.completed, request.expect_continue) == (True, False)
+
+
+def test_a_failure_of_another_kind_is_not_taken_for_it(monkeypatch):
+    class Broken:
+        def write(self, _content):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(TempfileBasedBuffer, "newfile", lambda _self: Broken())
+    size = Adjustments().inbuf_overflow + 1
+    head = HEAD + (
+        b"Content-Type: multipart/form-data; boundary=x\r\nAuthorization: Bearer x\r\n"
+        b"Content-Length: %d\r\n\r\n" % (size + 1)
+    )
+
+    with pytest.raises(OSError, match="Input/output error"):
+        read(head, b"x" * size)
 
 
 def test_a_header_that_is_too_large_is_searched_for_its_origin_in_no_time():

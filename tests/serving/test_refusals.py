@@ -11,6 +11,7 @@ from waitress import wasyncore
 from school_service.config import Settings
 from school_service.serving.admission import Admission
 from school_service.serving.channel import ChannelOptions
+from school_service.serving.dispatcher import Stranger
 from school_service.serving.listening import listen
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
@@ -24,10 +25,11 @@ class FullQueue:
     """A dispatcher that refuses all that is not quick; the rest is worked on by the test."""
 
     def __init__(self):
-        self.tasks = []
+        self.tasks, self.keys = [], []
 
     def add_task(self, task):
         if not task.is_quick():
+            self.keys.append(task.share_key())
             task.refuse()
         self.tasks.append(task)
 
@@ -65,6 +67,7 @@ def answer():
             queue.tasks.pop().service()
             received = client.recv(2**16)
         wasyncore.close_all(loop)
+        send.keys = queue.keys
         return read_head(received)
 
     return send
@@ -102,6 +105,7 @@ def test_what_is_refused_has_the_fields_of_every_answer(answer, status):
 
     assert (found, fields["content-type"], fields["connection"]) == (status, "application/json", "close")
     assert (fields["cache-control"], fields["x-content-type-options"]) == ("no-store", "nosniff")
+    assert fields["content-security-policy"] == "frame-ancestors 'none'"
     assert len(fields["x-request-id"]) == 32
 
 
@@ -163,6 +167,37 @@ def test_what_is_refused_without_the_application_is_a_line_in_the_log_of_request
     assert line["request_id"] == fields.get("x-request-id")
     assert 0 <= line["queue_ms"] < 60_000
     assert line.get("cause") == ("queue_full" if status == 503 else None)
+
+
+def test_strangers_are_told_apart_by_where_a_trusted_proxy_says_they_come_from(answer):
+    def key(proxies="127.0.0.1", **fields):
+        answer(request("GET /verify/a/b HTTP/1.1", **fields), proxies=proxies)
+        return answer.keys[-1]
+
+    assert key(X_Forwarded_For="9.9.9.9, 203.0.113.7") == Stranger("203.0.113.7", has_token=False)
+    assert key(X_Forwarded_For="2001:db8:1:2::3") == Stranger("2001:db8:1::/48", has_token=False)
+    assert key(X_Forwarded_For="203.0.113.7", Authorization="bearer x") == Stranger(
+        "203.0.113.7", has_token=True
+    )
+    assert key(X_Forwarded_For="203.0.113.7", Authorization="Basic eDp5").has_token is False
+    assert key(proxies="", X_Forwarded_For="203.0.113.7") == Stranger("127.0.0.1", has_token=False)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "GET /verify/3fa85f64-5717-4562-b3fc-2c963f66afa6/the-code HTTP/1.1",
+        "GET /VERIFY/x/the-code?page=1 HTTP/1.1",
+        "GET http://school/verify/x/the-code HTTP/1.1",
+    ],
+)
+def test_the_code_of_a_report_card_is_in_no_line_of_a_refused_request(answer, logs, first):
+    assert answer(request(first))[0] == 503
+    assert answer(request(first, Content_Length=2**21))[0] == 413
+
+    lines = [line for line in logs() if line["logger"] == "school_service.access"]
+    assert [line["path"].lower() for line in lines] == ["/verify/…"] * 2
+    assert "the-code" not in str(lines)
 
 
 def test_the_address_of_a_refused_client_is_what_a_trusted_proxy_says(answer, logs):

@@ -186,14 +186,53 @@ def test_hidden_sheets_rows_and_columns_are_read_like_any():
     ]
 
 
-def test_merged_cells_have_their_value_in_the_first_alone():
+def merged(*ranges, rows=(["name", "score"], ["Ada", 5], ["Obi", 6])):
     made = Workbook()
     sheet = made.worksheets[0]
-    for row in (["name", "score"], ["Ada", 5], ["gone", 6]):
+    for row in rows:
         sheet.append(row)
-    sheet.merge_cells("A2:A3")
+    for cells in ranges:
+        sheet.merge_cells(cells)
+    return saved(made)
 
-    assert values(saved(made)) == [{"name": "Ada", "score": Decimal(5)}, {"score": Decimal(6)}]
+
+@pytest.mark.parametrize(
+    ("cells", "row", "column"),
+    [
+        ("A2:A3", 2, "name"),
+        ("A2:B2", 2, "name"),
+        ("A3:A9", 3, "name"),
+        ("B3:C3", 3, "score"),
+        ("B1:B2", 2, "score"),
+        ("A1:A3", 2, "name"),
+    ],
+)
+def test_merged_cells_in_a_row_are_an_error(cells, row, column):
+    content = merged(cells)
+
+    remedy = "unmerge them, and write the value of each"
+    problem = f"is part of the merged cells {cells}"
+    assert read(content, (NAME, SCORE)).errors == [RowError(row, column, "invalid", problem, None, remedy)]
+    # As a stream is read alike.
+    long = merged(
+        cells, rows=[["name", "score"], ["Ada", 5], ["Obi", 6], *([[None, None, "x" * 30000]] * 30)]
+    )
+    assert read(long, (NAME, SCORE)).errors == read(content, (NAME, SCORE)).errors
+
+
+@pytest.mark.parametrize("cells", ["A1:B1", "C1:D9", "A5:B9", "AAA1:AAB9"])
+def test_merged_cells_elsewhere_are_none(cells):
+    assert read(merged(cells), (NAME, SCORE)).errors == []
+
+
+def test_merged_cells_that_are_no_range_are_passed_over():
+    rows = row_xml("name", "score") + row_xml("Ada", 5)
+    sheet = sheet_xml(rows).replace(
+        b"</sheetData>",
+        b'</sheetData><mergeCells><mergeCell/><mergeCell ref="A2"/><mergeCell ref="x:y"/></mergeCells>',
+    )
+
+    assert values(handmade(sheet)) == [{"name": "Ada", "score": Decimal(5)}]
 
 
 def test_a_formula_counts_by_its_stored_value():

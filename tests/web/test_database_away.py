@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 from contextlib import contextmanager
 from dataclasses import replace
+from tempfile import gettempdir
 from uuid import uuid4
 
 import pytest
@@ -17,7 +20,7 @@ from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token, own_issuer
 from school_service.core.database import db
 from school_service.web.blueprint import Blueprint
-from tenants.registry.schools import change_school
+from tenants.registry.schools import change_school, schema_name
 from tests.client import ApiClient, Document
 from tests.conftest import dispose, make_place
 from tests.threads import run_concurrently
@@ -251,6 +254,79 @@ def test_when_the_database_takes_no_more_connections_the_answer_is_503(settings,
             with tenancy.admin.begin() as connection:
                 connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT -1"))
         assert caller.get("/classrooms").status_code == 200
+
+
+def test_connections_that_are_exhausted_are_told_from_a_database_that_is_away(
+    settings, tenancy, own_place, logs
+):
+    """Whoever has a connection is served, and health says so: nobody would be helped by another process."""
+    login = f'"{tenancy.serving_login}"'
+    with running(settings) as app:
+        caller = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+        with tenancy.admin.begin() as connection:
+            connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
+        try:
+            assert_away(caller.get("/classrooms"), AWAY)
+            (line,) = [one for one in logs() if one["message"] == "database not available"]
+            assert (line["sqlstate"], line["cause"]) == ("53300", "connections_exhausted")
+            # No connection, so nobody is served.
+            assert caller.get("/health/ready").status_code == 503
+            with tenancy.admin.begin() as connection:
+                connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT -1"))
+            assert caller.get("/classrooms").status_code == 200
+            with tenancy.admin.begin() as connection:
+                connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
+            assert caller.get("/classrooms").status_code == 200
+            assert caller.get("/health/ready").status_code == 200
+            said = [one["message"] for one in logs()]
+            assert said.count("the database takes no more connections") == 1
+        finally:
+            with tenancy.admin.begin() as connection:
+                connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT -1"))
+
+
+@pytest.fixture
+def without_its_role(tenancy, own_place):
+    """The school as it is where a database was restored without the server's roles."""
+    role = schema_name(own_place.id)
+    for name, other in ((role, f"{role}_away"), (f"{role}_away", role)):
+        with tenancy.admin.begin() as connection:
+            connection.execute(text(f'ALTER ROLE "{name}" RENAME TO "{other}"'))
+        if name == role:
+            yield
+
+
+def test_a_school_whose_role_is_not_there_is_503_with_its_cause_in_the_log(caller, without_its_role, logs):
+    answers = [caller.get("/classrooms"), caller.post("/classrooms", {"name": "JSS 9", "level": "Junior"})]
+
+    for answer in answers:
+        assert_away(answer, "This school can't be entered just now. Try again shortly.")
+    lines = logs()
+    asked = [line for line in lines if line["logger"] == "school_service.access"]
+    assert [line["cause"] for line in asked] == ["school_role_unknown"] * 2
+    warned = [line for line in lines if line["level"] == "WARNING"]
+    assert all("restored without the server's roles" in line["message"] for line in warned)
+    assert len(warned) == 2
+
+
+# No room for files
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_where_there_is_no_room_for_temporary_files_it_is_503(middle, own_place, logs, number):
+    def fill():
+        raise OSError(number, os.strerror(number))
+
+    middle.config["MIDDLE"] = fill
+    caller = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id)
+
+    assert_away(caller.post("/middle"), "There is no room for files just now. Try again shortly.")
+
+    lines = logs()
+    assert lines[-1]["cause"] == "temporary_files"
+    (failed,) = [line for line in lines if line["level"] == "ERROR"]
+    assert failed["message"] == "there is no room for temporary files"
+    assert failed["folder"] == gettempdir()
 
 
 # Schools that are closed

@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import create_engine, make_url
 
 from school_service.app import create_app
 from school_service.auth.tokens import issue_client_token
-from school_service.core.database import Model
+from school_service.core.database import HEALTH_BIND, Model, db
 from tenants.distribution.nodes import Location, Node, Shards
 from tenants.distribution.registry import CLIENT_GRANT
+from tenants.exceptions import RegistrySilent
 from tenants.registry.clients import create_client, revoke_client
 from tenants.registry.schools import schema_name
 from tests.client import ApiClient
-from tests.conftest import dispose, make_place
+from tests.conftest import PASSWORD, dispose, make_place
 from tests.postgres import on_postgresql_alone
 from tests.tenants.installations import execute
 
@@ -210,6 +211,90 @@ def test_a_node_that_is_away_costs_its_schools_alone_and_is_asked_for_again(
     other.ok(other.get("/classrooms"))
     cluster.move(place, 1)
     there.ok(there.get("/classrooms"))
+
+
+@pytest.fixture
+def no_registry(cluster, placed, monkeypatch):
+    """Takes the coordinator away: nobody is told where a school is, and nothing of the registry is read."""
+
+    def away(_school_id=None):
+        raise RegistrySilent
+
+    def take():
+        monkeypatch.setattr(cluster, "locate", away)
+        monkeypatch.setattr(placed.extensions["placement"], "locate", away)
+        monkeypatch.setattr(placed.extensions["registry"], "connect", away)
+
+    return take
+
+
+def test_while_the_coordinator_is_away_schools_are_where_they_were_last(
+    cluster, placed, there, place, no_registry
+):
+    """Also after an answer that needed the registry, and failed; and users sign in."""
+    credentials = {"username": "admin", "password": PASSWORD}
+    there.ok(there.post("/users/login", credentials))
+    no_registry()
+    placed.extensions["school-service"]._schools.clear()
+
+    lgas = there.get("/lgas")
+    placed.extensions["placement"].forget(place.id)  # as any server does that can't be reached
+
+    assert (lgas.status_code, lgas.headers["Retry-After"]) == (503, "5")
+    for _ in range(2):
+        there.ok(there.get("/classrooms"))
+        there.ok(there.post("/classrooms", {"name": uuid4().hex, "level": "x"}))
+        signed_in = there.ok(there.post("/users/login", credentials))
+        assert signed_in["user"]["school"]["name"] == "Barewa College, Zaria"
+
+
+def test_while_the_coordinator_is_away_a_school_that_was_moved_is_503_and_no_other_schools_rows(
+    cluster, placed, there, place, no_registry
+):
+    there.ok(there.get("/classrooms"))
+    no_registry()
+    cluster.move(place, 2)
+
+    assert there.get("/classrooms").status_code == 503
+    assert there.post("/classrooms", {"name": uuid4().hex, "level": "x"}).status_code == 503
+
+
+def test_while_the_coordinator_is_away_a_school_that_nobody_asked_for_before_is_503(
+    placed, document, cluster, second, no_registry
+):
+    placed.extensions["placement"]._locations.pop(second.id, None)
+    no_registry()
+
+    answer = ApiClient(placed, document, second.admin_token, second.id).get("/classrooms")
+
+    assert (answer.status_code, answer.get_json()["message"]) == (
+        503,
+        "The database can't be reached. Try again shortly.",
+    )
+
+
+def test_a_request_that_the_registry_fails_says_so_in_the_log(placed, there, no_registry, logs):
+    there.ok(there.get("/classrooms"))
+    no_registry()
+
+    assert there.get("/lgas").status_code == 503
+
+    assert logs()[-1]["cause"] == "registry_silent"
+
+
+def test_health_stays_ready_while_nodes_answer_and_the_coordinator_does_not(cluster, placed, there, logs):
+    there.ok(there.get("/classrooms"))
+    stranger = there.using(token=None, school=None)
+    assert stranger.get("/health/ready").status_code == 200
+    with placed.app_context():
+        engines = db.engines
+    nobody = create_engine("postgresql+psycopg2://x:y@127.0.0.1:1/x")
+    health, engines[HEALTH_BIND] = engines[HEALTH_BIND], nobody
+    try:
+        assert stranger.get("/health/ready").status_code == 200
+        assert "the registry does not answer, schools do" in [line["message"] for line in logs()]
+    finally:
+        engines[HEALTH_BIND] = health
 
 
 def test_a_school_that_is_on_no_node_is_asked_for_each_time_at_the_coordinator(cluster, placed):

@@ -15,12 +15,12 @@ from school_service.app import create_app
 from school_service.web.openapi import documentation, operation_id
 
 # Members of an answer that are there where there is something to tell.
-_OF_UPLOADS = {"changes", "not_in_sheet", "ignored_columns"}
+_OF_UPLOADS = {"changes", "not_in_sheet", "ignored_columns", "warnings"}
 AT_TIMES = {
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
-    ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns"},
+    ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns", "warnings"},
 }
 
 NAME = re.compile(r"[A-Z][A-Za-z]*")

@@ -33,6 +33,16 @@ def test_no_cache_stores_a_record_a_list_a_page_or_a_workbook(api, make):
         assert headers_of(answer) == (NO_STORE, "nosniff"), path
 
 
+def test_no_page_may_frame_any_answer(api, app, make):
+    make.classroom()
+    for path in ("/classrooms", "/users", "/students/import-template", "/nothing", "/letterhead/logo"):
+        answer = api.get(path)
+
+        assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'", path
+    # A page says more, and that too.
+    assert "frame-ancestors 'none'" in app.test_client().get("/docs").headers["Content-Security-Policy"]
+
+
 def test_no_cache_stores_the_token_of_who_signs_in(api):
     signed_in = api.post("/users/login", {"username": "admin", "password": PASSWORD})
 

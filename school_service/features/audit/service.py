@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    ARRAY,
     BindParameter,
     DateTime,
     FromClause,
@@ -45,6 +47,7 @@ FROM json_to_recordset(%(entries)s) AS e (
 )
 """
 
+_MOST_ADDRESSES = 1000
 SIGN_IN, REFUSED_SIGN_IN, EXPORT = "sign-in", "refused-sign-in", "export"
 OPERATOR = "operator"
 
@@ -85,6 +88,22 @@ def score_values(
     if forced:
         values["forced"] = True
     return values
+
+
+def addresses_of(entity: str, entity_id: Any, *, since: datetime) -> Any:
+    """Make the expression that gives the addresses, an array, from which a record's entries of an entity came."""
+    addresses = (
+        select(AuditEntry.address)
+        .distinct()
+        .where(
+            AuditEntry.entity_id == entity_id,
+            AuditEntry.entity == entity,
+            AuditEntry.at >= since,
+            AuditEntry.address.is_not(None),
+        )
+        .limit(_MOST_ADDRESSES)
+    )
+    return func.array(addresses.scalar_subquery(), type_=ARRAY(Text))
 
 
 def newest_changes(

@@ -7,7 +7,7 @@ from typing import Any
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
-from school_service.core.database import db
+from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
 from tenants.registry.clients import check_secret, token_claims
 
@@ -26,7 +26,7 @@ def issue_token(
     Raises WrongPassword for a wrong client or secret, Forbidden for another audience, TooManyAttempts.
     """
     throttle.check(client_id)
-    with db.engines["registry"].connect() as connection:
+    with registry_connection() as connection:
         session_number, schools = token_claims(connection, client_id)
         if not check_secret(connection, client_id, client_secret):
             throttle.record_failure(client_id)

@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 
 from flask import Request, Response, request
 
+from school_service.auth.login_throttle import TOKEN_ENDPOINT
 from school_service.core.errors import Invalid, WrongPassword
 from school_service.web.body_parser import BodyParser
 from school_service.web.error_responses import handle
@@ -22,7 +23,7 @@ FORM = "application/x-www-form-urlencoded"
 FORM_LIMIT = 64 * 1024  # bytes
 # Section 3.2: what else is sent is not looked at, and none of these may come twice.
 PARAMETERS = ("grant_type", "client_id", "client_secret", "audience", "scope")
-REALM = "token endpoint"
+REALM = TOKEN_ENDPOINT
 
 # What the service answers elsewhere, as status and error of section 5.2; statuses that are not here stay, and are an
 # invalid_request. `invalid_target` is of RFC 8707, the last two are registered for such cases too.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from school_service.core.database import HEALTH_BIND, db
-from tenants.driver_errors import first_line, sqlstate
+from school_service.core.database import HEALTH_BIND, db, placement
+from tenants.connections.dialect import SessionPool
+from tenants.driver_errors import TOO_MANY_CONNECTIONS, first_line, sqlstate
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +47,22 @@ def database_answers() -> bool:
         with db.engines[HEALTH_BIND].connect() as connection:
             connection.execute(text("SELECT 1"))
     except (DBAPIError, PoolTimeout) as error:
+        # Whoever has a connection is served: nobody would be helped by another process.
+        if isinstance(error, DBAPIError) and sqlstate(error) == TOO_MANY_CONNECTIONS and _serves(db.engines):
+            _log.warning("the database takes no more connections", extra={"reason": _reason(error)})
+            return True
+        if _serves(placement().engines_by_server()):
+            _log.warning("the registry does not answer, schools do", extra={"reason": _reason(error)})
+            return True
         _log.warning("the database does not answer", extra={"reason": _reason(error)})
         return False
     return True
+
+
+def _serves(engines: Mapping[Any, Engine]) -> bool:
+    """Tell whether this process has connections of these engines on which it serves schools."""
+    pools = [engine.pool for engine in engines.values()]
+    return any(pool.connections.has_any() for pool in pools if isinstance(pool, SessionPool))
 
 
 def _reason(error: DBAPIError | PoolTimeout) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     ColumnElement,
+    Computed,
     Date,
     DateTime,
     ForeignKey,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    column,
     func,
     literal,
     select,
@@ -35,6 +37,7 @@ from school_service.core.columns import (
 )
 from school_service.core.database import db
 from school_service.core.search import folded, search_index
+from school_service.core.sort_keys import sort_key
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.people.usernames import username_key
 from school_service.features.school.models import SchoolSettings
@@ -102,11 +105,18 @@ def _key_of_username(context: Any) -> str:
     return username_key(context.get_current_parameters()["username"])
 
 
+def _sorted_by(*names: str) -> Mapped[str]:
+    """Make the column that holds the key of names by which accounts are sorted; PostgreSQL computes it."""
+    key = sort_key(*(column(name, String) for name in names))
+    return mapped_column(Text(collation="C"), Computed(key, persisted=True), index=True, deferred=True)
+
+
 class User(db.Model):
     """An account. A deleted account stays stored, with the time of its deletion, and its username stays taken.
 
     An erased account is deleted too: it has neither a name nor a password any more, and can not be restored.
     `username_key` makes usernames unique without regard to case; it is made whenever the username is set.
+    `name_sort_key` and `username_sort_key` are what people and accounts are listed by.
     `password_given_at` is the moment at which somebody else made the account or set its password; null since its user
     set one.
     """
@@ -130,6 +140,8 @@ class User(db.Model):
     created_at: Mapped[datetime] = created_at()
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    name_sort_key: Mapped[str] = _sorted_by("last_name", "first_name")
+    username_sort_key: Mapped[str] = _sorted_by("username")
 
     @validates("username")
     def _set_key(self, _name: str, username: str) -> str:

@@ -124,15 +124,17 @@ def guardian_data(guardian_id: UUID) -> Query:
     user_id = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
     of_guardian = Guardian.id == guardian_id
     records = [select(Guardian.id).where(of_guardian), *_records_of_account(user_id)]
-    return select(*_account(user_id, records, guardian=of_guardian)).where(of_guardian)
+    return select(
+        *_account(user_id, records, _link_entries(guardian_id)),
+        _one(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
+        _many(_children(guardian_id), "children"),
+    ).where(of_guardian)
 
 
 # What is stored of whoever has an account.
 
 
-def _account(user_id: Any, records: list[Any], *entries: Any, guardian: Any = None) -> list[Any]:
-    """Write what is stored of an account, and of the guardian whose it is, or whom the condition finds."""
-    of_guardian = Guardian.user_id == user_id if guardian is None else guardian
+def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
     contacts = (
         select(*told_columns(Contact))
         .where(Contact.owner_id == user_id)
@@ -148,45 +150,12 @@ def _account(user_id: Any, records: list[Any], *entries: Any, guardian: Any = No
         _one(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
-        _one(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
-        _many(_children(of_guardian), "children"),
-        _many(_audit(user_id, records, _link_entries(of_guardian), *entries), "audit"),
+        _many(_audit(user_id, records, *entries), "audit"),
     ]
 
 
 def _records_of_account(user_id: Any) -> list[Any]:
-    return [
-        select(User.id).where(User.id == user_id),
-        select(Contact.id).where(Contact.owner_id == user_id),
-        select(Guardian.id).where(Guardian.user_id == user_id),
-    ]
-
-
-def _children(of_guardian: Any) -> Rows:
-    return (
-        select(*told_columns(StudentGuardian), Student.admission_number, User.first_name, User.last_name)
-        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
-        .join(Student, Student.id == StudentGuardian.student_id)
-        .join(User, User.id == Student.user_id)
-        .where(of_guardian)
-        .order_by(StudentGuardian.created_at, StudentGuardian.student_id)
-    )
-
-
-def _link_entries(of_guardian: Any) -> Any:
-    """Find what the log says of whose guardian somebody is: by the ids of the children."""
-    guardian_id = select(Guardian.id).where(of_guardian).scalar_subquery()
-    children = (
-        select(StudentGuardian.student_id)
-        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
-        .where(of_guardian)
-    )
-    whose = func.coalesce(AuditEntry.new["guardian"].astext, AuditEntry.old["guardian"].astext)
-    return and_(
-        AuditEntry.entity_id == any_(func.array(children.scalar_subquery())),
-        AuditEntry.entity == LINK,
-        whose == cast(guardian_id, Text),
-    )
+    return [select(User.id).where(User.id == user_id), select(Contact.id).where(Contact.owner_id == user_id)]
 
 
 def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
@@ -201,6 +170,30 @@ def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
         # The ids are one array, so that each is looked up in the index, however long the log is.
         .where(or_(AuditEntry.entity_id == any_(func.array(union_all(*records).scalar_subquery())), *entries))
         .order_by(AuditEntry.at, AuditEntry.id)
+    )
+
+
+# What is stored of a guardian.
+
+
+def _children(guardian_id: UUID) -> Rows:
+    return (
+        select(*told_columns(StudentGuardian), Student.admission_number, User.first_name, User.last_name)
+        .join(Student, Student.id == StudentGuardian.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(StudentGuardian.guardian_id == guardian_id)
+        .order_by(StudentGuardian.created_at, StudentGuardian.student_id)
+    )
+
+
+def _link_entries(guardian_id: UUID) -> Any:
+    """Find what the log says of whose guardian somebody is: by the ids of the children."""
+    children = select(StudentGuardian.student_id).where(StudentGuardian.guardian_id == guardian_id)
+    whose = func.coalesce(AuditEntry.new["guardian"].astext, AuditEntry.old["guardian"].astext)
+    return and_(
+        AuditEntry.entity_id == any_(func.array(children.scalar_subquery())),
+        AuditEntry.entity == LINK,
+        whose == cast(guardian_id, Text),
     )
 
 

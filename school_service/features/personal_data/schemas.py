@@ -75,7 +75,22 @@ def _rows_of(
         column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
         for column in told_columns(model)
     }
-    return RecordSchema.from_dict({**columns, **names}, name=f"Stored{called or model.__name__}Schema")
+    schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{called or model.__name__}Schema")
+    _TABLES[schema] = model.__table__.name
+    return schema
+
+
+_TABLES: dict[type[ma.Schema], str] = {}
+
+
+def tables_of(schema: type[ma.Schema]) -> list[str]:
+    """Name the tables whose rows a document of this schema tells, by itself and by what is nested in it."""
+    found = [_TABLES[schema]] if schema in _TABLES else []
+    for field in schema().fields.values():
+        inner = field.inner if isinstance(field, fields.List) else field
+        if isinstance(inner, fields.Nested):
+            found += tables_of(type(inner.schema))
+    return found
 
 
 def _name() -> Field:
@@ -130,16 +145,6 @@ class AccountDataSchema(RecordSchema):
     user = fields.Nested(StoredUserSchema)
     roles = fields.List(fields.Nested(StoredUserRoleSchema))
     contacts = fields.List(fields.Nested(StoredContactSchema))
-    guardian = fields.Nested(
-        StoredGuardianSchema,
-        allow_none=True,
-        metadata={
-            "description": "Whom the account belongs to as a guardian; null where it is no guardian's."
-        },
-    )
-    children = fields.List(
-        fields.Nested(StoredChildSchema), metadata={"description": "The students whose guardian it is."}
-    )
     audit = fields.List(
         fields.Nested(StoredAuditEntrySchema),
         metadata={
@@ -181,3 +186,6 @@ class GuardianDataSchema(AccountDataSchema):
 
     user = fields.Nested(StoredUserSchema, allow_none=True)
     guardian = fields.Nested(StoredGuardianSchema)
+    children = fields.List(
+        fields.Nested(StoredChildSchema), metadata={"description": "The students whose guardian it is."}
+    )

@@ -16,6 +16,7 @@ from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
 from school_service.core.statements import execute, statement
 from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.people.access import require_to_change
 from school_service.features.people.employees.service import ENTITY as EMPLOYEE
 from school_service.features.people.guardians.accounts import end_guardian
 from school_service.features.people.guardians.of_students import remove_guardians
@@ -38,7 +39,6 @@ from school_service.features.people.models import (
     UserRole,
 )
 from school_service.features.people.roles.administrators import require_administrator
-from school_service.features.people.users.service import held_permissions
 from school_service.features.results.models import (
     Promotion,
     PromotionDecision,
@@ -265,8 +265,7 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
 
 
 def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
-    held = held_permissions(user.id)
-    held.require_of(principal, "Erasing this person")
+    held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
     user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""

@@ -8,11 +8,13 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.features.people.access import needed_to_read
 from school_service.features.personal_data import reads, service
 from school_service.features.personal_data.schemas import (
     EmployeeDataSchema,
     GuardianDataSchema,
     StudentDataSchema,
+    tables_of,
 )
 from school_service.web.blueprint import Blueprint
 from school_service.web.request_scope import current_principal
@@ -26,12 +28,13 @@ blp = Blueprint(
 class DataOfStudent(MethodView):
     """All that is stored of a student."""
 
-    @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ, audited=True)
+    @blp.requires(*needed_to_read(*tables_of(StudentDataSchema)), audited=True)
     @blp.returns(StudentDataSchema, tagged=False, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of a student, with what the audit log says of their records.
 
-        What they did themselves is listed by `GET /audit?actor=` with the id of their account.
+        It needs the permission of each area that is told of. What they did themselves is listed by `GET /audit?actor=`
+        with the id of their account.
         """
         service.record_copy(of="student", record_id=id)
         return reads.student_data(id)
@@ -51,13 +54,13 @@ class DataOfStudent(MethodView):
 class DataOfGuardian(MethodView):
     """All that is stored of a guardian."""
 
-    @blp.requires(Permission.STUDENTS_READ, Permission.USERS_READ, audited=True)
+    @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), audited=True)
     @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of a guardian: record, children, account, and what the audit log says of them.
 
-        Not who stopped their access to a child, nor why. What they did themselves is listed by `GET /audit?actor=` with
-        the id of their account.
+        Not who stopped their access to a child, nor why. It needs the permission of each area that is told of. What
+        they did themselves is listed by `GET /audit?actor=` with the id of their account.
         """
         service.record_copy(of="guardian", record_id=id)
         return reads.guardian_data(id)
@@ -78,12 +81,13 @@ class DataOfGuardian(MethodView):
 class DataOfEmployee(MethodView):
     """All that is stored of an employee."""
 
-    @blp.requires(Permission.EMPLOYEES_READ, Permission.USERS_READ, audited=True)
+    @blp.requires(*needed_to_read(*tables_of(EmployeeDataSchema)), audited=True)
     @blp.returns(EmployeeDataSchema, tagged=False, if_empty=service.check_employee)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of an employee, deleted or not, with what the audit log says of their records.
 
-        What they did themselves is listed by `GET /audit?actor=` with the id of their account.
+        It needs the permission of each area that is told of. What they did themselves is listed by `GET /audit?actor=`
+        with the id of their account.
         """
         service.record_copy(of="employee", record_id=id)
         return reads.employee_data(id)

@@ -50,7 +50,11 @@ def make_student(make: Factory) -> dict[str, Any]:
         "username": "chidinma.zxq",
         "guardian": GUARDIAN,
     }
-    student = make.student(password="a password", **body)
+    # Of a student's form it would have to be one of two; an account has any.
+    student = make.student(password="a password", **{**body, "gender": "FEMALE"})
+    gender = {"gender": PRIVATE_OF_STUDENT["gender"]}
+    make.api.ok(make.api.patch(f"/users/{student['user']}", gender))
+    student |= gender
     make.enrolled(seen.cohort, student)
     subject = make.cohort_subject(seen.cohort)
     make.entry(make.assessment(subject, seen.term), student["id"], seen.batch, 12.5)
@@ -149,7 +153,7 @@ def make_graduate(make: Factory) -> dict[str, Any]:
 
 
 def make_employee(make: Factory) -> dict[str, Any]:
-    """Make an employee who is a form teacher and a parent, has a role, two contacts, a password, and was corrected."""
+    """Make an employee who is a form teacher, has a role, two contacts and a password, and was corrected."""
     body = make.employee_body(
         first_name="Adaeze-Zxq",
         middle_name="Ife-Zxq",
@@ -172,8 +176,6 @@ def make_employee(make: Factory) -> dict[str, Any]:
     teacher = {"teacher_id": employee["id"]}
     make.api.ok(make.api.patch(f"/teachers/{make.cohort()['id']}/add_to_batch", teacher))
     make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxq"}))
-    guardian = make.guardian(make.student())
-    make.api.ok(make.api.put(f"/guardians/{guardian['id']}/account", {"user": account["id"]}))
     employee["user"] = account["id"]
     return employee
 

@@ -22,7 +22,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
 from tenants.registry.clients import check_secret, create_client, revoke_client, token_claims
 from tenants.registry.installation import check_installed, install
-from tenants.registry.schools import clients, installation_id
+from tenants.registry.schools import clients, installation_id, password_policy
 from tests.postgres import at_schools, nodes_of, on_citus
 from tests.tenants.installations import (
     ADMINISTRATOR,
@@ -141,6 +141,25 @@ def test_again_changes_nothing(bare):
 
     assert what_is_there(bare) == before
     assert before["SELECT count(*) FROM registry.lgas"] == [(774,)]
+
+
+def test_what_is_said_of_passwords_is_said_when_the_registry_is_made(bare):
+    def said():
+        with bare.admin.connect() as connection:
+            return password_policy(connection)
+
+    assert install(bare, password_policy="strict") is True
+    assert said() == "strict"
+    assert install(bare, password_policy="any") is False
+    assert install(bare) is False
+    assert said() == "strict"
+
+
+def test_a_registry_that_says_nothing_of_passwords_takes_any(bare):
+    install(bare)
+
+    with bare.admin.connect() as connection:
+        assert password_policy(connection) == "any"
 
 
 def test_two_at_once(bare):

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from marshmallow import fields
 
-from school_service.web.fields import QueryBoolean
-from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema
+from school_service.sheets.days import DAY_ORDERS
+from school_service.web.fields import Choice, QueryBoolean
+from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema, warnings_field
 
 
 class ImportFilterSchema(Schema):
@@ -15,6 +16,14 @@ class ImportFilterSchema(Schema):
 
     dry_run = QueryBoolean(
         load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
+    )
+    dates = Choice(
+        DAY_ORDERS,
+        required=False,
+        metadata={
+            "description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012. Without it the sheet "
+            "itself shows it, and a date that can be read in both ways is an error of its row where it does not."
+        },
     )
 
 
@@ -31,7 +40,10 @@ class ImportedSchema(RecordSchema):
     """What an import did."""
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset(
-        {"enrolled", "replaced_values", "ignored_columns", "guardians_created", "guardians_found"}
+        {
+            *("enrolled", "replaced_values", "ignored_columns", "warnings"),
+            *("guardians_created", "guardians_found"),
+        }
     )
 
     rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
@@ -63,3 +75,4 @@ class ImportedSchema(RecordSchema):
             "description": "Where there are any: columns that are not known, of which nothing was read."
         },
     )
+    warnings = warnings_field()

@@ -17,20 +17,30 @@ from sqlalchemy import func, insert, select
 from school_service.auth.passwords import hash_new_password, password_faults
 from school_service.auth.principal import Principal
 from school_service.core.counters import STUDENTS, next_numbers
-from school_service.core.database import db, outside_transaction
+from school_service.core.database import current_school, db, outside_transaction
 from school_service.core.errors import Invalid
+from school_service.core.genders import GENDERS, listed_gender
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
 from school_service.core.statements import execute
+from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import enroll_new, lock_cohorts
+from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
 from school_service.features.people.guardians.of_students import Finding
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.people.students.service import ENTITY as STUDENT
+from school_service.features.people.students.sheet_rows import (
+    ALSO_ADMISSION_NUMBER,
+    ALSO_FIRST_NAME,
+    ALSO_LAST_NAME,
+)
 from school_service.features.people.usernames import username_key
 from school_service.features.people.users.service import AUDITED, ENTITY
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
+from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import CellType, Column, SuggestedValues, words_of
+from school_service.sheets.days import read_days
 from school_service.sheets.row_errors import (
     DUPLICATE,
     INVALID,
@@ -53,33 +63,66 @@ FILE_NAME = "students.xlsx"
 PASSWORDS_AT_ONCE = 300
 
 CLASS = "class"
+ARM = "arm"
 MAX_CLASSES_SHOWN = 8  # classes that an error names at most
 
 _GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
 """The members of a record that are guardians, and how their columns begin; of two that fit, the first."""
+PHONE_NUMBERS = ("guardian_phone_number", "guardian_2_phone_number")
+_PHONES = (
+    "phone",
+    "phone no",
+    "phone number",
+    "telephone",
+    "telephone number",
+    "tel",
+    "gsm",
+    "gsm number",
+    "mobile",
+)
+
+
+def _of_guardian(*words: str) -> tuple[str, ...]:
+    """Headings that people give a column of the guardian: `parent phone`, `guardian s phone`."""
+    people = ("guardian", "parent", "guardian s", "parent s", "parents", "parent guardian")
+    return tuple(f"{person} {word}".strip() for person in people for word in words)
+
+
 _IDENTITY = ("first_name", "last_name", "admission_number")
+_NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guardian_2_full_name")
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
-_GENDERS = {"f": "FEMALE", "female": "FEMALE", "girl": "FEMALE", "m": "MALE", "male": "MALE", "boy": "MALE"}
 _MEANINGS = {
-    Column("first_name", required=True, width=18): "The student's first name.",
-    Column("middle_name", width=18): "Further names.",
-    Column("last_name", required=True, width=18): "The family name.",
-    Column("admission_number", required=True, width=20): (
+    Column("first_name", required=True, width=18, also=ALSO_FIRST_NAME): "The student's first name.",
+    Column(
+        "middle_name",
+        width=18,
+        also=("middlename", "middle names", "other name", "other names", "othernames"),
+    ): "Further names.",
+    Column("last_name", required=True, width=18, also=ALSO_LAST_NAME): "The family name.",
+    Column("admission_number", required=True, width=20, also=ALSO_ADMISSION_NUMBER): (
         "The number under which the school admitted the student. No two students have the same."
     ),
-    Column("gender", rule=SuggestedValues(("FEMALE", "MALE")), width=12): "FEMALE or MALE; F and M will do.",
-    Column("dob", CellType.DAY, width=14): "Date of birth: a date, or a text such as 2012-05-31.",
-    Column("guardian_full_name", width=24): (
+    Column(
+        "gender", rule=SuggestedValues(GENDERS), width=12, also=("sex",)
+    ): "FEMALE or MALE; F and M will do.",
+    Column(
+        "dob", CellType.DAY, width=14, also=("d o b", "date of birth", "birth date", "birthdate", "birthday")
+    ): ("Date of birth: a date, or a text such as 2012-05-31."),
+    Column("guardian_full_name", width=24, also=_of_guardian("", "name", "full name")): (
         "Parent or guardian. Needed where any other column of the guardian is filled in."
     ),
-    Column("guardian_relationship", width=20): "Such as mother, father or aunt.",
-    Column("guardian_phone_number", width=20): "The guardian's telephone number.",
-    Column("guardian_email_address", width=26): "The guardian's e-mail address.",
+    Column(
+        "guardian_relationship", width=20, also=("relationship", "relation")
+    ): "Such as mother, father or aunt.",
+    Column(PHONE_NUMBERS[0], width=20, also=_of_guardian(*_PHONES)): "The guardian's telephone number.",
+    Column(
+        "guardian_email_address", width=26, also=_of_guardian("email", "e mail", "email address")
+    ): "The guardian's e-mail address.",
     Column("guardian_2_full_name", width=24): (
         "A second parent or guardian. Needed where any other column of theirs is filled in."
     ),
     Column("guardian_2_relationship", width=20): "Such as mother, father or aunt.",
-    Column("guardian_2_phone_number", width=20): "Their telephone number.",
+    Column(PHONE_NUMBERS[1], width=20): "Their telephone number.",
     Column("guardian_2_email_address", width=26): "Their e-mail address.",
     Column("username", width=20): (
         "The name of the student's account. Left blank, it is the admission number. "
@@ -95,6 +138,7 @@ _MEANINGS = {
     ),
 }
 COLUMNS = tuple(_MEANINGS)
+_READ = (*COLUMNS, Column(ARM))
 
 # Validates a record as POST /students validates its body; raises Invalid, which names the fields.
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
@@ -130,16 +174,22 @@ def template() -> tuple[str, bytes]:
 
 
 def upload(
-    *, file: IO[bytes], validate: Validate, principal: Callable[[], Principal], dry_run: bool
+    *,
+    file: IO[bytes],
+    validate: Validate,
+    principal: Callable[[], Principal],
+    dry_run: bool,
+    dates: str | None = None,
 ) -> dict[str, Any]:
     """Add the students of a sheet, all or none; returns the counts of rows and of students created.
 
-    With `dry_run` the answer is the same and nothing is stored. Each password costs some 40 ms of computing, for which
+    With `dry_run` the answer is the same and nothing is stored. `dates` is DMY or MDY: how dates in text are written;
+    without it the sheet itself has to show that. Each password costs some 40 ms of computing, for which
     the transaction is ended and another begun: so `principal` is asked for whoever acts in the present one. Raises
     Invalid where the file can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden
     where the sheet names classes and the principal may enroll nobody.
     """
-    importing = _StudentUpload(validate, principal, dry_run)
+    importing = _StudentUpload(validate, principal, dry_run, dates)
     counts = importing.run(file)
     return {"rows": counts["rows"], "created": counts["created"], "errors": [], **importing.answer}
 
@@ -151,10 +201,17 @@ class _StudentUpload(SheetUpload[_Records]):
     validate: Validate
     principal: Callable[[], Principal]
     dry_run: bool
+    dates: str | None
     replaced: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, COLUMNS)
+        content = read_sheet(workbook, SHEET, _READ)
+        for row in content.rows:
+            # Some lists have the arm beside the class, or once more.
+            arm, class_ = row.values.pop(ARM, None), str(row.values.get(CLASS, ""))
+            if arm and not f" {words_of(class_)} ".count(f" {words_of(arm)} "):
+                row.values[CLASS] = f"{class_} {arm}".strip()
+        return content
 
     def match(self, content: SheetContent) -> _Records:
         passwords = sum("password" in row.values for row in content.rows)
@@ -164,14 +221,17 @@ class _StudentUpload(SheetUpload[_Records]):
                 f"has {passwords:,} rows with passwords, and {PASSWORDS_AT_ONCE:,} may have one: "
                 "divide it into several sheets, or leave the column blank",
             )
-        errors = list(content.errors)
-        students = []
+        errors = [*content.errors, *self._read_texts(content.rows)]
         for row in content.rows:
             errors.extend(self._replace_gender(row))
+        told = {(error.row, error.column) for error in errors}
+        students = []
+        for row in content.rows:
             try:
                 students.append(self.validate(_record(row.values)))
             except Invalid as refused:
-                errors.extend(_row_errors(row, refused.errors))
+                refusals = _row_errors(row, refused.errors)
+                errors.extend(error for error in refusals if (error.row, error.column) not in told)
         names = [_unique_names(row) for row in content.rows]
         errors.extend(_weak_passwords(content.rows, names))
         errors.extend(_duplicates(names))
@@ -202,6 +262,17 @@ class _StudentUpload(SheetUpload[_Records]):
             self.answer |= {"guardians_created": finding.made, "guardians_found": finding.found}
         return RowCounts(created=len(students))
 
+    def _read_texts(self, rows: Sequence[Row]) -> list[RowError]:
+        """Find what is in a wrong character set; read dates that are texts, and numbers that have lost their 0."""
+        days = read_days(rows, "dob", self.dates)
+        country = country_of(current_school().phone_number)
+        numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
+        for warning in (days.warning("dob"), *(each.warning(column) for column, each in numbers.items())):
+            if warning is not None:
+                self.warn(warning)
+        wrong = [error for each in numbers.values() for error in each.errors]
+        return [*charset_errors(rows, names=_NAMES), *days.errors, *wrong]
+
     def _hashes(
         self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
     ) -> Sequence[str | None]:
@@ -218,7 +289,7 @@ class _StudentUpload(SheetUpload[_Records]):
         written = str(row.values.get("gender", "")).strip()
         if not written:
             return
-        listed = _GENDERS.get(written.casefold().rstrip("."))
+        listed = listed_gender(written)
         if listed is None:
             yield RowError(
                 row.number, "gender", INVALID, "is no gender that is listed", written, "write FEMALE or MALE"
@@ -335,8 +406,8 @@ def _classes_remedy(known: Mapping[str, Any]) -> str:
 
 
 def _unique_names(row: Row) -> _UniqueNames:
-    admission_number = row.values.get("admission_number", "").strip()
-    username = row.values.get("username", "").strip()
+    admission_number = composed(row.values.get("admission_number", ""))
+    username = composed(row.values.get("username", ""))
     return _UniqueNames(row.number, admission_number, username or admission_number, bool(username))
 
 

@@ -6,7 +6,7 @@ made of several others: the select gives these with `/` between them, and the se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
@@ -36,6 +36,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
+from school_service.core.genders import FEMALE, MALE, WORDS
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -88,6 +89,7 @@ PERCENT = 100
 
 
 GRADEBOOKS, RESULTS = Permission.GRADEBOOKS_READ, Permission.RESULTS_READ
+STUDENTS, COHORTS = Permission.STUDENTS_READ, Permission.COHORTS_READ
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,28 @@ class Exported:
         """Tell whether the permission is among those of the export."""
         return permission in self.permissions
 
+    def has(self, file: str) -> bool:
+        """Tell whether the file is exported."""
+        return file in files_of(self.permissions)
+
+    def shown(self, permission: Permission, value: Any) -> Any:
+        """Give the value of a column that needs a permission; blank without it."""
+        return value if self.may(permission) else null()
+
 
 def files_of(permissions: Collection[Permission]) -> list[str]:
-    """Name the files that are exported with these permissions."""
-    return [name for name, (needs, _) in _FILES.items() if not needs or needs & set(permissions)]
+    """Name the files that are exported with these permissions: those that they allow, and all that these refer to."""
+    present: list[str] = []
+    for name, file in _FILES.items():
+        allowed = all(not one.isdisjoint(permissions) for one in file.needs)
+        if allowed and set(file.refers_to) <= set(present):
+            present.append(name)
+    return present
 
 
 def rows_of(file: str, exported: Exported) -> Rows:
     """Select the rows of a file, with the columns that the standard names."""
-    return _FILES[file][1](exported)
+    return _FILES[file].rows(exported)
 
 
 def _row(file: str, **given: Any) -> Select[*tuple[Any, ...]]:
@@ -257,13 +272,16 @@ def _people(exported: Exported) -> Subquery:
             user_id.label("user_id"), literal(role).label("role"), literal(rank, Integer).label("rank")
         )
 
-    in_session = [
-        exists().where(
-            Enrollment.student_id == Student.id, Enrollment.session_id == exported.session_id, CURRENT
-        ),
-        _takes_subject(exported),
-    ]
-    if exported.may(RESULTS) or exported.may(GRADEBOOKS):
+    # Whoever another file names is there, also when they have left; nobody else who has.
+    in_session: list[Any] = []
+    if exported.has("enrollments") or exported.has("results"):
+        in_session += [
+            exists().where(
+                Enrollment.student_id == Student.id, Enrollment.session_id == exported.session_id, CURRENT
+            ),
+            _takes_subject(exported),
+        ]
+    if exported.has("results"):
         in_session.append(
             exists()
             .where(ReportCard.student_id == Student.id, ReportCard.publication_id == Publication.id)
@@ -329,10 +347,16 @@ def _users(exported: Exported) -> Rows:
             username=User.username,
             givenName=User.first_name,
             familyName=User.last_name,
-            middleName=func.nullif(func.coalesce(Student.middle_name, Employee.middle_name), ""),
+            middleName=func.nullif(
+                func.coalesce(
+                    exported.shown(STUDENTS, Student.middle_name),
+                    exported.shown(Permission.EMPLOYEES_READ, Employee.middle_name),
+                ),
+                "",
+            ),
             identifier=Student.admission_number,
-            email=newest,
-            grades=_list(Classroom.name),
+            email=exported.shown(Permission.CONTACTS_READ, newest),
+            grades=exported.shown(COHORTS, _list(Classroom.name)),
             primaryOrgSourcedId=_id(exported.school_id),
         )
         .select_from(User)
@@ -418,13 +442,13 @@ def _enrollments(exported: Exported) -> Rows:
 
 def _demographics(exported: Exported) -> Rows:
     people = _people(exported)
-    sexes = {sex.upper(): sex for sex in (standard.MALE, standard.FEMALE)}
+    sexes = {word: {MALE: standard.MALE, FEMALE: standard.FEMALE}[gender] for word, gender in WORDS.items()}
     return (
         _row(
             "demographics",
             sourcedId=User.id,
             birthDate=Student.dob,
-            sex=case(sexes, value=func.upper(User.gender)),
+            sex=case(sexes, value=func.lower(func.rtrim(func.trim(User.gender), "."))),
         )
         .join_from(Student, User, User.id == Student.user_id)
         .where(User.id.in_(select(people.c.user_id)))
@@ -633,18 +657,36 @@ def _has_on_card(student_id: Any) -> Any:
     )
 
 
-_ANY: frozenset[Permission] = frozenset()
-_FILES: Mapping[str, tuple[frozenset[Permission], Callable[[Exported], Rows]]] = {
-    "orgs": (_ANY, _orgs),
-    "academicSessions": (_ANY, _academic_sessions),
-    "courses": (_ANY, _courses),
-    "classes": (_ANY, _classes),
-    "users": (_ANY, _users),
-    "roles": (_ANY, _roles),
-    "enrollments": (_ANY, _enrollments),
-    "demographics": (frozenset({Permission.STUDENTS_READ}), _demographics),
-    "categories": (frozenset({GRADEBOOKS, RESULTS}), _categories),
-    "lineItems": (frozenset({GRADEBOOKS, RESULTS}), _line_items),
-    "results": (frozenset({GRADEBOOKS, RESULTS}), _results),
+@dataclass(frozen=True)
+class _File:
+    """A file: its rows, the files that these name, and what it needs: one permission of each set."""
+
+    rows: Callable[[Exported], Rows]
+    refers_to: Collection[str] = ()
+    needs: Collection[frozenset[Permission]] = ()
+
+
+_SCORES = frozenset({GRADEBOOKS, RESULTS})
+_FILES = {
+    "orgs": _File(_orgs),
+    "academicSessions": _File(_academic_sessions, needs=[frozenset({Permission.TERMS_READ})]),
+    "courses": _File(_courses, ["orgs"], [frozenset({COHORTS})]),
+    "classes": _File(_classes, ["courses", "orgs", "academicSessions"], [frozenset({COHORTS})]),
+    "users": _File(_users, ["orgs"]),
+    "roles": _File(_roles, ["users", "orgs"]),
+    "enrollments": _File(
+        _enrollments, ["classes", "orgs", "users"], [frozenset({COHORTS}), frozenset({STUDENTS})]
+    ),
+    "demographics": _File(_demographics, ["users"], [frozenset({STUDENTS})]),
+    "categories": _File(_categories, needs=[_SCORES]),
+    "lineItems": _File(_line_items, ["classes", "categories", "academicSessions", "orgs"], needs=[_SCORES]),
+    "results": _File(_results, ["lineItems", "users", "classes"], needs=[_SCORES]),
 }
-"""Each file with the permissions of which one is needed for it (none: those of the operation do), and its rows."""
+"""Each file, after those that it refers to. What has no needs is exported to whoever may export."""
+
+PERMISSIONS = frozenset(
+    {Permission.CONTACTS_READ, Permission.EMPLOYEES_READ}.union(
+        *(need for file in _FILES.values() for need in file.needs)
+    )
+)
+"""All permissions that decide what is exported, of files and of single columns."""

@@ -25,8 +25,6 @@ from school_service.features.school.models import AcademicSession
 from tenants.connections.statements import copy_rows
 
 SYSTEM = "School Service"
-ALL = frozenset({Permission.STUDENTS_READ, Permission.GRADEBOOKS_READ, Permission.RESULTS_READ})
-"""The permissions with which every file is exported that the service can write."""
 
 _LINE = "\r\n"
 # The files in which ids are made of others: in the first column, or in the first and the fourth.

@@ -7,7 +7,7 @@ from typing import Any
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
-from school_service.features.exchange.oneroster import service
+from school_service.features.exchange.oneroster import reads, service
 from school_service.web.blueprint import ZIP, Blueprint
 from school_service.web.fields import sought_text
 from school_service.web.request_scope import current_principal
@@ -36,10 +36,12 @@ class OneRosterCsv(MethodView):
     def get(self, filters: dict[str, Any]) -> Any:
         """Export an academic session, by default the current one, as a zip of OneRoster 1.2 CSV files (bulk).
 
-        `session` is its id or name. `demographics` is in it with `read:students`, scores with `read:gradebooks`,
-        published results with `read:results`; the manifest says `absent` of a file that is not. All files tell of one
-        moment. Where no session is current, they have headers alone.
+        `session` is its id or name. Files of sessions need `read:terms`, of courses and classes `read:cohorts`, of who
+        is in a class `read:students` too, as demographics do; scores need `read:gradebooks`, published results
+        `read:results`, e-mail addresses `read:contacts`. A column is blank without its permission; the manifest says
+        `absent` of a file without its own, and of every file that refers to it. All files tell of one moment. Where no
+        session is current, they have headers alone.
         """
         principal = current_principal()
-        permissions = {permission for permission in service.ALL if principal.has(permission)}
+        permissions = {permission for permission in reads.PERMISSIONS if principal.has(permission)}
         return service.export(permissions=permissions, **filters)

@@ -64,7 +64,7 @@ def employees(reach: Reach | None = None) -> Query:
         .join(BankAccount, BankAccount.employee_id == Employee.id)
         .join(NextOfKin, NextOfKin.employee_id == Employee.id)
         .where(NOT_DELETED)
-        .order_by(User.last_name, User.first_name, Employee.id)
+        .order_by(User.name_sort_key, Employee.id)
     )
     return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
 

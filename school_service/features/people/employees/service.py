@@ -17,6 +17,7 @@ from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.people.access import require_to_change
 from school_service.features.people.contacts.service import new_contact
 from school_service.features.people.employees import reads
 from school_service.features.people.models import (
@@ -32,7 +33,6 @@ from school_service.features.people.users.service import (
     change_account,
     create_named_user,
     delete_user,
-    held_permissions,
 )
 from school_service.features.school.geography.service import check_origin
 from school_service.features.school.models import Batch, Department, EmployeeCategory, Position
@@ -228,8 +228,8 @@ def _change_account(employee: Employee, names: Mapping[str, str], principal: Pri
     if not names:
         return
     user = get(User, employee.user_id, for_update=True)
-    if principal.user_id != user.id and any(getattr(user, name) != value for name, value in names.items()):
-        held_permissions(user.id).require_of(principal, "Changing the name or gender of this employee")
+    if any(getattr(user, name) != value for name, value in names.items()):
+        require_to_change(principal, user.id, "Changing the name or gender of this employee")
     change_account(user, names)
 
 

@@ -14,13 +14,14 @@ from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, unknown_reference
 from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import audit_change
+from school_service.features.people.access import require_to_change
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import GUARDIANS, Role, User, UserRole
 from school_service.features.people.users.service import ENTITY as USER
-from school_service.features.people.users.service import hash_first, held_permissions, new_user
+from school_service.features.people.users.service import hash_first, new_user
 
 
 def give_account(
@@ -82,8 +83,7 @@ def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
     if not person.has_account:
         raise NotFound("The guardian has no account.")
     user_id = UUID(person.row["user_id"])
-    if principal.user_id != user_id:
-        held_permissions(user_id).require_of(principal, "Taking this guardian's account away")
+    require_to_change(principal, user_id, "Taking this guardian's account away")
     person.row["user_id"] = None
     audit_change(ENTITY, guardian_id, old={"user": user_id}, new={"user": None})
     writes = [*end_guardian(user_id), *storing(changed=[person.row])]

@@ -39,6 +39,9 @@ from school_service.features.people.models import (
 )
 from school_service.features.reach import scopes
 
+BY_NAME = (folded(Guardian.full_name), Guardian.full_name, Guardian.id)
+"""The order in which guardians are listed."""
+
 _NONE: Any = literal_column("'[]'::json")
 _STOPPED = StudentGuardian.stopped_at.is_not(None)
 
@@ -69,7 +72,7 @@ def guardians(search: str | None = None, student: UUID | None = None, reach: Rea
         stopped_at=StudentGuardian.stopped_at,
     )
     children = (
-        select(_listed(func.json_agg(aggregate_order_by(child, User.last_name, User.first_name, Student.id))))
+        select(_listed(func.json_agg(aggregate_order_by(child, User.name_sort_key, Student.id))))
         .select_from(StudentGuardian)
         .join(Student, Student.id == StudentGuardian.student_id)
         .join(User, User.id == Student.user_id)
@@ -87,7 +90,7 @@ def guardians(search: str | None = None, student: UUID | None = None, reach: Rea
         Guardian.user_id.label("user"),
         children.correlate(Guardian).scalar_subquery().label("children"),
         Guardian.created_at.label("createdAt"),
-    ).order_by(Guardian.full_name, Guardian.id)
+    ).order_by(*BY_NAME)
     if search is not None:
         found = found.where(may_match(search, SEARCHED_OF_GUARDIAN), matches(search, SEARCHED_OF_GUARDIAN))
     if reach is not None:
@@ -129,7 +132,7 @@ def guardians_of_student(student_id: UUID, reach: Reach | None = None) -> Query:
         )
         .join(StudentGuardian, StudentGuardian.guardian_id == Guardian.id)
         .where(StudentGuardian.student_id == student_id)
-        .order_by(StudentGuardian.is_primary.desc(), Guardian.full_name, Guardian.id)
+        .order_by(StudentGuardian.is_primary.desc(), *BY_NAME)
     )
     return found if reach is None else found.where(_in_reach(reach))
 

@@ -15,8 +15,8 @@ from school_service.features.people.models import SEARCHED_OF_STUDENT, SEARCHED_
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 
-BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
-"""The order in which students are listed."""
+BY_NAME = (User.name_sort_key, Student.admission_number.collate("C"), Student.id)
+"""The order in which students are listed: by last name, then first name, whatever the locale of the server."""
 
 
 def _particulars(reach: Reach | None) -> tuple[Any, Any]:

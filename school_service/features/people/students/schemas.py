@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -9,6 +10,7 @@ import marshmallow as ma
 from marshmallow import fields, validate
 
 from school_service.core.errors import Invalid
+from school_service.core.genders import listed_gender
 from school_service.features.people.models import ACTIVE, STUDENT_STATUSES, WITHDRAWN
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
@@ -69,6 +71,21 @@ def _validate_dob(day: date) -> None:
         raise ma.ValidationError("Is in the future.")
 
 
+class Gender(Text):
+    """A gender, by any of the words for it; FEMALE or MALE is stored."""
+
+    default_error_messages = {"gender": "Is neither FEMALE nor MALE."}
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        text = super()._deserialize(value, attr, data, **options)
+        listed = listed_gender(text)
+        if text and listed is None:
+            raise self.make_error("gender")
+        return listed or text
+
+
 class PersonSchema(Schema):
     """What is written of a student."""
 
@@ -76,7 +93,11 @@ class PersonSchema(Schema):
     middle_name = Text(least=0, required=False, allow_none=True)
     last_name = Text()
     admission_number = Text(metadata={"description": "Unique in the school."})
-    gender = Text(required=False, allow_none=True)
+    gender = Gender(
+        required=False,
+        allow_none=True,
+        metadata={"description": "FEMALE or MALE; F, M, girl, boy and the like will do, in any case."},
+    )
     dob = IsoDate(
         required=False,
         allow_none=True,

@@ -7,12 +7,14 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
+from school_service.auth.principal import Principal
 from school_service.core.counters import STUDENTS, next_numbers, numbers_taken
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
 from school_service.core.statements import Executable, NewRow, execute, new_row
 from school_service.features.audit.service import audit_change
+from school_service.features.people.access import require_to_change
 from school_service.features.people.guardians.of_students import Finding, write_primary
 from school_service.features.people.models import GRADUATED, Student, User
 from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
@@ -73,12 +75,13 @@ def create_student(
     return student
 
 
-def change_student(*, student_id: UUID, **changes: Any) -> UUID:
-    """Change any of a student's members but username and password.
+def change_student(*, student_id: UUID, principal: Principal, **changes: Any) -> UUID:
+    """Change any of a student's members but username and password; first name, last name and gender are the account's.
 
-    The primary guardian is replaced as a whole, None takes them away. A taken admission number is a conflict; the
-    username stays as it is. Raises NotFound, Conflict where the status of a graduate is to change, where the student's
-    data were erased, and what is said of guardians, and Forbidden where an account would get a child.
+    Who changes these needs every permission that the user has; the username stays as it is. The primary guardian is
+    replaced as a whole, None takes them away. A taken admission number is a conflict. Raises NotFound, Forbidden, also
+    where an account would get a child, and Conflict where the status of a graduate is to change, where the student's
+    data were erased, and for a guardian who is stopped here or has as many children as may be.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
@@ -93,6 +96,8 @@ def change_student(*, student_id: UUID, **changes: Any) -> UUID:
     if "middle_name" in changes:
         changes["middle_name"] = changes["middle_name"] or None
     of_user = {name: changes.pop(name) for name in _OF_USER & changes.keys()}
+    if any(getattr(user, name) != value for name, value in of_user.items()):
+        require_to_change(principal, user.id, "Changing the name or gender of this student")
     _change(user, of_user, USER)
     _change(student, changes, ENTITY)
     db.session.flush()

@@ -13,17 +13,33 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import func, select
 
 from school_service.core.database import db
-from school_service.core.texts import folded_words
+from school_service.core.texts import composed, folded_words
 from school_service.features.people.models import Student
+from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row, SheetContent
 
 ADMISSION_NUMBER, FIRST_NAME, LAST_NAME = "admission_number", "first_name", "last_name"
+ALSO_ADMISSION_NUMBER = (
+    *("admission no", "admission nr", "admission num", "admission", "admissionnumber", "admissionno"),
+    *("adm no", "adm number", "adm num", "admn no", "reg no", "reg number", "registration no"),
+    "registration number",
+)
+ALSO_FIRST_NAME = ("firstname", "given name", "given names", "first names", "forename")
+ALSO_LAST_NAME = ("surname", "lastname", "family name", "sur name", "last names")
+"""Headings that people give these columns."""
 STUDENT_COLUMNS = (
-    Column(ADMISSION_NUMBER, required=True, locked=True, width=20, heading="Admission number"),
-    Column(FIRST_NAME, locked=True, width=20, heading="First name"),
-    Column(LAST_NAME, locked=True, width=20, heading="Last name"),
+    Column(
+        ADMISSION_NUMBER,
+        required=True,
+        locked=True,
+        width=20,
+        heading="Admission number",
+        also=ALSO_ADMISSION_NUMBER,
+    ),
+    Column(FIRST_NAME, locked=True, width=20, heading="First name", also=ALSO_FIRST_NAME),
+    Column(LAST_NAME, locked=True, width=20, heading="Last name", also=ALSO_LAST_NAME),
 )
 """The columns that identify the student of a row."""
 
@@ -58,10 +74,17 @@ def match_students(
     other values of a row. A row with the name of another of these students is bad; with `own_names`, as in a sheet
     that was downloaded, one with any name that is not the student's. Raises InvalidRows naming every bad row.
     """
-    numbers = [str(row.values.get(ADMISSION_NUMBER, "")).strip() for row in content.rows]
+    numbers = [composed(str(row.values.get(ADMISSION_NUMBER, ""))) for row in content.rows]
+    misread = list(charset_errors(content.rows, names=_NAMES))
+    of_misread = {error.row for error in misread if error.column in _NAMES}
     errors = [
+        *misread,
         *_errors(content, numbers, students, not_in_class, validate),
-        *_name_errors(content, numbers, students, own_names=own_names),
+        *(
+            error
+            for error in _name_errors(content, numbers, students, own_names=own_names)
+            if error.row not in of_misread
+        ),
     ]
     if errors:
         people = {
@@ -86,11 +109,9 @@ def change_of(row: Row, student: Person, column: str, old: object, new: object) 
 def not_in_sheet(
     students: Iterable[ClassMember], matched: Iterable[tuple[ClassMember, Row]]
 ) -> list[dict[str, object]]:
-    """List the students of a class who have no row in a sheet, by name."""
+    """List the students of a class who have no row in a sheet, in the order of the class."""
     present = {student.admission_number for student, _ in matched}
-    missing = [student for student in students if student.admission_number not in present]
-    missing.sort(key=lambda student: (student.last_name, student.first_name, student.admission_number))
-    return [_identity(student) for student in missing]
+    return [_identity(student) for student in students if student.admission_number not in present]
 
 
 def _identity(student: Person) -> dict[str, object]:
@@ -108,7 +129,8 @@ def _errors(
     not_in_class: str,
     validate: Callable[[Row], Iterable[RowError]],
 ) -> Iterator[RowError]:
-    yield from (error for error in content.errors if error.column not in _NAMES)
+    bad_names = {(row.number, name) for row in content.rows for name in row.bad & _NAMES}
+    yield from (error for error in content.errors if (error.row, error.column) not in bad_names)
     known = _known_to_school(set(numbers).difference(students))
     first: dict[str, int] = {}
     for number, row in zip(numbers, content.rows, strict=True):

@@ -20,6 +20,7 @@ from school_service.features.people.students.schemas import (
     StudentSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
 
 blp = Blueprint("students", __name__, description="Students, each with a user account.")
 
@@ -58,5 +59,8 @@ class OneStudent(MethodView):
     @blp.returns(StudentSchema)
     @blp.if_match(reads.student, row_lock(Student), reads.account_lock, table_lock(Guardian), lock_guardians)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a student; the status of a graduate stays."""
-        return reads.student(service.change_student(student_id=id, **changes))
+        """Change what is given of a student; the status of a graduate stays.
+
+        Names and gender are those of the user account: who changes them needs every permission that the user has.
+        """
+        return reads.student(service.change_student(student_id=id, principal=current_principal(), **changes))

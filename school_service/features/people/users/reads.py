@@ -98,7 +98,7 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
             student.label("student"),
         )
         .where(User.deleted_at.is_(None))
-        .order_by(User.username, User.id)
+        .order_by(User.username_sort_key, User.id)
     )
     if search is not None:
         found = found.where(may_match(search, SEARCHED_OF_USER), matches(search, SEARCHED_OF_USER))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import Select, delete, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm.attributes import set_committed_value
 
@@ -22,24 +21,23 @@ from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
-from school_service.features.audit.service import REFUSED_SIGN_IN, SIGN_IN, audit_change, audit_refusal
-from school_service.features.people.models import (
-    CREATED,
-    OWN,
-    SCHOOL,
-    Guardian,
-    Role,
-    RolePermission,
-    StoredPermission,
-    User,
-    UserRole,
+from school_service.features.audit.service import (
+    REFUSED_SIGN_IN,
+    SIGN_IN,
+    addresses_of,
+    audit_change,
+    audit_refusal,
 )
+from school_service.features.people.access import require_to_change
+from school_service.features.people.models import CREATED, Guardian, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
 from tenants.clock import now
 
 ENTITY = "user"
+KNOWN_FOR = timedelta(days=90)
+"""For how long an address is known from which a user has signed in."""
 AUDITED = ("username", "first_name", "last_name", "gender")
 """What the audit log says of an account."""
 
@@ -133,8 +131,7 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
     So nobody takes over, or locks out, who may do more. A taken username is a conflict. Raises NotFound, Forbidden.
     """
     user = _get_user(user_id)
-    if principal.user_id != user.id:
-        held_permissions(user.id).require_of(principal, "Changing this user")
+    require_to_change(principal, user.id, "Changing this user")
     change_account(user, changes)
     return user.id
 
@@ -160,9 +157,14 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_h
     account = username_key(username)
     throttle.check(account)
     of_this_name = named(username).where(User.deleted_at.is_(None))
-    user_id, stored = db.session.execute(
-        of_this_name.with_only_columns(User.id, User.password_hash)
-    ).one_or_none() or (None, None)
+    # Where one has signed in is asked only where there were so many wrong passwords that it counts.
+    is_capped = throttle.is_capped(account)
+    addresses = addresses_of(SIGN_IN, User.id, since=now() - KNOWN_FOR) if is_capped else null()
+    user_id, stored, known = db.session.execute(
+        of_this_name.with_only_columns(User.id, User.password_hash, addresses)
+    ).one_or_none() or (None, None, None)
+    if is_capped:
+        throttle.check_known(account, known or ())
     is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
     # The hash was read in another transaction: the account may have been changed since.
     unchanged = select(User).where(
@@ -189,8 +191,7 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     would be left who has every permission.
     """
     user = _get_user(user_id)
-    held = held_permissions(user.id)
-    held.require_of(principal, "Deleting this user")
+    held = require_to_change(principal, user.id, "Deleting this user")
     user.deleted_at = now()
     user.session_number += 1
     if held.all_of_them:
@@ -208,7 +209,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
     user = get(User, user_id, for_update=True)
     if user.erased_at is not None:
         raise Conflict("The user's data were erased: the account does not come back.")
-    held_permissions(user.id).require_of(principal, "Restoring this user")
+    require_to_change(principal, user.id, "Restoring this user")
     if user.deleted_at is not None:
         user.deleted_at = None
         user.session_number += 1
@@ -246,8 +247,7 @@ def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
     Conflict where nobody would be left who has every permission.
     """
     user = _get_user(user_id)
-    held = held_permissions(user.id)
-    held.require_of(principal, "Taking a role from this user")
+    held = require_to_change(principal, user.id, "Taking a role from this user")
     taken = db.session.execute(
         delete(UserRole)
         .where(UserRole.user_id == user.id, UserRole.role_id == role_id)
@@ -311,56 +311,11 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     One's own, or those of a user whose every permission the principal has. Raises NotFound, Forbidden.
     """
     user = _get_user(user_id)
-    if principal.user_id != user.id:
-        held_permissions(user.id).require_of(principal, "Ending this user's sessions")
+    require_to_change(principal, user.id, "Ending this user's sessions")
     user.session_number += 1
     db.session.flush()
     audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
     return user.id
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPermissions:
-    """The permissions of all roles of a user, as `access:section`: for the whole school, and for their own records.
-
-    `all_of_them`: those for the whole school are all that there are.
-    """
-
-    for_school: frozenset[str]
-    for_own: frozenset[str]
-    all_of_them: bool
-
-    def require_of(self, principal: Principal, purpose: str) -> None:
-        """Check that a principal has all of them, with at least their reach. Raises Forbidden."""
-        require_permissions(principal, self.for_school, SCHOOL, purpose)
-        require_permissions(principal, self.for_own, OWN, purpose)
-
-
-def held_permissions(user_id: UUID) -> HeldPermissions:
-    """Find the permissions that a user has, deleted or not, without those of a role that is given to all of a kind."""
-
-    def held(reach: str) -> Any:
-        return (
-            select(RolePermission.permission_id)
-            .join(UserRole, UserRole.role_id == RolePermission.role_id)
-            .join(Role, Role.id == UserRole.role_id)
-            .where(
-                UserRole.user_id == user_id,
-                Role.reach == reach,
-                Role.given_to.is_(None),
-                RolePermission.permission_id == StoredPermission.id,
-            )
-            .exists()
-        )
-
-    found = db.session.execute(
-        select(StoredPermission, held(SCHOOL), held(OWN)).execution_options(judged=True)
-    ).all()
-    return HeldPermissions(
-        for_school=frozenset(str(permission) for permission, for_school, _ in found if for_school),
-        for_own=frozenset(str(permission) for permission, _, for_own in found if for_own),
-        all_of_them=all(for_school for _, for_school, _ in found),
-    )
 
 
 def _audited(user: User) -> dict[str, str]:
@@ -403,12 +358,12 @@ def _store_renewed(user: User, renewed: str) -> None:
 def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
     user = _get_user(user_id)
-    if principal.user_id != user.id:
-        purpose = "Setting this user's password"
-        held_permissions(user.id).require_of(principal, purpose)
-        # Whoever knows a guardian's password reads the results of the children.
-        if db.session.scalar(select(Guardian.id).where(Guardian.user_id == user.id)) is not None:
-            principal.require([Permission.RESULTS_READ], purpose)
+    purpose = "Setting this user's password"
+    require_to_change(principal, user.id, purpose)
+    # Whoever knows a guardian's password reads the results of the children.
+    of_guardian = select(Guardian.id).where(Guardian.user_id == user.id)
+    if principal.user_id != user.id and db.session.scalar(of_guardian) is not None:
+        principal.require([Permission.RESULTS_READ], purpose)
     return user
 
 

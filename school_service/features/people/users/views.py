@@ -25,7 +25,7 @@ from school_service.features.people.users.schemas import (
     UserSearchSchema,
 )
 from school_service.web.blueprint import Blueprint
-from school_service.web.client_address import client_address
+from school_service.web.client_address import address_is_told, client_address
 from school_service.web.request_scope import (
     app_state,
     attempted_username,
@@ -37,7 +37,7 @@ blp = Blueprint("users", __name__, description="User accounts: who can sign in t
 
 
 def _throttle() -> LoginThrottle:
-    return LoginThrottle(str(current_school_id()), client_address())
+    return LoginThrottle(str(current_school_id()), client_address(), address_is_told())
 
 
 def _auth_user(user_id: UUID, session_number: int) -> Any:
@@ -75,7 +75,8 @@ class Login(MethodView):
     def post(self, credentials: dict[str, Any]) -> Any:
         """Sign a user in by username and password; needs a token that may enter the school.
 
-        Ten wrong passwords for a username within a minute, and it is refused for a while.
+        Ten wrong passwords for a username from one address within a minute, and that is refused for a while. A server
+        that signs people in tells their addresses in `X-End-User-Address`, where the operator lets it.
         """
         username_hash = attempted_username(str(current_school_id()), credentials["username"])
         user = service.sign_in(**credentials, throttle=_throttle(), username_hash=username_hash)

@@ -34,6 +34,7 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_o
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
+from school_service.core.sort_keys import sort_key
 from school_service.features.people.models import (
     SCHOOL,
     Guardian,
@@ -326,8 +327,7 @@ def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: A
     either = frozen.union_all(rest).subquery("either")
     shown = [found.name for found in live.selected_columns]
     return select(*(either.c[name] for name in shown)).order_by(
-        either.c.in_order.nulls_last(),
-        *(either.c[name] for name in ("last_name", "first_name", "admission_number", "student_id")),
+        either.c.in_order.nulls_last(), *(either.c[name] for name in _BY_NAME)
     )
 
 
@@ -367,12 +367,22 @@ def _is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
 
 def _order(student: Any, figures: Any) -> list[Any]:
     """The columns that results are ordered by."""
-    names = ("last_name", "first_name", "admission_number")
     return [
         cast(_text(figures, "position"), Integer).label("in_order"),
-        *(_text(student, name).label(name) for name in names),
-        _text(student, "id").label("student_id"),
+        *(part.label(name) for name, part in zip(_BY_NAME, name_order(student), strict=True)),
     ]
+
+
+_BY_NAME = ("by_name", "by_number", "by_id")
+
+
+def name_order(student: Any) -> tuple[Column, ...]:
+    """Order students by name as a result or a card names them, JSON, in the order of a list of students."""
+    return (
+        sort_key(_text(student, "last_name"), _text(student, "first_name")),
+        _text(student, "admission_number").collate("C"),
+        _text(student, "id").collate("C"),
+    )
 
 
 def _figures(figures: Any, card: Any, name: str) -> Column:

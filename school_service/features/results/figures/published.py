@@ -27,6 +27,7 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from school_service.core.read_models import Query
 from school_service.features.results.figures.broadsheets import broadsheet_of
+from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.figures.rules import mean_over, one
 from school_service.features.results.models import (
     GRADED,
@@ -248,11 +249,10 @@ def _cards(publication: CTE) -> CTE:
 def _whose(cards: CTE) -> tuple[Label[Any], ...]:
     """The columns of whose card it is: nothing is told of a student here but what results name."""
     student = cards.c.card["student"]
-    names = [student[name].astext for name in ("last_name", "first_name", "admission_number")]
     return (
         cards.c.student_id.label("student_id"),
         cast(student.op("-")(literal("dob", Text)), JSON).label("student"),
-        func.row_number().over(order_by=(*names, cards.c.student_id)).label("by_name"),
+        func.row_number().over(order_by=name_order(student)).label("by_name"),
     )
 
 

@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from school_service.core.errors import Invalid
 from school_service.features.results.models import JPEG, LEAST_PIXELS, MOST_PIXELS, PNG
+
+MAKE_SMALLER = (
+    "Open it in a program for pictures, such as Paint, Preview or the gallery of a telephone, cut off the empty "
+    "margin, make it some 600 pixels wide, and save it as JPEG or PNG."
+)
+"""What to do about a picture that is too large."""
+MAKE_LARGER = "Scan or photograph it again, some 600 pixels wide."
 
 _PNG_BEGINNING = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 _JPEG_BEGINNING = b"\xff\xd8\xff"
 # Markers of a JPEG that have no length behind them, and those of its frame, which has the size (ITU-T T.81, B.1).
 _WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD9)}
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-# Chunks of a PNG that have compressed text beside the picture: a colour profile, and a comment.
-_COMPRESSED = (b"iCCP", b"zTXt")
-_MOST_UNPACKED = 4 * 1024 * 1024  # bytes of one: large colour profiles have one or two MiB
+# Chunks of a PNG that have compressed text beside the picture: a colour profile, and comments.
+_INTERNATIONAL = b"iTXt"
+_COMPRESSED = (b"iCCP", b"zTXt", _INTERNATIONAL)
+_MOST_UNPACKED = 4 * 1024 * 1024  # bytes of all together: large colour profiles have one or two MiB
+_PART = 64 * 1024  # bytes that are unpacked at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ def read_format(content: bytes) -> PictureFormat:
     if content.startswith(_PNG_BEGINNING):
         found = _png(content)
         if _unpacks_beyond_bound(content):
-            raise Invalid("The image has a colour profile or a comment of more than 4 MiB.")
+            raise Invalid("The image has a colour profile or comments of more than 4 MiB.")
     elif content.startswith(_JPEG_BEGINNING):
         found = _jpeg(content)
     else:
@@ -48,9 +58,10 @@ def read_format(content: bytes) -> PictureFormat:
     if found is None:
         raise Invalid("The image is broken: its size can't be read.")
     if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (found.width, found.height)):
+        is_large = max(found.width, found.height) > MOST_PIXELS
         raise Invalid(
             f"The image has {found.width:,} × {found.height:,} pixels; "  # noqa: RUF001 -- times
-            f"each side must be from {LEAST_PIXELS} to {MOST_PIXELS:,}."
+            f"each side must be from {LEAST_PIXELS} to {MOST_PIXELS:,}. {MAKE_SMALLER if is_large else MAKE_LARGER}"
         )
     return found
 
@@ -63,23 +74,43 @@ def _png(content: bytes) -> PictureFormat | None:
 
 
 def _unpacks_beyond_bound(content: bytes) -> bool:
-    """Tell whether a chunk of a PNG is larger than the bound, once it is unpacked; broken ones are for the printer."""
-    position = 8
+    """Tell whether what is compressed beside a PNG's pixels is larger than the bound, all of it together, unpacked.
+
+    What is broken counts as far as it can be unpacked: for the rest it is the printer's.
+    """
+    position, unpacked = 8, 0
     while position + 8 <= len(content):
         length, kind = struct.unpack_from(">I4s", content, position)
         if kind in _COMPRESSED:
-            # A name, the number of the method, what is compressed.
-            _, _, packed = content[position + 8 : position + 8 + length].partition(b"\0")
-            unpacking = zlib.decompressobj()
-            try:
-                unpacking.decompress(packed[1:], _MOST_UNPACKED)
-            except zlib.error:
-                pass
-            else:
-                if unpacking.unconsumed_tail:
+            packed = _packed_text(kind, content[position + 8 : position + 8 + length])
+            for part in _unpack(packed):
+                unpacked += part
+                if unpacked > _MOST_UNPACKED:
                     return True
         position += 12 + length
     return False
+
+
+def _packed_text(kind: bytes, chunk: bytes) -> bytes:
+    """Find what is compressed in a chunk; nothing where it is not."""
+    # A name, the number of the method, what is compressed.
+    _, _, rest = chunk.partition(b"\0")
+    if kind != _INTERNATIONAL:
+        return rest[1:]
+    # A name, whether it is compressed, the number of the method, a language, the name in that, the text.
+    return rest[2:].split(b"\0", 2)[-1] if rest.startswith(b"\1") else b""
+
+
+def _unpack(packed: bytes) -> Iterator[int]:
+    """Unpack what is compressed in parts, and yield the size of each, up to where it is broken."""
+    unpacking = zlib.decompressobj()
+    while packed and not unpacking.eof:
+        try:
+            part = unpacking.decompress(packed, _PART)
+        except zlib.error:
+            return
+        packed = unpacking.unconsumed_tail
+        yield len(part)
 
 
 def _jpeg(content: bytes) -> PictureFormat | None:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from functools import partial
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from school_service.core.database import outside_transaction, request_context
 from school_service.core.errors import Invalid, NotFound
@@ -62,7 +63,7 @@ def put_picture(which: str, *, content: bytes) -> BoundQuery:
     that reads it. Raises Invalid for another file, and Busy where no printer is free in time.
     """
     about = read_format(content)
-    outside_transaction(partial(_prove, content))
+    outside_transaction(partial(_prove, content, request_context().school_id))
     digest = sha256(content).hexdigest()
     stored = _lock(digest)
     if stored[which] == digest:
@@ -109,9 +110,9 @@ def _letterhead(values: dict[str, Any]) -> Any:
     return put_row(Letterhead, "singleton", **{name: values[name] for name in _COLUMNS})
 
 
-def _prove(content: bytes) -> None:
+def _prove(content: bytes, school_id: UUID) -> None:
     try:
-        print_paper({"paper": "picture", "picture": b64encode(content).decode()})
+        print_paper({"paper": "picture", "picture": b64encode(content).decode()}, school_id)
     except NotPrinted:
         raise Invalid("The image can't be printed: it is broken, or of a form that is not known.") from None
 

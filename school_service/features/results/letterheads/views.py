@@ -10,6 +10,7 @@ from werkzeug.datastructures import FileStorage
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING, REFUSED
 from school_service.features.results.letterheads import reads, service
+from school_service.features.results.letterheads.picture_format import MAKE_SMALLER
 from school_service.features.results.letterheads.schemas import LetterheadChangesSchema, LetterheadSchema
 from school_service.features.results.models import JPEG, LOGO, MOST_BYTES, PNG, SIGNATURE
 from school_service.features.school.settings.service import lock_settings
@@ -55,7 +56,7 @@ def _picture(which: str) -> None:
 
         @blp.requires(Permission.SETTINGS_WRITE)
         @blp.summary(f"Set the {which}.")
-        @blp.takes_file("image", most=MOST_BYTES)
+        @blp.takes_file("image", most=MOST_BYTES, remedy=MAKE_SMALLER)
         @blp.returns(LetterheadSchema)
         def put(self, image: FileStorage) -> Any:
             """PNG or JPEG of at most 512 KiB, from 16 to 2,000 pixels a side.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any
@@ -48,6 +48,7 @@ from school_service.sheets.downloads import download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import (
+    ANY_NUMBER,
     DETAILS,
     Row,
     SheetContent,
@@ -61,6 +62,7 @@ SHEET = "Metrics"
 NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
 METRIC_TYPE = "Metric type"
 BATCH_FIELD = "batchId"
+_SCALE = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"
 _NAMED = ((f"{BATCH} ID", BATCH), (f"{TERM} ID", TERM), (METRIC_TYPE,))
 
 _MatchedRows = list[tuple[Any, Row]]
@@ -144,9 +146,17 @@ class _MetricUpload(ClassSheetUpload[Any]):
     def read_rows(self, workbook: SheetFile) -> SheetContent:
         traits = list_traits()
         self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.metric_type}
-        return read_sheet(
+        content = read_sheet(
             workbook, SHEET, _columns(self.trait_ids), unknown_column=partial(_unknown_trait, traits=traits)
         )
+        # A word such as Excellent: what the scores mean is in the sheet.
+        content.errors[:] = [
+            replace(error, remedy=_SCALE)
+            if error.column in self.trait_ids and error.remedy == ANY_NUMBER
+            else error
+            for error in content.errors
+        ]
+        return content
 
     def lock(self) -> None:
         lock_open(cohort_id=self.batch.cohort_id, batch_id=self.batch.id, term_id=self.term.id)
@@ -247,5 +257,4 @@ def _score_errors(row: Row, names: Iterable[str]) -> Iterator[RowError]:
     for name in names:
         score = row.values.get(name)
         if score is not None and not (POOREST <= score <= BEST and score == int(score)):
-            remedy = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"
-            yield RowError(row.number, name, INVALID, "is no score", f"{score.normalize():f}", remedy)
+            yield RowError(row.number, name, INVALID, "is no score", f"{score.normalize():f}", _SCALE)

@@ -19,7 +19,14 @@ from school_service.core.statements import execute
 from school_service.features.people.models import ACTIVE
 from school_service.features.results.models import GRADUATED, LEFT_OUT, NO_RESULT, OUTCOMES, REPEATED
 from school_service.features.results.promotions import reads
-from school_service.features.results.promotions.rules import DEFAULT, Reason, Rule, SessionResult, judge
+from school_service.features.results.promotions.rules import (
+    DEFAULT,
+    WITHOUT_FIGURES,
+    Reason,
+    Rule,
+    SessionResult,
+    judge,
+)
 from school_service.features.results.publications.reads import lock_cohorts
 from school_service.features.school.cohorts.service import NO_SESSION
 
@@ -62,6 +69,12 @@ class Decision:
             "reason": self.reason,
             "to_batch": self.to_batch,
         }
+
+    @property
+    def shown_without_figures(self) -> dict[str, Any]:
+        """The decision as it is answered to whoever may not read results."""
+        reasons = [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in self.reasons]
+        return {**self.shown, "average": None, "reasons": reasons}
 
     @property
     def stored(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    null,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
@@ -28,6 +29,7 @@ from school_service.core.counters import GRADUATES, Counter
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.figures.roster import belongs_without_card
 from school_service.features.results.figures.rules import counted_by, counts
 from school_service.features.results.models import (
@@ -47,6 +49,7 @@ from school_service.features.results.models import (
     RequiredSubject,
     TermComment,
 )
+from school_service.features.results.promotions.rules import WITHOUT_FIGURES
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
@@ -61,7 +64,6 @@ from school_service.features.school.models import (
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
 _NEXT = aliased(AcademicSession)
-_BY_NAME = (User.last_name, User.first_name, Student.admission_number, Student.id)
 _STUDENT = (
     "id", Student.id,
     "admission_number", Student.admission_number,
@@ -149,21 +151,44 @@ def promotions(session: str | None = None) -> Query:
 @read_model
 def promotion(promotion_id: UUID) -> Query:
     """Read model of PromotionSchema, for one."""
+    return _promotion(promotion_id, PromotionDecision.average, PromotionDecision.reasons)
+
+
+@read_model
+def promotion_without_figures(promotion_id: UUID) -> Query:
+    """Read model of PromotionSchema, for one: without averages, and without figures in what its reasons say."""
+    each = (
+        func.jsonb_array_elements(PromotionDecision.reasons)
+        .table_valued(column("value", JSONB), with_ordinality="number")
+        .render_derived(name="reason")
+    )
+    code = each.c.value["code"].astext
+    reason = func.json_build_object("code", code, "message", case(WITHOUT_FIGURES, value=code))
+    reasons = (
+        select(func.coalesce(func.json_agg(aggregate_order_by(reason, each.c.number)), _none()))
+        .select_from(each)
+        .correlate(PromotionDecision)
+        .scalar_subquery()
+    )
+    return _promotion(promotion_id, null(), reasons)
+
+
+def _promotion(promotion_id: Any, average: Any, reasons: Any) -> Query:
     decision = func.json_build_object(
         "student", func.json_build_object(*_STUDENT),
         "from_batch", PromotionDecision.from_batch_id,
-        "average", PromotionDecision.average,
+        "average", average,
         "terms", PromotionDecision.terms,
         "by_rule", PromotionDecision.by_rule,
         "outcome", PromotionDecision.outcome,
-        "reasons", PromotionDecision.reasons,
+        "reasons", reasons,
         "reason", PromotionDecision.reason,
         "to_batch", PromotionDecision.to_batch_id,
     )  # fmt: skip
     decisions = (
         select(
             func.coalesce(
-                func.json_agg(aggregate_order_by(decision, PromotionBatch.number, *_BY_NAME)), _none()
+                func.json_agg(aggregate_order_by(decision, PromotionBatch.number, *BY_NAME)), _none()
             )
         )
         .select_from(PromotionDecision)
@@ -422,7 +447,7 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
         "card", case((latest.c.publication.is_not(None), card)),
     )  # fmt: skip
     return (
-        select(_array(aggregate_order_by(student, *_BY_NAME)))
+        select(_array(aggregate_order_by(student, *BY_NAME)))
         .select_from(Enrollment)
         .join(Student, Student.id == Enrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -599,14 +624,14 @@ def _resting(promotion_id: Any, at_most: Any) -> Any:
         select(
             Student.admission_number.label("admission_number"),
             what.label("what"),
-            func.row_number().over(order_by=_BY_NAME).label("number"),
+            func.row_number().over(order_by=BY_NAME).label("number"),
         )
         .select_from(PromotionDecision)
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .join(Student, Student.id == student_id)
         .join(User, User.id == Student.user_id)
         .where(PromotionDecision.promotion_id == promotion_id, what != "")
-        .order_by(*_BY_NAME)
+        .order_by(*BY_NAME)
         .limit(cast(at_most, Integer))
         .subquery("rested")
     )

@@ -28,6 +28,15 @@ AVERAGE, SUBJECT, FAILED, TERMS, _ = REASONS = Enumeration(
 Reason = dict[str, str]
 """A `code` of REASONS, and a `message` in words with the figures."""
 
+WITHOUT_FIGURES = {
+    AVERAGE: "The average is too low.",
+    SUBJECT: "A required subject is too low, or was not taken.",
+    FAILED: "Too many subjects were failed.",
+    TERMS: "There are results of too few terms.",
+    NO_RESULT: "There is no result of this session.",
+}
+"""The words of a reason for whoever may not read results."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -83,7 +92,7 @@ def judge(rule: Rule, result: SessionResult | None, *, last_class: bool) -> tupl
     From the last class they graduate, and nobody is on trial.
     """
     if result is None:
-        return NO_RESULT, [_reason(NO_RESULT, "There is no result of this session.")]
+        return NO_RESULT, [_reason(NO_RESULT, WITHOUT_FIGURES[NO_RESULT])]
     reasons = list(_reasons(rule, result))
     if not reasons:
         return GRADUATED if last_class else PROMOTED, []

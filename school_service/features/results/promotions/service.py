@@ -168,11 +168,13 @@ def rehearse(
     session: str,
     moves: Sequence[Mapping[str, Any]],
     overrides: Sequence[Mapping[str, Any]],
+    principal: Principal,
     fingerprint: str = "",
 ) -> dict[str, Any]:
     """Tell what `promote` would do, and store nothing; raises what it would raise.
 
     Who lacks a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, so that it can be decided.
+    Averages, and the figures in the reasons, are left out for a caller who may not read results.
     """
     judged = judge_all(find(session, moves, overrides, fingerprint), moves, overrides)
     return {
@@ -185,7 +187,10 @@ def rehearse(
         "undone_at": None,
         "undone_by_name": None,
         "counts": judged.counts,
-        "decisions": [decision.shown for decision in judged.decisions],
+        "decisions": [
+            decision.shown if principal.has(Permission.RESULTS_READ) else decision.shown_without_figures
+            for decision in judged.decisions
+        ],
     }
 
 
@@ -209,7 +214,7 @@ def promote(
         raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
     found = find(session, moves, overrides, fingerprint)
     if found["committed"] is not None:
-        return reads.promotion(found["committed"])
+        return _shown_to(principal, found["committed"])
     judged = judge_all(found, moves, overrides)
     if fingerprint != judged.fingerprint:
         raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
@@ -240,7 +245,14 @@ def promote(
     if leaving:
         graduates.graduate_all(*writing, enrollments=leaving)
         writing = []
-    return in_one_round_trip(*writing, read=reads.promotion(promotion_id))
+    return in_one_round_trip(*writing, read=_shown_to(principal, promotion_id))
+
+
+def _shown_to(principal: Principal, promotion_id: UUID) -> BoundQuery:
+    """Read a promotion; without figures for a caller who may not read results."""
+    if principal.has(Permission.RESULTS_READ):
+        return reads.promotion(promotion_id)
+    return reads.promotion_without_figures(promotion_id)
 
 
 def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
@@ -287,10 +299,11 @@ def _actor() -> tuple[str, str]:
 # Undoing
 
 
-def undo(*, promotion_id: UUID) -> UUID:
+def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
     """Undo a promotion: take its enrollments back, and its graduates; returns its id.
 
-    Raises NotFound, and Conflict where it is undone already, or something rests on it, naming students and what.
+    Raises NotFound, Forbidden where students graduated by it and the caller may not write graduates, and Conflict where
+    it is undone already, or something rests on it, naming students and what.
     """
     found = execute(
         reads.lock_cohorts_of(promotion_id),
@@ -301,13 +314,16 @@ def undo(*, promotion_id: UUID) -> UUID:
     )
     if found is None:
         raise not_found(Promotion)
+    graduated = orjson.loads(found["graduates"])
+    if graduated:
+        principal.require((Permission.GRADUATES_WRITE,), "Taking back that students graduated")
     if found["undone"]:
         raise Conflict("The promotion is undone already.")
     resting = orjson.loads(found["rests"])
     if resting:
         named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
         raise Conflict(f"Something rests on the promotion. {named}.", {"students": resting})
-    made, graduated = orjson.loads(found["enrollments"]), orjson.loads(found["graduates"])
+    made = orjson.loads(found["enrollments"])
     audit_change(ENTITY, promotion_id, old={"counts": orjson.loads(found["counts"])})
     actor, actor_name = _actor()
     back = {UUID(one["student"]): one["enrollments"] for one in graduated}

@@ -68,10 +68,11 @@ class Promotions(MethodView):
         See it first: a dry run answers what would become of each student, and a fingerprint, which the commit has to
         bring; 409 where anything has changed since. Who goes on is enrolled in the next session, and stays on the
         rolls of this one; who graduates does so as with `POST /graduates`, which needs `write:graduates`. The same
-        commit again answers the promotion that is there.
+        commit again answers the promotion that is there. Averages, and the figures in reasons, are shown with
+        `read:results` alone.
         """
         if options["dry_run"]:
-            return service.rehearse(**body)
+            return service.rehearse(**body, principal=current_principal())
         return service.promote(**body, principal=current_principal())
 
 
@@ -92,6 +93,7 @@ class OnePromotion(MethodView):
         """Undo a promotion, as long as nothing rests on it: 409 names what does.
 
         The enrollments that it made are taken away. Its graduates are students again, in their cohorts and subjects;
-        they have to be the last graduates of the school. The promotion stays, as undone.
+        they have to be the last graduates of the school, and it needs `write:graduates`, too. The promotion stays, as
+        undone.
         """
-        return service.undo(promotion_id=id)
+        return service.undo(promotion_id=id, principal=current_principal())

@@ -29,6 +29,7 @@ from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.figures.roster import belongs_without_card, members
 from school_service.features.results.figures.rules import (
     Computed,
@@ -170,7 +171,7 @@ def changes(publication_id: UUID) -> Query:
             before, and_(before.publication_id == earlier.id, before.student_id == ReportCard.student_id)
         )
         .where(ReportCard.publication_id == publication_id, ReportCard.changed)
-        .order_by(*(student[name].astext for name in ("last_name", "first_name", "admission_number", "id")))
+        .order_by(*name_order(student))
     )
 
 
@@ -187,7 +188,7 @@ def cards_of(publication_id: UUID) -> Query:
         )
         .join(Publication, Publication.id == ReportCard.publication_id)
         .where(ReportCard.publication_id == publication_id)
-        .order_by(*(student[name].astext for name in ("last_name", "first_name", "admission_number", "id")))
+        .order_by(*name_order(student))
     )
 
 

@@ -31,6 +31,7 @@ from school_service.features.results.figures.frozen import (
     card_of_version,
     is_own,
     latest_card,
+    name_order,
     published_cards,
 )
 from school_service.features.results.figures.rules import scope_of_student
@@ -152,7 +153,6 @@ def _drafted(drafts: Query, student_ids: Any) -> Query:
 
 def _printed(found: CTE) -> Query:
     student = found.c.card["student"]
-    by_name = [student[name].astext for name in ("last_name", "first_name", "admission_number")]
     card = func.json_build_object(
         "card", found.c.card,
         "code", found.c.code,
@@ -169,7 +169,7 @@ def _printed(found: CTE) -> Query:
         )
     ).limit(1)  # fmt: skip
     return select(
-        cast(func.json_agg(aggregate_order_by(card, *by_name, found.c.student_id)), Text).label("cards"),
+        cast(func.json_agg(aggregate_order_by(card, *name_order(student))), Text).label("cards"),
         _pictures(
             Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))
         ).label("pictures"),

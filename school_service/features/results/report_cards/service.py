@@ -23,6 +23,7 @@ from school_service.features.results.figures.service import (
 from school_service.features.results.models import MAX_CARDS, ZIP
 from school_service.features.results.report_cards import reads
 from school_service.features.results.transcripts.service import check_transcript
+from school_service.printing.portions import print_cards as print_in_portions
 from school_service.printing.printers import print_paper
 from tenants.clock import now
 
@@ -126,7 +127,7 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None) -> File:
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
     }
     name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
-    return name, partial(print_paper, task)
+    return name, partial(print_paper, task, request_context().school_id)
 
 
 def _fetch(read: BoundQuery) -> dict[str, Any] | None:
@@ -142,14 +143,16 @@ def _printing(
     verify_at = f"{public_url}/verify/{request_context().school_id}" if public_url else None
     task = {
         "paper": "report-cards",
-        "cards": orjson.Fragment(found["cards"]),
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
         "title": title,
         "verify_at": verify_at,
         "drafted_at": now().isoformat() if draft else None,
         "archive": archive,
     }
-    return partial(print_paper, task)
+    school_id = request_context().school_id
+    return partial(
+        print_in_portions, task, cards=found["cards"], count=len(found["students"]), school=school_id
+    )
 
 
 def _term(about: dict[str, Any]) -> str:

@@ -110,5 +110,5 @@ def detail(details: Mapping[str, str], *labels: str) -> str:
 def _sheet_of_another(details: Mapping[str, str], named: str) -> Invalid:
     """Name the other batch with its class, where Details have it in full as they do once the sheet was downloaded."""
     in_full = details.get(normalized_name("Class"))
-    about = {normalized_name(BATCH): in_full} if in_full else details
+    about = {**details, normalized_name(BATCH): in_full} if in_full else details
     return sheet_of_another(about, BATCH, named)

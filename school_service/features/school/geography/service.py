@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.core.database import db
+from school_service.core.database import registry_connection
 from school_service.core.errors import Invalid
 from school_service.core.read_models import Query
 from school_service.core.records import unnest_rows
@@ -123,5 +123,5 @@ def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
 
 def _rows(query: Query) -> list[dict[str, Any]]:
     # The registry has a pool of its own: the role of the request's connection sees its school only.
-    with db.engines["registry"].connect() as connection:
+    with registry_connection() as connection:
         return [dict(row) for row in connection.execute(query).mappings()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -19,6 +19,7 @@ from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import get_referenced, not_found
 from school_service.core.statements import execute, row_lock
+from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
@@ -59,7 +60,7 @@ from school_service.features.scores.models import (
     Assessment,
     GradebookEntry,
 )
-from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, normalized_name
+from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, composed_name
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
 from school_service.sheets.sheet_files import SheetFile
@@ -192,7 +193,9 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content = read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content.errors[:] = [_with_absence(error) for error in content.errors]
+        return content
 
     def lock(self) -> None:
         # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
@@ -435,8 +438,18 @@ def _arm(cohort_id: Any) -> Any:
 
 def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
-    score = Column(SCORE, CellType.NUMBER, required=True, rule=rule, width=12, heading="Score")
-    absence = Column(ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence")
+    score = Column(
+        SCORE,
+        CellType.NUMBER,
+        required=True,
+        rule=rule,
+        width=12,
+        heading="Score",
+        also=("scores", "mark", "marks"),
+    )
+    absence = Column(
+        ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence", also=("absences", "absent")
+    )
     arm = Column(ARM, locked=True, width=12, heading="Arm")
     return [*STUDENT_COLUMNS, *([arm] if arms else []), score, *([absence] if absences else [])]
 
@@ -459,7 +472,7 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
 
 @read_model
 def _class_list(assessment_id: UUID) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, as JSON.
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, by name.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
@@ -478,7 +491,12 @@ def _class_list(assessment_id: UUID) -> Query:
         holding_batches(Student.id),
     )
     takers = (
-        select(cast(func.coalesce(func.json_agg(taker), literal_column("'[]'")), Text))
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
+                Text,
+            )
+        )
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -513,11 +531,28 @@ def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Ite
     return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
 
 
+def _with_absence(error: RowError) -> RowError:
+    """Say of an absence in the column of scores where it belongs."""
+    written = (error.value or "").strip(".").casefold()
+    if error.column != SCORE or written not in _ABSENT_IN_WORDS:
+        return error
+    status = EXCUSED if written in _EXCUSED_IN_WORDS else ABSENT
+    remedy = (
+        f"write {status} into the column {ABSENCE}, which download-sheet?absences=true has, "
+        "and leave the score blank"
+    )
+    return replace(error, remedy=remedy)
+
+
+_EXCUSED_IN_WORDS = {"exc", "excused", "exempt", "sick"}
+_ABSENT_IN_WORDS = {"absent", "abs", "ab", "a", *_EXCUSED_IN_WORDS}
+
+
 def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
     """Compare the arm of a row with that of its student, by admission number, where it is among `arms`."""
-    number, written = str(row.values.get(ADMISSION_NUMBER, "")).strip(), row.values[ARM]
+    number, written = composed(str(row.values.get(ADMISSION_NUMBER, ""))), row.values[ARM]
     arm = arms.get(number)
-    if arm is not None and normalized_name(str(written)) != normalized_name(arm):
+    if arm is not None and composed_name(str(written)) != composed_name(arm):
         problem = f"is not the arm of {number}, who is in {arm}"
         yield RowError(row.number, ARM, INVALID, problem, written, "download the sheet again")
 

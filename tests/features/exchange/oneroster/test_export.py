@@ -14,7 +14,7 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.exchange.oneroster import standard
-from school_service.features.exchange.oneroster.service import ALL as ALL_FILES
+from school_service.features.exchange.oneroster.reads import PERMISSIONS
 from school_service.features.exchange.oneroster.service import write_export
 from school_service.features.results.models import (
     DEFAULTS,
@@ -34,7 +34,8 @@ from tests.features.results.publications.arms import Arms
 PATH = "/oneroster/csv"
 STUDENTS = 20_000
 PROCESS = Path("/proc/self")
-ALL = ("read:users", "read:students", "read:gradebooks", "read:results")
+CLASSES = ("read:users", "read:terms", "read:cohorts", "read:students")
+ALL = (*CLASSES, "read:contacts", "read:employees", "read:gradebooks", "read:results")
 
 
 def export(api, session=None):
@@ -417,9 +418,7 @@ def test_who_changed_arm_has_the_result_of_the_card_that_is_in_force(api, make):
     assert results() == ["61.00"]
 
 
-@pytest.mark.parametrize(
-    "permissions", [ALL, ("read:users", "read:gradebooks"), ("read:users", "read:results")]
-)
+@pytest.mark.parametrize("permissions", [ALL, (*CLASSES, "read:gradebooks"), (*CLASSES, "read:results")])
 def test_the_results_of_who_left_and_has_a_card_are_there(api, make, permissions):
     arms = Arms(make)
     arms.published(arms.first)
@@ -443,26 +442,107 @@ def test_results_that_are_not_in_force_are_left_out(api, taught, state):
     assert export(api)[1]["results"] == []
 
 
-def test_files_follow_the_permissions(api, make, taught):
+def absent(manifest):
+    """The files that a manifest calls absent, of those that the service can write."""
+    return {name for name in TABLES if manifest[f"file.{name}"] == "absent"}
+
+
+SCORED = {"categories", "lineItems", "results"}
+
+
+def test_files_follow_the_permissions(make, taught):
     _, cohort, subject, term, (student, _) = taught
     make.entry(make.assessment(subject, term), student, cohort["id"], score=1)
-    publish(api, taught, {student: (76.5, "A1")})
-    scored, demographics = {"categories", "lineItems", "results"}, {"demographics"}
+    publish(make.api, taught, {student: (76.5, "A1")})
 
-    for given, absent in (
-        (("read:users",), scored | demographics),
-        (("read:users", "read:students"), scored),
-        (("read:users", "read:gradebooks"), demographics),
-        (("read:users", "read:results"), demographics),
+    for given, expected in (
+        (("read:users",), set(TABLES) - {"orgs", "users", "roles"}),
+        (("read:users", "read:students"), set(TABLES) - {"orgs", "users", "roles", "demographics"}),
+        (CLASSES, SCORED),
+        ((*CLASSES, "read:gradebooks"), set()),
+        ((*CLASSES, "read:results"), set()),
     ):
         manifest, files = export(make.caller(*given))
-        assert {name for name in TABLES if manifest[f"file.{name}"] == "absent"} == absent
+        assert absent(manifest) == expected
         titles = {row["title"] for row in files.get("categories", [])}
         assert ("Term result" in titles) == ("read:results" in given)
         assert ("EXAM" in titles) == ("read:gradebooks" in given)
-        assert len(files.get("results", [])) == len(scored & set(files)) // 3
+        assert len(files.get("results", [])) == len(SCORED & set(files)) // 3
     assert len(export(make.caller(*ALL))[1]["results"]) == 2
     assert make.caller("read:students").get(PATH).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("lacking", "expected"),
+    [
+        ("read:terms", {"academicSessions", "classes", "enrollments", "lineItems", "results"}),
+        ("read:cohorts", {"courses", "classes", "enrollments", "lineItems", "results"}),
+        ("read:students", {"enrollments", "demographics"}),
+        ("read:gradebooks", set()),
+        ("read:results", set()),
+        ("read:contacts", set()),
+        ("read:employees", set()),
+    ],
+)
+def test_without_a_permission_a_file_is_absent_and_so_is_whatever_refers_to_it(
+    make, taught, lacking, expected
+):
+    given = [permission for permission in ALL if permission != lacking]
+
+    manifest, files = export(make.caller(*given))
+
+    assert absent(manifest) == expected
+    for name in files:
+        named = {kind.lstrip("->") for _, _, kind in columns_of(name) if kind.startswith("->")}
+        written = {
+            kind.lstrip("->")
+            for column, _, kind in columns_of(name)
+            if kind.startswith("->") and any(row[column] for row in files[name])
+        }
+        assert written & expected == set(), f"{name} refers to {named & expected}"
+
+
+def test_a_column_is_blank_without_its_permission(api, make, taught):
+    student = taught[4][0]
+    api.ok(api.patch(f"/students/{student}", {"middle_name": "Amaka"}))
+    employee = make.employee(middle_name="Bisi")
+    api.ok(api.patch(f"/teachers/{taught[1]['id']}/add_to_batch", {"teacher_id": employee["id"]}))
+    accounts = {account_of(api, student): "student", make.account_of(employee)["id"]: "employee"}
+    make.contact({"id": account_of(api, student)}, email_address="pupil@example.com")
+
+    def shown(*lacking):
+        given = [permission for permission in ALL if permission not in lacking]
+        rows = export(make.caller(*given))[1]["users"]
+        return {accounts[row["sourcedId"]]: row for row in rows if row["sourcedId"] in accounts}
+
+    whole = shown()
+    assert whole["student"]["email"] == "pupil@example.com"
+    assert whole["employee"]["email"]
+    for lacking, blank in (
+        ("read:contacts", {("student", "email"), ("employee", "email")}),
+        ("read:cohorts", {("student", "grades")}),
+        ("read:students", {("student", "middleName")}),
+        ("read:employees", {("employee", "middleName")}),
+    ):
+        found = shown(lacking)
+        changed = {
+            (who, name) for who in whole for name in whole[who] if whole[who][name] != found[who][name]
+        }
+        assert changed == blank, lacking
+        assert {found[who][name] for who, name in blank} == {""}
+
+
+def test_who_has_left_is_there_only_where_a_file_tells_of_them(api, make, taught):
+    """The account of a student who was deleted, and is in the session still: GET /users does not show it either."""
+    student = taught[4][0]
+    account = account_of(api, student)
+    api.ok(api.delete(f"/users/{account}/delete"))
+
+    def listed(*permissions):
+        return account in {row["sourcedId"] for row in export(make.caller(*permissions))[1]["users"]}
+
+    assert not listed("read:users")
+    assert listed(*CLASSES)
 
 
 def test_a_session_by_id_and_by_name(api, make, taught):
@@ -577,7 +657,7 @@ def test_memory_does_not_grow_with_the_school(api, make, taught):
         execute_script(connection, statements.replace("numbers n", f"generate_series(1, {STUDENTS}) n"))
         before = resident("VmRSS")
         PROCESS.joinpath("clear_refs").write_text("5", encoding="ascii")  # the peak is one from here on
-        write_export(connection, file, school_id=school, school_name="x", permissions=ALL_FILES)
+        write_export(connection, file, school_id=school, school_name="x", permissions=PERMISSIONS)
         grown = resident("VmHWM") - before
         with ZipFile(file) as archive:
             written = sum(info.file_size for info in archive.infolist())

@@ -153,7 +153,10 @@ def test_the_first_rows_get_the_first_numbers(api, make):
 def test_columns_may_come_in_any_order_and_others_are_ignored_and_named(api):
     content = workbook([[" ADMISSION NUMBER", "S/N", "Last_Name ", "First name"], ["QC/1", 1, "Obi", "Ada"]])
 
-    assert api.ok(upload(api, content)) == created(1) | {"ignored_columns": ["S/N"]}
+    assert api.ok(upload(api, content)) == created(1) | {
+        "ignored_columns": ["S/N"],
+        "warnings": ["Nothing was read of the column S/N: not known."],
+    }
     assert [listed(api)[0][name] for name in LEAST] == ["Ada", "Obi", "QC/1"]
 
 
@@ -165,7 +168,7 @@ def test_numbers_in_text_columns_and_dates_in_text_are_read(api):
 
     (student,) = listed(api)
     assert (student["admission_number"], student["dob"]) == ("1234", "2013-05-31")
-    assert student["guardian"]["phone_number"] == "8031234567"
+    assert student["guardian"]["phone_number"] == "08031234567"
 
 
 def test_texts_are_trimmed_and_stored_whatever_is_in_them(api):
@@ -255,7 +258,7 @@ def test_a_dry_run_is_true_or_false(api, value):
         (LEAST, ["A" * 121, "Obi", "QC/9"], [("first_name", "invalid")]),
         (LEAST, ["Ada", date(2025, 1, 5), "QC/9"], [("last_name", "invalid")]),
         (LEAST, ["Ada", "Obi", date(2025, 1, 5)], [("admission_number", "invalid")]),
-        ([*LEAST, "dob"], ["Ada", "Obi", "QC/9", "31/05/2013"], [("dob", "invalid")]),
+        ([*LEAST, "dob"], ["Ada", "Obi", "QC/9", "05/06/2013"], [("dob", "invalid")]),
         ([*LEAST, "dob"], ["Ada", "Obi", "QC/9", "2013-02-30"], [("dob", "invalid")]),
         ([*LEAST, "dob"], ["Ada", "Obi", "QC/9", 41425], [("dob", "invalid")]),
         ([*LEAST, "dob"], ["Ada", "Obi", "QC/9", True], [("dob", "invalid")]),
@@ -290,13 +293,13 @@ def test_a_bad_row_is_reported_and_nothing_is_stored(api, columns, row, expected
 
 
 def test_a_row_is_validated_like_a_body(api):
-    content = workbook([[*LEAST, "dob"], ["Ada", "Obi", "QC/9", "31/05/2013"]])
-    body = {"first_name": "Ada", "last_name": "Obi", "admission_number": "QC/9", "dob": "31/05/2013"}
+    content = workbook([[*LEAST, "dob"], ["Ada", "Obi", "QC/9", "31 May 2013"]])
+    body = {"first_name": "Ada", "last_name": "Obi", "admission_number": "QC/9", "dob": "31 May 2013"}
 
     message = upload(api, content).get_json()["errors"]["rows"][0]["message"]
 
     assert message == (
-        'D2: "31/05/2013" is no date for Ada Obi (QC/9): write it as year-month-day: 2013-05-31'
+        'D2: "31 May 2013" is no date for Ada Obi (QC/9): write it as year-month-day, such as 2012-05-31'
     )
     assert list(api.post("/students", body).get_json()["errors"]["json"]) == ["dob"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from datetime import timedelta
 from uuid import uuid4
 
 import argon2
@@ -13,6 +14,8 @@ from limits import RateLimitItemPerMinute
 
 from school_service.auth import login_throttle as tries
 from school_service.auth import passwords
+from school_service.auth.login_throttle import LoginThrottle
+from school_service.features.people.users import service
 from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place
 from tests.threads import run_concurrently
@@ -289,6 +292,71 @@ class TestTooManyWrongOnes:
 
         assert [guess("10.0.2.1") for _ in range(3)] == [401, 429, 429]
         assert sign_in(api, environ_base={"REMOTE_ADDR": "10.0.2.2"}).status_code == 200
+
+    def test_the_addresses_of_one_network_are_one(self, api):
+        def guess(address):
+            return sign_in(api, password="x", environ_base={"REMOTE_ADDR": address}).status_code
+
+        of_link = Counter(guess(f"2001:db8:1:2::{number:x}") for number in range(80))
+        assert of_link == {401: 10, 429: 70}
+        # Beyond ten from everywhere, a network has one; a site four.
+        of_site = Counter(guess(f"2001:db8:1:{number:x}::1") for number in range(3, 60))
+        assert of_site[401] <= 4
+
+    def test_beyond_a_cap_known_addresses_alone_go_on(self, api, make, messages):
+        make.user(username="ada", password="s3cret")
+        home, other = "2001:db8:aa:1::5", "198.51.100.7"
+        assert sign_in(api, "ada", "s3cret", environ_base={"REMOTE_ADDR": home}).status_code == 200
+
+        def guess(number):
+            return sign_in(
+                api, "ada", "x", environ_base={"REMOTE_ADDR": f"10.7.{number // 250}.{number % 250}"}
+            )
+
+        answers = Counter(guess(number).status_code for number in range(300))
+
+        assert answers == {401: 100, 429: 200}
+        refused = sign_in(api, "ada", "s3cret", environ_base={"REMOTE_ADDR": other})
+        assert refused.status_code == 429
+        assert 60 < int(refused.headers["Retry-After"]) <= 3600
+        # Of where one has signed in, the network counts.
+        with messages() as sent:
+            known = sign_in(api, "ada", "s3cret", environ_base={"REMOTE_ADDR": "2001:db8:aa:1::99"})
+        assert known.status_code == 200
+        capped = len(sent)
+        with messages() as sent:
+            assert sign_in(api).status_code == 200
+        assert capped == len(sent)
+
+    def test_the_cap_is_the_same_for_an_unknown_username(self, api):
+        answers = Counter(
+            sign_in(api, "nobody", "x", environ_base={"REMOTE_ADDR": f"10.8.0.{number}"}).status_code
+            for number in range(150)
+        )
+
+        assert answers == {401: 100, 429: 50}
+
+    def test_an_address_is_known_for_ninety_days(self, api, make, monkeypatch):
+        make.user(username="ada", password="s3cret")
+        here = {"REMOTE_ADDR": "203.0.113.4"}
+        assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 200
+        monkeypatch.setattr(LoginThrottle, "is_capped", lambda *_: True)
+        assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 200
+        assert sign_in(api, "ada", "s3cret").status_code == 429
+
+        monkeypatch.setattr(service, "KNOWN_FOR", timedelta(0))
+
+        assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 429
+
+    def test_what_another_user_or_school_knows_is_not_known(self, api, other_api, monkeypatch):
+        here = {"REMOTE_ADDR": "203.0.113.9"}
+        assert sign_in(other_api, environ_base=here).status_code == 200
+        api.ok(api.post("/users", NEW))
+        assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 200
+        monkeypatch.setattr(LoginThrottle, "is_capped", lambda *_: True)
+
+        assert sign_in(api, environ_base=here).status_code == 429
+        assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 200
 
     def test_who_goes_on_waits_longer(self, api, monkeypatch):
         answers, start = [], time.time()

@@ -16,7 +16,11 @@ from sqlalchemy import text
 from school_service.core.database import db
 from school_service.core.errors import Busy, Invalid
 from school_service.features.results.letterheads import service
-from school_service.features.results.letterheads.picture_format import PictureFormat, read_format
+from school_service.features.results.letterheads.picture_format import (
+    MAKE_SMALLER,
+    PictureFormat,
+    read_format,
+)
 from school_service.printing.printers import NotPrinted
 from tenants.registry.schools import schema_name
 from tests.postgres import on_postgresql_alone
@@ -86,7 +90,7 @@ UNPRINTABLE = {
 def printed(monkeypatch):
     """What printing would print: a process for each picture is for the tests of printers, and for one of these."""
     tasks = []
-    monkeypatch.setattr(service, "print_paper", tasks.append)
+    monkeypatch.setattr(service, "print_paper", lambda task, _school: tasks.append(task))
     return tasks
 
 
@@ -302,10 +306,35 @@ def test_what_would_fill_the_memory_beside_the_pixels_is_refused(api, printed, k
 
     answer = put(api, png_of(*((PIXELS, bomb) if behind else (bomb, PIXELS))))
 
-    message = "The image has a colour profile or a comment of more than 4 MiB."
-    assert (answer.status_code, answer.get_json()["message"]) == (422, message)
+    assert (answer.status_code, answer.get_json()["message"]) == (422, MORE_THAN_4_MIB)
     assert printed == []
     assert api.ok(api.get(PATH)) == NOTHING
+
+
+MORE_THAN_4_MIB = "The image has a colour profile or comments of more than 4 MiB."
+PACKED = zlib.compress(bytes(2**20))
+BESIDE = {
+    "zTXt": chunk(b"zTXt", b"comment\0\0" + PACKED),
+    "zTXt that break": chunk(b"zTXt", b"comment\0\0" + PACKED[:-4] + b"none"),
+    "iTXt": chunk(b"iTXt", b"comment\0\1\0en\0\0" + PACKED),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_many_comments_count_together(api, printed, name):
+    many = png_of(PIXELS, *[BESIDE[name]] * 5)
+
+    answer = put(api, many)
+
+    assert (answer.status_code, answer.get_json()["message"]) == (422, MORE_THAN_4_MIB)
+    assert printed == []
+    assert api.ok(put(api, png_of(PIXELS, *[BESIDE[name]] * 4)))["logo"]
+
+
+def test_a_comment_that_is_not_compressed_is_as_large_as_it_is(api, printed):
+    plain = chunk(b"iTXt", b"comment\0\0\0en\0\0" + PACKED)
+
+    assert api.ok(put(api, png_of(PIXELS, *[plain] * 20)))["logo"]
 
 
 def test_a_zip_named_png_is_refused(api, printed):
@@ -324,7 +353,7 @@ def test_more_than_512_kib_is_413(api, printed):
         return api.put(f"{PATH}/logo", data=form, content_type="multipart/form-data; boundary=x")
 
     answer = send(512 * 1024 + 1)
-    message = "The file has 524,289 bytes; 524,288 are allowed."
+    message = f"The file has 524,289 bytes; 524,288 are allowed. {MAKE_SMALLER}"
     assert (answer.status_code, answer.get_json()["message"]) == (413, message)
     assert printed == []
     assert api.ok(send(512 * 1024))["logo"]["bytes"] == 512 * 1024
@@ -352,7 +381,7 @@ def test_a_form_without_the_file_is_422(api, printed, form):
 
 @pytest.mark.parametrize(("error", "status"), [(NotPrinted, 422), (Busy, 503)])
 def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, error, status):
-    def fail(_task):
+    def fail(_task, _school):
         raise error
 
     monkeypatch.setattr(service, "print_paper", fail)
@@ -367,7 +396,9 @@ def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, erro
 @on_postgresql_alone
 def test_it_is_printed_while_no_connection_is_taken(committing, monkeypatch):
     taken = []
-    monkeypatch.setattr(service, "print_paper", lambda _task: taken.append(db.engine.pool.checkedout()))
+    monkeypatch.setattr(
+        service, "print_paper", lambda _task, _school: taken.append(db.engine.pool.checkedout())
+    )
 
     committing.api.ok(put(committing.api, png()))
 

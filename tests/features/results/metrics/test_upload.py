@@ -185,9 +185,9 @@ def test_the_sheet_of_another_batch_is_refused(make, seen):
     make.enrolled(seen.cohort, make.student(admission_number="B/1"), batch=arm["id"])
     content = fill(seen.workbook(batchId=arm["id"]), {"B/1": {"painting": 4}})
 
-    assert (
-        wrong(seen.upload(content)) == f"The sheet is that of another batch: {seen.cohort['classroom']} Gold."
-    )
+    message = wrong(seen.upload(content))
+    assert message.startswith(f"The sheet is that of another batch: {seen.cohort['classroom']} Gold (")
+    assert message.endswith(", First term).")
     assert counts(seen.upload(content, batch=arm["id"])) == (1, 1, 0, 0, 0)
 
 
@@ -542,3 +542,13 @@ def test_a_trait_of_the_other_school_is_unknown(other_api, seen):
     answer = seen.upload(seen.sheet_of(header=(*STUDENT, *TRAITS, "sewing")))
 
     assert bad_rows(answer) == [(1, "sewing", "unknown")]
+
+
+def test_a_word_for_a_score_is_told_the_scale(seen):
+    answer = seen.upload(seen.sheet_of(("A/1", None, None, "Excellent")))
+
+    (bad,) = answer.get_json()["errors"]["rows"]
+    assert bad["message"] == (
+        'D2: "Excellent" is no number for Chidinma Bàlógun (A/1): '
+        "write a whole number from 1, poor, to 5, excellent"
+    )

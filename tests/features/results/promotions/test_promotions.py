@@ -358,6 +358,27 @@ def test_a_promotion_without_graduates_needs_no_such_permission(make, published)
     assert end.commit().status_code == 200
 
 
+def test_averages_are_shown_to_who_may_read_results_alone(api, make, published):
+    """In a dry run and in the answer of the commit; what becomes of a student is shown to whoever decides it."""
+    end = published
+    end.rules({"minimum_average": 89, "maximum_failed": 0, "minimum_terms": 1})
+    whole = end.seen()
+    end.api = make.caller("write:cohorts")
+
+    seen = end.seen()
+    promotion = end.promoted()
+
+    assert {**seen, "decisions": None} == {**whole, "decisions": None}
+    assert promotion["decisions"] == seen["decisions"]
+    assert any(decision["reasons"] for decision in seen["decisions"])
+    for decision, shown in zip(whole["decisions"], seen["decisions"], strict=True):
+        words = [{"code": one["code"], "message": "The average is too low."} for one in decision["reasons"]]
+        assert shown == {**decision, "average": None, "reasons": words}
+    again = end.commit(fingerprint=seen["fingerprint"]).get_json()
+    assert again == promotion
+    assert api.ok(api.get(f"/promotions/{promotion['id']}"))["decisions"] == whole["decisions"]
+
+
 def test_where_all_graduate_there_is_no_next_session(published):
     end = published
     moves = [end.move(batch, promote_to=None, repeat_in=None) for batch in (end.first, end.second)]

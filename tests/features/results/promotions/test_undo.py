@@ -73,6 +73,24 @@ def test_it_is_undone_once(end):
     assert (answer.status_code, message(answer)) == (409, "The promotion is undone already.")
 
 
+def test_taking_graduates_back_needs_that_permission_too(api, make, end):
+    everybody_goes_on = end.promoted(end.move(end.second))
+    promotion = end.promoted(end.move(end.first, promote_to=None))
+    end.api = make.caller("delete:cohorts")
+    before = end.stored()
+
+    answer = end.undo(promotion)
+
+    assert (answer.status_code, message(answer)) == (
+        403,
+        "Taking back that students graduated needs the permission write:graduates.",
+    )
+    assert end.stored() == before
+    assert end.undo(everybody_goes_on).status_code == 200
+    end.api = make.caller("delete:cohorts", "write:graduates")
+    assert end.undo(promotion).status_code == 200
+
+
 def test_undoing_is_in_the_audit_log(api, end):
     promotion = end.promoted(end.move(end.first, promote_to=None), end.move(end.second))
     (graduate, _), (student, _) = end.students[end.first], end.students[end.second]

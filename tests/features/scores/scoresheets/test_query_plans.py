@@ -205,6 +205,26 @@ def test_a_search_of_students_reads_both_indexes(app, school, search):
     assert json.loads(answer[0])["total"] == len(found)
 
 
+@pytest.mark.parametrize(
+    ("read", "index"),
+    [(students.students, "ix_users_name_sort_key"), (users.users, "ix_users_username_sort_key")],
+)
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_page_of_people_is_read_in_the_order_of_an_index(app, school, read, index, number):
+    school_id, _ids = school
+
+    with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
+        reading = read()
+        statement = reading.template.statement(rendering._page)
+        page = {"page_number": number, "page_size": 50, "page_offset": 50 * number}
+        nodes = plan(statement, statement.parameters({**reading.values, **page}))
+
+    assert index in {node.get("Index Name") for node in nodes}
+    # What is sorted are those who have one name.
+    whole = [node["Sort Key"] for node in nodes if node["Node Type"] == "Sort"]
+    assert not any("sort_key" in key for keys in whole for key in keys), whole
+
+
 def explain(statement, given):
     """Answer which tables a statement reads as a whole, and what it answers."""
     values = statement.parameters(given)

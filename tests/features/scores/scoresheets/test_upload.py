@@ -9,7 +9,7 @@ from io import BytesIO
 from uuid import uuid4
 
 import pytest
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 
 from school_service.sheets.uploads import NO_ROWS
 from tests.features.scores.scoresheets.sheets import (
@@ -306,7 +306,11 @@ def test_the_sheet_of_another_assessment_is_refused(make, exam):
     answer = exam.upload(content)
 
     assert answer.status_code == 422
-    assert answer.get_json()["message"] == "The sheet is that of another assessment: The other one."
+    class_ = exam.api.ok(exam.api.get(f"/cohorts/{exam.cohort['id']}"))["classroom"]
+    message = answer.get_json()["message"]
+    assert message.startswith("The sheet is that of another assessment: The other one (Subject ")
+    assert f", {class_} " in message
+    assert message.endswith(f", {exam.term['displayName']}).")
     assert exam.scores() == dict.fromkeys(exam.students)
     assert counts(upload(exam.api, other, content)) == (3, 1, 0, 0, 2)
 
@@ -440,3 +444,49 @@ def test_the_other_school_has_its_own(make_other, exam, other_api):
     assert (theirs.scores()["A/1"], exam.scores()["A/1"]) == (1, None)
     assert theirs.upload(fill(download(exam.api, exam.assessment), {"A/1": 2})).status_code == 422
     assert upload(exam.api.using(school=None), exam.assessment, content).status_code == 200
+
+
+# As clerks and teachers have them.
+
+
+def messages(answer):
+    return [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [("absent", "ABSENT"), ("ABS", "ABSENT"), ("a.", "ABSENT"), ("Sick", "EXCUSED"), ("exc", "EXCUSED")],
+)
+def test_an_absence_in_place_of_a_score_is_told_where_it_belongs(exam, written, status):
+    assert messages(exam.send(row("A/1", written))) == [
+        f'D2: "{written}" is no number for Chidinma Bàlógun (A/1): write {status} into the column absence, '
+        "which download-sheet?absences=true has, and leave the score blank"
+    ]
+
+
+def test_headings_that_people_give_are_taken(exam):
+    header = ("S/N", "Adm. No.", "Surname", "First names", "Marks", "Absences", "Remarks")
+    answer = exam.send((1, "A/1", "Bàlógun", None, 7), (2, "A/2", None, None, None, "abs"), header=header)
+
+    assert counts(answer) == (2, 2, 0, 0, 0)
+    assert answer.get_json()["warnings"] == ["Nothing was read of the columns S/N, Remarks: not known."]
+
+
+def test_names_in_a_wrong_character_set_are_reported_once(exam):
+    wrong = "Bàlógun".encode().decode("cp1252", "replace").replace("\ufffd", "\xa0")
+    content = fill(download(exam.api, exam.assessment), {"A/1": 5})
+    made = load_workbook(BytesIO(content))
+    made["Scores"]["C2"].value = wrong
+
+    answer = exam.upload(saved(made))
+
+    assert bad_rows(answer) == [(2, "last_name", "invalid")]
+    assert "wrong character set" in messages(answer)[0]
+
+
+def test_merged_cells_are_an_error_whatever_their_column(exam):
+    made = fill(download(exam.api, exam.assessment), {"A/1": 5})
+    book = load_workbook(BytesIO(made))
+    book["Scores"].merge_cells("B2:B3")
+
+    assert bad_rows(exam.upload(saved(book))) == [(2, "first_name", "invalid")]

@@ -1,0 +1,120 @@
+"""Counts of tries in this process's memory, which never take more than their bound.
+
+The memory storage of `limits` starts a thread that looks at every key, again and again, and forgets none of those that
+strangers have made up before their time. Here nothing runs beside the tries: a key that has expired goes when another
+one comes, and where all is full, the one that was used the longest ago. Who is being guessed at is used with each
+guess.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from typing import Any
+
+from cachetools import TLRUCache
+from limits.storage import MovingWindowSupport, Storage
+
+MOST_BYTES = 32 * 2**20
+_OF_KEY, _OF_TRY = 1000, 40  # bytes, as measured on CPython 3.11 (64 bits)
+
+
+class _Tries:
+    """The moments (seconds since 1970) of the tries of a key, the oldest first, and for how long each counts."""
+
+    __slots__ = ("moments", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.moments: list[float] = []
+
+    def forget_before(self, moment: float) -> None:
+        """Forget the tries that came before a moment."""
+        del self.moments[: bisect_left(self.moments, moment)]
+
+
+class BoundedMemory(Storage, MovingWindowSupport):
+    """A storage of `limits`, for moving windows and for counts that begin anew after a while."""
+
+    STORAGE_SCHEME = ["bounded-memory"]
+
+    def __init__(self, uri: str | None = None, most_bytes: int = MOST_BYTES, **options: Any) -> None:
+        super().__init__(uri, **options)
+        self._lock = threading.Lock()
+        self._tries: TLRUCache[str, _Tries] = TLRUCache(
+            most_bytes,
+            ttu=lambda _key, tries, now: now + tries.seconds,
+            timer=lambda: time.time(),
+            getsizeof=lambda tries: _OF_KEY + _OF_TRY * len(tries.moments),
+        )
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Count so many tries, unless there would be more than the limit within `expiry` seconds."""
+        if amount > limit:
+            return False
+        now = time.time()
+        with self._lock:
+            tries = self._tries.get(key) or _Tries(expiry)
+            tries.forget_before(now - expiry)
+            if len(tries.moments) + amount > limit:
+                return False
+            tries.moments.extend([now] * amount)
+            # Set anew, since it takes more room, and counts for longer.
+            self._tries[key] = tries
+            return True
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        """Tell when the oldest try of the last `expiry` seconds was, and how many there were."""
+        now = time.time()
+        with self._lock:
+            tries = self._tries.get(key)
+            if tries is None:
+                return now, 0
+            begin = bisect_left(tries.moments, now - expiry)
+            count = len(tries.moments) - begin
+            return (tries.moments[begin] if count else now), count
+
+    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        """Count so many tries of a window that begins with the first, and answer how many there are in it."""
+        now = time.time()
+        with self._lock:
+            tries = self._tries.get(key)
+            if tries is None or tries.moments[0] + expiry <= now:
+                tries = _Tries(expiry)
+            tries.moments.extend([now] * amount)
+            self._tries[key] = tries
+            return len(tries.moments)
+
+    def get(self, key: str) -> int:
+        """Tell how many tries `incr` has counted."""
+        with self._lock:
+            tries = self._tries.get(key)
+            return 0 if tries is None else len(tries.moments)
+
+    def get_expiry(self, key: str) -> float:
+        """Tell when the window of `incr` ends, in seconds since 1970."""
+        with self._lock:
+            tries = self._tries.get(key)
+            return time.time() if tries is None else tries.moments[0] + tries.seconds
+
+    def clear(self, key: str) -> None:
+        """Forget a key."""
+        with self._lock:
+            self._tries.pop(key, None)
+
+    def reset(self) -> int:
+        """Forget every key; answers how many there were."""
+        with self._lock:
+            count = len(self._tries)
+            self._tries.clear()
+            return count
+
+    def check(self) -> bool:
+        """Tell that the storage can be reached."""
+        return True
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        """What it raises where it can't be reached, which does not happen."""
+        return ValueError

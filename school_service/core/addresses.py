@@ -1,0 +1,42 @@
+"""The networks that a client's address is counted by: who has an address of IPv6 has a whole network of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+
+TIMES = (1, 4)
+"""How many times the limit of an address each of its networks has: a site may be many people in several networks."""
+_REMEMBERED = 10_000
+_LINK, _SITE = (
+    64,
+    48,
+)  # bits of the network of one connection to the Internet, and of what a site is given (RFC 6177)
+
+
+@lru_cache(_REMEMBERED)
+def networks_of(address: str) -> tuple[str, ...]:
+    """Name the networks of an address, the smallest first: an IPv4 address itself; of IPv6 its /64 and its /48.
+
+    An IPv4 address that is written as one of IPv6 (`::ffff:192.0.2.1`) is the former. What is no address, as of a
+    socket in a file, is named as it is.
+    """
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return (address,)
+    if not isinstance(found, IPv6Address):
+        return (str(found),)
+    if found.ipv4_mapped is not None:
+        return (str(found.ipv4_mapped),)
+    return tuple(_network(found, bits) for bits in (_LINK, _SITE))
+
+
+def site_of(address: str) -> str:
+    """Name the largest network that an address is counted by."""
+    return networks_of(address)[-1]
+
+
+def _network(address: IPv6Address, bits: int) -> str:
+    others = 128 - bits
+    return f"{IPv6Address(int(address) >> others << others)}/{bits}"

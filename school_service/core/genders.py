@@ -1,0 +1,16 @@
+"""The words for a gender: one vocabulary of imports, forms of students, papers and exports."""
+
+from __future__ import annotations
+
+FEMALE, MALE = GENDERS = ("FEMALE", "MALE")
+
+WORDS = {
+    **dict.fromkeys(("f", "female", "girl", "woman"), FEMALE),
+    **dict.fromkeys(("m", "male", "boy", "man"), MALE),
+}
+"""What each word stands for, in small letters."""
+
+
+def listed_gender(written: str) -> str | None:
+    """Find the gender that a word stands for: `F`, `girl` and `Female.` are FEMALE; None for any other text."""
+    return WORDS.get(written.strip().rstrip(".").casefold())

@@ -1,0 +1,123 @@
+"""Telephone numbers in a sheet that a spreadsheet program took for numbers: it drops the 0 in front of them.
+
+The 0 is put back where the number is then one of the school's country. A number that is none, with it or without, has
+lost more, and is refused: nobody would notice before it is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import phonenumbers
+
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_reader import Row
+
+DEFAULT_COUNTRY = "NG"  # whose states and local government areas the reference data has
+
+_DIGITS = re.compile(r"[1-9][0-9 ().-]{2,24}")
+_BETWEEN = re.compile(r"(\s*[,;/]\s*)")
+_ROUNDED = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
+_TRUNK = "0"
+_SHOWN = 3  # numbers that a warning gives as examples
+
+
+@dataclass(slots=True)
+class ReadNumbers:
+    """What was read: the errors, and how often a 0 was put back, with the first of these numbers."""
+
+    errors: list[RowError] = field(default_factory=list)
+    restored: int = 0
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def warning(self, column: str) -> str | None:
+        """Say which numbers got their 0 back; None where none did."""
+        if not self.restored:
+            return None
+        numbers = "number" if self.restored == 1 else "numbers"
+        shown = ", ".join(f"{written} is stored as {stored}" for written, stored in self.examples.items())
+        return f"{column}: {self.restored:,} {numbers} had lost the 0 in front, which was put back: {shown}."
+
+
+def country_of(phone_number: str | None) -> str:
+    """Find the country of a school, as ISO 3166 has it: that of its own number, if that has a country's code."""
+    first = (phone_number or "").split(",")[0].split("/")[0].strip()
+    try:
+        number = phonenumbers.parse(first) if first.startswith("+") else None
+    except phonenumbers.NumberParseException:
+        number = None
+    found = phonenumbers.region_code_for_number(number) if number else None
+    return found if found and found in phonenumbers.SUPPORTED_REGIONS else DEFAULT_COUNTRY
+
+
+def read_numbers(rows: Iterable[Row], column: str, country: str) -> ReadNumbers:
+    """Put back the 0 that the numbers of a column have lost; a cell may have several, divided by commas.
+
+    What begins with 0 or + or has letters stays as it is, and so does a number with a country's code. A cell with an
+    error loses its value.
+    """
+    read = ReadNumbers()
+    for row in rows:
+        written = row.values.get(column)
+        if not isinstance(written, str):
+            continue
+        text = written.strip()
+        if _ROUNDED.fullmatch(text):
+            read.errors.append(
+                _error(row, column, text, "has lost its last digits to the spreadsheet program")
+            )
+            del row.values[column]
+            continue
+        parts = [_restored(part, country) for part in _BETWEEN.split(text)]
+        if None in parts:
+            problem = (
+                f"is no telephone number of the school's country ({country}), with a 0 before it or without"
+            )
+            read.errors.append(_error(row, column, text, problem))
+            del row.values[column]
+            continue
+        whole = "".join(part or "" for part in parts)
+        if whole != text:
+            row.values[column] = whole
+            read.restored += 1
+            if len(read.examples) < _SHOWN:
+                read.examples[text] = whole
+    return read
+
+
+def _restored(part: str, country: str) -> str | None:
+    """Write a number with the 0 that it lost, else as it is; None where it is no number of anywhere."""
+    if not _DIGITS.fullmatch(part):
+        return part
+    try:
+        number = phonenumbers.parse(part, country)
+    except phonenumbers.NumberParseException:
+        return None
+    digits = re.sub(r"[^0-9]", "", part)
+    has_lost = str(number.national_number) == digits
+    if phonenumbers.is_valid_number(number):
+        is_with_trunk = phonenumbers.ndd_prefix_for_region(country, True) == _TRUNK
+        return f"{_TRUNK}{part}" if has_lost and is_with_trunk else part
+    # Local numbers, without the code of the town, are taken as they are; and those that name another country.
+    return part if _is_local(number) or _is_international(digits) else None
+
+
+def _is_local(number: phonenumbers.PhoneNumber) -> bool:
+    reason = phonenumbers.is_possible_number_with_reason(number)
+    return bool(reason == phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY)
+
+
+def _is_international(digits: str) -> bool:
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(f"+{digits}"))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def _error(row: Row, column: str, text: str, problem: str) -> RowError:
+    remedy = (
+        "format the column as text, and write the whole number, such as 0803 123 4567 or +234 803 123 4567"
+    )
+    return RowError(row.number, column, INVALID, problem, text, remedy)

@@ -1,0 +1,98 @@
+"""Texts that were read in another character set than they were written in: `Ã©` for é, `â€™` for an apostrophe.
+
+Nobody finds such a name, and it is printed as it is. What was meant is found by going back: the text is written in the
+character set that it was taken for, and read as UTF-8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_reader import Row
+
+_REPLACED = "\ufffd"
+
+
+def _bytes_of(charset: str) -> dict[str, int]:
+    """Map the characters of a set beyond ASCII to their bytes; a byte without one is read as a control character."""
+    return {bytes([byte]).decode(charset, "ignore") or chr(byte): byte for byte in range(0x80, 0x100)}
+
+
+_WINDOWS, _MAC = _bytes_of("cp1252"), _bytes_of("mac_roman")
+
+
+def _looks(first: str, most: int = 0xBF, without: str = "") -> str:
+    """Write an expression for a byte that begins a letter in UTF-8, and the next one, as Windows-1252 shows them."""
+    following = "".join(letter for letter, byte in _WINDOWS.items() if byte <= most and letter not in without)
+    return f"[{first}][{re.escape(following)}]"
+
+
+# The beginnings of letters, as they look, that are seen nowhere else: of Latin with marks, letters with dots below and
+# hooks, marks by themselves, and quotation marks. With some capitals the second half may be the quotation mark or the
+# dash that follows a word, as of ÉTÉ: not behind a small letter.
+_QUOTES = "\u2018\u2019\u201c\u201d\u2013\u2014\xab\xbb"
+_OF_WINDOWS = re.compile(
+    "|".join(
+        (
+            _looks("ÂÃÄÅ"),
+            "á[\xb8-\xbb]",
+            "â€",
+            _looks("ÆÉÌÍ", without=_QUOTES),
+            r"(?<![A-ZÀ-Þ])É[\u201c\u201d\u2014](?=[a-z])",
+        )
+    )
+)
+_OF_MAC = re.compile("√[^\x00-\x7f]|\xb7[\u222b\u03c0\xaa][^\x00-\x7f]|\u201a\xc4")
+_QUESTION_MARK = re.compile(r"[^\W\d_]\?|\?[^\W\d_]")
+
+_SAVE_AGAIN = "save the file as .xlsx or 'CSV UTF-8' from the program in which the letters are right"
+
+
+def misread(text: str) -> tuple[str, str] | None:
+    """Find what of a text was read in a wrong character set: how a word looks, and what was meant; None if nothing was.
+
+    What was meant is the empty text where it is lost.
+    """
+    if text.isascii():
+        return None
+    if _REPLACED in text:
+        return _REPLACED, ""
+    for looks, bytes_of in ((_OF_WINDOWS, _WINDOWS), (_OF_MAC, _MAC)):
+        if looks.search(text) and _read_again(text, bytes_of) is not None:
+            for word in text.split(" "):
+                meant = _read_again(word, bytes_of)
+                if meant is not None and meant != word:
+                    return "".join(letter if letter.isprintable() else "…" for letter in word), meant
+            return text, _read_again(text, bytes_of) or ""
+    return None
+
+
+def _read_again(text: str, bytes_of: Mapping[str, int]) -> str | None:
+    """Read a text in UTF-8 that was read in another character set; None where it was not in UTF-8."""
+    try:
+        return bytes(bytes_of.get(letter, ord(letter)) for letter in text).decode()
+    except ValueError:
+        return None
+
+
+def charset_errors(rows: Iterable[Row], *, names: Iterable[str] = ()) -> Iterator[RowError]:
+    """Find the texts of rows that were read in a wrong character set.
+
+    In the columns `names` a question mark in a word counts too: some programs write one in place of each letter that
+    their character set lacks.
+    """
+    of_names = frozenset(names)
+    for row in rows:
+        for column, value in row.values.items():
+            if not isinstance(value, str):
+                continue
+            found = misread(value)
+            if found is not None:
+                looks, meant = found
+                problem = f'has letters in a wrong character set, "{looks}"' + f" for {meant}" * bool(meant)
+                yield RowError(row.number, column, INVALID, problem, None, _SAVE_AGAIN, of_person=False)
+            elif column in of_names and _QUESTION_MARK.search(value):
+                problem = "has a question mark in place of a letter"
+                yield RowError(row.number, column, INVALID, problem, value, _SAVE_AGAIN, of_person=False)

@@ -1,0 +1,181 @@
+"""What shows or changes a person needs no less than the narrowest operation that does, whatever it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from school_service.core.permissions import Permission
+from school_service.features.people.access import READ_WITH, needed_to_read
+from school_service.features.personal_data.schemas import EmployeeDataSchema, StudentDataSchema, tables_of
+from tests.docs.test_privacy import PAGE, tables_of_people
+from tests.features.personal_data.people import make_employee, make_student
+from tests.features.test_access_matrix import documented_operations
+
+# The schemas of the document that show a person, each with the table whose records they show.
+PERSONS = {
+    "User": "users",
+    "UserRole": "user_roles",
+    "Student": "students",
+    "Guardian": "students",
+    "Employee": "employees",
+    "BankAccount": "bank_accounts",
+    "NextOfKin": "next_of_kin",
+    "Contact": "contacts",
+    "FormTeacher": "form_teachers",
+    "Graduate": "graduates",
+    "GradebookEntry": "gradebook_entries",
+    "Absence": "absences",
+    "TermComment": "term_comments",
+    "MetricRecord": "metrics",
+    "AuditEntry": "audit_entries",
+    "TermResult": "report_cards",
+    "Transcript": "report_cards",
+    "StudentData": "students",
+    "EmployeeData": "employees",
+}
+# Where one permission shows what another is for, and why.
+WIDER = {
+    # The interface's own: who may see a user may see which roles they have, by their ids; a sign-in shows one's own.
+    "UserRole": {"read:users", "write:users", "delete:users", None},
+    # The interface's own: a class list has its students, and whoever puts them into classes sees them.
+    "Student": {"read:cohorts", "write:cohorts"},
+    "Guardian": {"read:cohorts", "write:cohorts"},
+    "User": {None},
+    # The interface's own: a score sheet has the entries of those who take the subject.
+    "GradebookEntry": {"read:scoresheets"},
+    # Comments are read as results and written as metrics, by form teachers.
+    "TermComment": {"write:metrics"},
+}
+
+
+def schemas_in(document: dict[str, Any], schema: Any) -> Iterator[str]:
+    """The names of the schemas that an answer has in it."""
+    seen: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            name = str(one.get("$ref", "")).rpartition("/")[2]
+            if name and name not in seen:
+                seen.add(name)
+                waiting.append(document["components"]["schemas"][name])
+            waiting += [value for key, value in one.items() if key != "$ref"]
+    return iter(seen)
+
+
+def test_an_answer_that_shows_a_person_needs_what_the_narrowest_one_needs(document):
+    shown = set()
+    for (method, path), operation in documented_operations().items():
+        given = (operation.get("x-permission") or "").split()
+        answer = operation["responses"].get("200", {}).get("content", {})
+        for schema in set(schemas_in(document.spec, answer)) & PERSONS.keys():
+            shown.add(schema)
+            # Whoever writes a record is shown what they wrote.
+            narrow = {permission.section for permission in READ_WITH[PERSONS[schema]]}
+            sections = {permission.partition(":")[2] for permission in given}
+            wider = WIDER.get(schema, set()) & ({*given} or {None})
+            assert narrow <= sections or wider, f"{method} {path} shows {schema} with {given or 'any token'}"
+    assert shown == PERSONS.keys()
+
+
+def test_of_every_table_of_people_it_is_said_what_it_is_read_with_here_and_to_the_reader():
+    assert READ_WITH.keys() == tables_of_people()
+    rows = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ") and "`" in line]
+    for row in rows:
+        for table in READ_WITH.keys() & {name.strip("`") for name in row[2].split(", ")}:
+            assert all(f"`{permission}`" in row[4] for permission in READ_WITH[table]), row
+
+
+@pytest.mark.parametrize("schema", [StudentDataSchema, EmployeeDataSchema])
+def test_all_that_is_told_of_a_person_needs_the_permission_of_each_area(schema):
+    told = set(tables_of(schema))
+
+    needed = needed_to_read(*told)
+
+    assert set(needed) == set().union(*(READ_WITH[table] for table in told))
+    assert list(needed) == sorted(needed)
+    assert Permission.AUDIT_READ in needed
+
+
+# Changing a person who may do more than the caller.
+
+ACCOUNT_CHANGES = {"first_name": "Taken", "last_name": "Over", "gender": "OTHER"}
+# Each operation that changes a person of whom an id is in its path, with a body that would change their account.
+CHANGES: dict[tuple[str, str], Any] = {
+    ("PATCH", "/users/{id}"): {**ACCOUNT_CHANGES, "username": "taken.over"},
+    ("DELETE", "/users/{id}/delete"): None,
+    ("PUT", "/users/{id}/restore"): None,
+    ("DELETE", "/users/{id}/roles/{roleId}"): None,
+    ("DELETE", "/users/{id}/sessions"): None,
+    ("PUT", "/users/{id}/password"): {"password": "taken over, entirely"},
+    ("PATCH", "/students/{id}"): ACCOUNT_CHANGES,
+    ("DELETE", "/students/{id}/data"): None,
+    ("PATCH", "/employees/{id}"): ACCOUNT_CHANGES,
+    ("DELETE", "/employees/{id}"): None,
+    ("DELETE", "/employees/{id}/data"): None,
+}
+# What these change is no account: what it may do, how it is called, and whether it can be signed in to stay.
+OF_NO_ACCOUNT = {
+    # A role is given by whoever has every permission in it, and takes none away.
+    ("PUT", "/users/{id}/roles"),
+    ("PATCH", "/employees/{id}/bank-account"),
+    ("PATCH", "/employees/{id}/nextofkin"),
+}
+
+
+def test_every_operation_that_changes_a_person_is_looked_at():
+    changing = {
+        (method, path)
+        for method, path in documented_operations()
+        if method != "GET" and path.startswith(("/users/{id}", "/students/{id}", "/employees/{id}"))
+    }
+
+    assert CHANGES.keys() | OF_NO_ACCOUNT == changing
+
+
+@pytest.fixture
+def administrator_of(api, make):
+    """Make a student or an employee an administrator; answers the record."""
+    roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
+
+    def promote(kind: str, *, left: bool) -> dict[str, Any]:
+        person = make_employee(make) if kind == "employees" else make_student(make)
+        api.ok(api.put(f"/users/{person['user']}/roles", {"role": roles["Administrator"]}))
+        if left and kind == "students":
+            removed = {"student_ids": [person["id"]]}
+            api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))
+        if left and kind == "employees":
+            api.ok(api.delete(f"/employees/{person['id']}"))
+        return {**person, "role": roles["Administrator"]}
+
+    return promote
+
+
+@pytest.mark.parametrize("operation", CHANGES, ids=" ".join)
+def test_nobody_changes_the_account_of_who_may_do_more(api, make, administrator_of, operation):
+    method, path = operation
+    kind = path.split("/")[1]
+    of = "students" if kind == "users" else kind
+    person = administrator_of(of, left=path.endswith("/data"))
+    permissions = documented_operations()[operation]["x-permission"].split()
+    caller = make.caller(*permissions)
+    address = path.replace("{roleId}", person["role"]).replace(
+        "{id}", person["user"] if kind == "users" else person["id"]
+    )
+    if path.endswith("/restore"):
+        api.ok(api.delete(f"/users/{person['user']}/delete"))
+    before = api.ok(api.get(f"/{of}/{person['id']}/data"))
+
+    answer = caller.request(method, address, json=CHANGES[operation])
+
+    assert answer.status_code == 403, answer.get_json()
+    assert " needs the permissions " in answer.get_json()["message"]
+    after = api.ok(api.get(f"/{of}/{person['id']}/data"))
+    # Reading it is an entry of the log itself.
+    assert {**after, "audit": None} == {**before, "audit": None}
+    assert api.request(method, address, json=CHANGES[operation]).status_code == 200

@@ -1,0 +1,187 @@
+"""The way to the registry: few threads wait for it, and none while it is known to be silent."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event, Semaphore
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from tenants.connections import registry
+from tenants.connections.deadline import NoAnswer
+from tenants.connections.registry import RegistryConnections
+from tenants.exceptions import RegistrySilent
+
+AT_ONCE = 2
+
+
+class Server:
+    """Stands for the registry's engine: it answers, hangs, or lets a statement end for its deadline."""
+
+    def __init__(self):
+        self.hangs = False
+        self.asked = 0
+        self.begun = Semaphore(0)
+        self.goes_on = Event()
+        self.fails: Exception | None = None
+
+    @contextmanager
+    def connect(self):
+        self.asked += 1
+        self.begun.release()
+        if self.hangs:
+            assert self.goes_on.wait(30)
+        if self.fails is not None:
+            raise self.fails
+        yield self
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.goes_on.set()
+
+
+@pytest.fixture
+def connections(server):
+    return RegistryConnections(lambda: server, AT_ONCE)
+
+
+@pytest.fixture
+def threads(server):
+    with ThreadPoolExecutor(12) as threads:
+        yield threads
+        server.goes_on.set()
+
+
+def no_answer():
+    return OperationalError("SELECT 1", {}, NoAnswer("the database server has not answered in time"))
+
+
+def ask(connections):
+    with connections.connect():
+        return True
+
+
+def hang(server, connections, threads):
+    """Let as many threads wait for the registry as may ask it at once."""
+    server.hangs = True
+    asking = [threads.submit(ask, connections) for _ in range(AT_ONCE)]
+    for _ in asking:
+        assert server.begun.acquire(timeout=30)
+    return asking
+
+
+def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, connections, threads):
+    first = hang(server, connections, threads)
+    others = [threads.submit(ask, connections) for _ in range(2 * AT_ONCE)]
+    assert server.asked == AT_ONCE
+
+    server.hangs = False
+    server.goes_on.set()
+
+    assert all(one.result(30) for one in [*first, *others[:AT_ONCE]])
+    assert not connections.silent
+
+
+def test_whoever_waits_in_vain_finds_it_silent_and_then_nobody_waits(
+    server, connections, threads, monkeypatch
+):
+    monkeypatch.setattr(registry, "PATIENCE", 0.05)
+    monkeypatch.setattr(registry, "RETRY", 3600)
+    under_way = hang(server, connections, threads)
+    waiting = [threads.submit(ask, connections) for _ in range(4)]
+
+    for one in waiting:
+        with pytest.raises(RegistrySilent):
+            one.result(30)
+    assert connections.silent
+    for _ in range(20):
+        with pytest.raises(RegistrySilent):
+            ask(connections)
+    assert server.asked == AT_ONCE
+
+    # It goes on: those who had their turn are answered, and all are let in again.
+    server.hangs = False
+    server.goes_on.set()
+    assert all(one.result(30) for one in under_way)
+    assert ask(connections)
+
+
+def test_more_than_a_share_of_threads_never_wait_long(server, connections, threads, monkeypatch):
+    monkeypatch.setattr(registry, "BRIEFLY", 0.0)
+    monkeypatch.setattr(registry, "PATIENCE", 3600)
+    hang(server, connections, threads)
+    with connections._turn:
+        connections._waiting = AT_ONCE
+
+    with pytest.raises(RegistrySilent):
+        ask(connections)
+
+    # They have found out nothing: others may only be slow.
+    assert not connections.silent
+    with connections._turn:
+        connections._waiting = 0
+
+
+def test_whoever_waits_while_others_are_answered_does_not_find_it_silent(
+    server, connections, threads, monkeypatch
+):
+    monkeypatch.setattr(registry, "PATIENCE", 0.05)
+    hang(server, connections, threads)
+
+    def answered_meanwhile():
+        connections._answers += 1
+        return False
+
+    monkeypatch.setattr(connections._turn, "wait", lambda _seconds: answered_meanwhile())
+    with pytest.raises(RegistrySilent):
+        ask(connections)
+
+    assert not connections.silent
+
+
+def test_while_it_is_silent_one_tries_from_time_to_time(server, connections, threads, monkeypatch):
+    monkeypatch.setattr(registry, "RETRY", 0)
+    server.fails = no_answer()
+    with pytest.raises(OperationalError):
+        ask(connections)
+    assert connections.silent
+
+    server.hangs = True
+    trying = threads.submit(ask, connections)
+    assert server.begun.acquire(timeout=30)
+    assert server.begun.acquire(timeout=30)
+    for _ in range(5):
+        with pytest.raises(RegistrySilent):
+            ask(connections)
+    assert server.asked == 2
+
+    server.hangs, server.fails = False, None
+    server.goes_on.set()
+    assert trying.result(30)
+    assert not connections.silent
+    assert ask(connections)
+
+
+def test_a_registry_that_refuses_connections_is_not_silent(server, connections):
+    """It says so at once: nobody waits for it, and whoever comes next may find it back."""
+    server.fails = OperationalError("", {}, Exception("connection refused"))
+    for _ in range(3):
+        with pytest.raises(OperationalError):
+            ask(connections)
+
+    assert not connections.silent
+    server.fails = None
+    assert ask(connections)
+
+
+def test_what_fails_within_is_no_matter_of_the_registry(connections):
+    with pytest.raises(ValueError, match="of the caller"), connections.connect():
+        raise ValueError("of the caller")
+
+    assert not connections.silent
+    assert ask(connections)
