@@ -284,6 +284,7 @@ def _staff(page: Recorder) -> None:
     send("PATCH", f"/teachers/{batch}/add_to_batch", {"teacher_id": employee})
     send("GET", f"/teachers/{batch}")
     send("DELETE", f"/teachers/{batch}/teachers/{employee}")
+    _teachers_of_subjects(page, employee)
     send("GET", f"/employees/{employee}")
     send("PATCH", f"/employees/{employee}", {"title": "Dr"})
     send("GET", f"/employees/{employee}/bank-account")
@@ -295,8 +296,24 @@ def _staff(page: Recorder) -> None:
     send("DELETE", f"/employees/{employee}/data")
 
 
+def _teachers_of_subjects(page: Recorder, employee: str) -> None:
+    send = page.quietly
+    taught = send("GET", "/cohort-subjects?pageNumber=0&pageSize=50")["data"][0]["id"]
+    row = {"cohort_subject": taught, "employee": employee, "starts_on": "2025-09-15"}
+    (made,) = send("PUT", "/subject-teachers", {"assignments": [row]})
+    send("GET", f"/subject-teachers?employee={employee}")
+    sessions = send("GET", "/sessions")
+    other = next(each["id"] for each in sessions if each["id"] != made["session"])
+    send("POST", "/subject-teachers/copy", {"from_session": made["session"], "to_session": other})
+    send("DELETE", f"/subject-teachers/{made['id']}")
+
+
 def _settings(page: Recorder) -> None:
     send = page.quietly
+    send("GET", "/me")
+    teacher = next(role["id"] for role in send("GET", "/roles") if role["name"] == "Teacher")
+    switched = {"roles": [{"role": teacher, "reach": "OWN"}]}
+    send("PUT", "/role-reaches?dry_run=true", switched)
     send("GET", "/settings")
     send("PATCH", "/settings", {"must_change_password": False})
     for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):

@@ -28,6 +28,7 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
@@ -50,6 +51,7 @@ from school_service.features.results.settings.views import blp as result_setting
 from school_service.features.results.submissions.views import blp as submissions
 from school_service.features.results.term_calendars.views import blp as term_calendars
 from school_service.features.results.transcripts.views import blp as transcripts
+from school_service.features.role_reaches.views import blp as role_reaches
 from school_service.features.school.classrooms.views import blp as classrooms
 from school_service.features.school.cohorts.views import blp as cohorts
 from school_service.features.school.geography.views import blp as geography
@@ -76,7 +78,9 @@ from tenants.placement import Placement
 # In the order in which the document shows them.
 FEATURES = (
     users,
+    me,
     roles,
+    role_reaches,
     sessions,
     term_calendars,
     classrooms,

@@ -19,6 +19,7 @@ from flask.cli import FlaskGroup, routes_command, shell_command
 
 from school_service import __version__
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
+from school_service import role_commands as role_commands  # adds its verb to `tenants`
 from school_service.config import ConfigError, Settings, with_secrets_of_files
 from school_service.data_folder import DataFolderError, data_folder
 from school_service.serving import ServingError, server

@@ -75,8 +75,13 @@ class VerifiedToken:
             raise Forbidden("The token does not cover this school.")
         return school_id
 
-    def bind_to(self, school_id: UUID, user_state: str, *, read_only: bool) -> SchoolBinding:
-        """Make the binding of a transaction; `user_state` is the SELECT of a user's state, a row or none."""
+    def bind_to(
+        self, school_id: UUID, user_state: str, *, read_only: bool, relations: bool = False
+    ) -> SchoolBinding:
+        """Make the binding of a transaction; `user_state` is the SELECT of a user's state, a row or none.
+
+        `relations` reads those of a user whose permissions reach the whole school, too.
+        """
         if self.user_id is not None:
             return SchoolBinding(
                 school_id,
@@ -84,7 +89,7 @@ class VerifiedToken:
                 client=self.client_id,
                 granted=False,
                 state=user_state,
-                state_parameters=(self.actor, self.actor, now(), False),
+                state_parameters=(self.actor, self.actor, now(), relations),
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
@@ -96,21 +101,23 @@ class VerifiedToken:
         own_student: UUID | None = None,
         by_own: bool = False,
         judged_by_row: bool = False,
+        mine: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
-        so. A principal whose password must be changed is let in only `with_given_password`; the user who, by the state,
-        is the student `own_student`, or a guardian of theirs, needs no permission. `judged_by_row`: of such a guardian
-        who has the permissions for their own records, the row decides.
+        so; with `mine`, has them at all. A principal whose password must be changed is let in only
+        `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
+        no permission. `judged_by_row`: of such a guardian who has the permissions for their own records, the row
+        decides.
         """
         needed = tuple(map(str, permissions))
         kin = 0 if own_student is None else 1 if by_own else 2
-        sql = _condition(self.own, len(needed), with_given_password, kin, by_own, judged_by_row)
+        sql = _condition(self.own, len(needed), with_given_password, kin, by_own, judged_by_row, mine)
         own = (self.session_number,) if self.own else ()
         students = (str(own_student),) * kin
-        twice = by_own or (kin and judged_by_row)
+        twice = (by_own and not mine) or (kin == 2 and judged_by_row)
         return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
@@ -151,7 +158,13 @@ def _named_school(header: str) -> UUID:
 
 @lru_cache(ACCESSES_REMEMBERED)
 def _condition(
-    own: bool, needed: int, with_given_password: bool, kin: int, by_own: bool, judged_by_row: bool
+    own: bool,
+    needed: int,
+    with_given_password: bool,
+    kin: int,
+    by_own: bool,
+    judged_by_row: bool,
+    mine: bool,
 ) -> str:
     """Write the condition under which a state gives all of so many permissions, which are its parameters."""
     parts: list[str] = []
@@ -164,7 +177,7 @@ def _condition(
         has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
         is_student = "caller.student IS NOT DISTINCT FROM %s::uuid"
         if by_own:
-            has_all = f"{has_some} AND NOT ({has_all})"
+            has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
             # The student whose account it is reads the same as the whole school does.
             parts.append(f"NOT ({is_student}) AND {has_all}" if kin else has_all)
         elif kin:

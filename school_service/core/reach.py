@@ -17,6 +17,7 @@ from school_service.core.errors import Forbidden
 
 _log = logging.getLogger(__name__)
 
+SCHOOL_REACH, OWN_REACH = "SCHOOL", "OWN"
 RELATIONS = {
     "T": "subject teacher",
     "F": "form teacher",

@@ -12,7 +12,7 @@ from school_service.demo.letterhead import make_letterhead
 from school_service.demo.results import make_metrics, make_results
 from school_service.demo.sample_schools import SampleSchool
 from school_service.demo.scores import make_scores
-from school_service.demo.staff import make_form_teachers, make_staff
+from school_service.demo.staff import make_form_teachers, make_staff, make_subject_teachers
 from school_service.demo.students import make_graduates, make_guardians, make_students
 from school_service.demo.terms import (
     make_absences,
@@ -40,6 +40,7 @@ STEPS: tuple[Callable[[DemoContext], None], ...] = (
     make_cohorts,
     make_form_teachers,
     make_cohort_subjects,
+    make_subject_teachers,
     make_scores,
     make_metrics,
     make_letterhead,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from itertools import cycle
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
 
 from school_service.core.database import db
+from school_service.core.statements import execute
 from school_service.demo.context import THIS_YEAR, DemoContext, first_day
 from school_service.demo.people import FEMALE, Person
+from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.service import put_subject_teachers
 from school_service.features.people.employees.service import add_form_teacher, create_employee
 from school_service.features.people.models import Role
 from school_service.features.people.users.service import give_role
@@ -66,6 +70,18 @@ def make_form_teachers(context: DemoContext) -> None:
     arms = [arm for arms in context.arms.values() for arm in arms]
     for arm, teacher_id in zip(arms, context.teachers, strict=True):
         add_form_teacher(batch_id=arm, teacher_id=teacher_id)
+
+
+def make_subject_teachers(context: DemoContext) -> None:
+    """Let somebody teach each subject of every cohort, to all of its arms."""
+    subjects = db.session.scalars(
+        select(CohortSubject.id).order_by(CohortSubject.cohort_id, CohortSubject.id)
+    ).all()
+    taught = [
+        {"cohort_subject": subject, "employee": teacher, "batch": None, "starts_on": None, "ends_on": None}
+        for subject, teacher in zip(subjects, cycle(context.teachers), strict=False)
+    ]
+    execute(put_subject_teachers(assignments=taught))
 
 
 class _Origins:

@@ -11,49 +11,18 @@ from school_service.core.counters import COUNTERS
 from school_service.core.counters import TRAITS as TRAIT_COUNTERS
 from school_service.core.permissions import Permission
 from school_service.features.people.models import ADMINISTRATOR, CREATED
+from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL
 from school_service.features.people.usernames import username_key
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.clock import now
 from tenants.tenancy import Administrator, SeedRows
-
-_RECORDS = (
-    "classrooms",
-    "cohort-subjects",
-    "cohorts",
-    "contacts",
-    "graduates",
-    "students",
-    "subjects",
-    "terms",
-)
-_TEACHING = ("assessments", "gradebooks", "metrics", "results", "scoresheets")
-
-
-def _every(access: str) -> set[Permission]:
-    return {permission for permission in Permission if permission.access == access}
-
-
-def _to(access: str, *sections: str) -> set[Permission]:
-    return {Permission(f"{access}:{section}") for section in sections}
-
-
-ROLES: dict[str, set[Permission]] = {
-    ADMINISTRATOR: set(Permission),
-    "Registrar": _to("read", *_RECORDS, *_TEACHING, "employees", "settings", "teachers", "users")
-    | _to("write", *_RECORDS, "teachers", "users")
-    | _to("delete", *_RECORDS, "teachers"),
-    "Teacher": _to("read", *_RECORDS, *_TEACHING, "settings", "teachers")
-    | _to("write", "assessments", "gradebooks", "metrics"),
-    "Bursar": _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms"),
-    "Viewer": _every("read") - _to("read", "audit", "roles", "users", "employees"),
-}
 
 
 def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     """Give the first rows of a new school: permissions, roles, its administrator, counters, default settings."""
     moment = now()
     permission_ids = {permission: uuid4() for permission in Permission}
-    role_ids = {name: uuid4() for name in ROLES}
+    role_ids = {name: uuid4() for name in ROLES_OF_NEW_SCHOOL}
     user_id = uuid4()
     yield (
         "permissions",
@@ -70,7 +39,7 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
         "role_permissions",
         [
             {"role_id": role_ids[name], "permission_id": permission_ids[permission]}
-            for name, permissions in ROLES.items()
+            for name, permissions in ROLES_OF_NEW_SCHOOL.items()
             for permission in sorted(permissions)
         ],
     )

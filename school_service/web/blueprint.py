@@ -28,7 +28,7 @@ from school_service.web.body_parser import BodyParser
 from school_service.web.current import current_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.error_responses import handle
-from school_service.web.fields import File
+from school_service.web.fields import File, QueryBoolean
 from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.pages import HTML, prefers_page, show_error, show_page
@@ -43,7 +43,13 @@ from school_service.web.rendering import (
     render_one,
     render_page,
 )
-from school_service.web.request_scope import Access, AfterTransaction, app_state, run_in_request_scope
+from school_service.web.request_scope import (
+    Access,
+    AfterTransaction,
+    app_state,
+    current_user_id,
+    run_in_request_scope,
+)
 from school_service.web.schemas import DeletedSchema, IdArray, Schema
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -51,6 +57,10 @@ CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
 PDF, ZIP = "application/pdf", "application/zip"
+
+
+SERVES_OWN: set[str] = set()
+"""The permissions by which whoever has them as OWN can do something at all: those of views that do not refuse it."""
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -78,6 +88,7 @@ class Blueprint(flask_smorest.Blueprint):
         snapshot: bool = False,
         with_given_password: bool = False,
         answers_token: bool = False,
+        mine: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -87,13 +98,16 @@ class Blueprint(flask_smorest.Blueprint):
         account it is needs none, and neither does a guardian of theirs. `audited`: a GET that writes to the audit log,
         such as an export; no other runs in a transaction that can write. `snapshot`: all its statements see what was
         committed when its transaction began. `with_given_password`: that user is let in though they must change their
-        password first, which every other
-        operation refuses. `answers_token`: a POST whose answer has a token, which is stored nowhere: so it takes no
-        Idempotency-Key.
+        password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
+        `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
+        is stored nowhere: so it takes no Idempotency-Key.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
-        access = Access(needed, with_given_password, own=own)
+        access = Access(needed, with_given_password, own=own, mine=mine)
+        if not own.refused:
+            SERVES_OWN.update(map(str, needed))
+        access_to_mine = access._replace(mine=True)
 
         def decorate(view: View) -> View:
             known = frozenset(notes(view).get("query", ()))
@@ -101,16 +115,19 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
                 context_globals().arguments = dict(parameters)
+                asked = "mine" in known and request.args.get("mine") in QueryBoolean.truthy_texts
 
                 def worked() -> Any:
                     if current_request().environ.get("QUERY_STRING"):
                         check_query_names(known)
+                    if asked and current_user_id() is None:
+                        raise Invalid.field("mine", "a client has no records of its own")
                     return view(*arguments, **parameters)
 
                 return run_in_request_scope(
                     worked,
                     school_required=header_required,
-                    access=access,
+                    access=access_to_mine if asked else access,
                     own_user=parameters[own_user] if own_user else None,
                     own_student=parameters[own_student] if own_student else None,
                     audited=audited,

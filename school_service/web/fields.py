@@ -137,8 +137,10 @@ class StrictBoolean(Input, fields.Boolean):
 class QueryBoolean(Input, fields.Boolean):
     """true or false as text, in a query."""
 
+    truthy_texts = frozenset({"true", "1"})
+
     def __init__(self, **options: Any) -> None:
-        super().__init__(truthy={"true", "1"}, falsy={"false", "0"}, **options)
+        super().__init__(truthy=set(self.truthy_texts), falsy={"false", "0"}, **options)
 
 
 class StrictInteger(Input, fields.Integer):

@@ -158,10 +158,15 @@ def current_principal() -> Principal:
     return principal
 
 
+def current_token() -> VerifiedToken:
+    """The token of this request, known from its beginning."""
+    token: VerifiedToken = context_globals().token
+    return token
+
+
 def current_user_id() -> UUID | None:
     """The id of the user whose token this request has, known from its beginning; None for a machine client."""
-    token: VerifiedToken = context_globals().token
-    return token.user_id
+    return current_token().user_id
 
 
 def current_school_id() -> UUID:
@@ -186,15 +191,16 @@ class Access(NamedTuple):
     """What a view demands of its principal: all of the permissions.
 
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
-    change their password first. The user who, by their state, is the student `own_student`, or a guardian of
-    theirs, needs none. `own` says what the view means for who has the permissions, and not all of them for the whole
-    school.
+    change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
+    needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
+    with `mine` it means that for every user.
     """
 
     permissions: tuple[Permission, ...]
     with_given_password: bool = False
     own_student: UUID | None = None
     own: Own = REFUSED
+    mine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +236,14 @@ def run_in_request_scope(
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
-    binding = token.bind_to(school_id, state.user_state, read_only=read_only)
+    if access.mine and token.user_id is None:
+        access = access._replace(mine=False)
+    binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=access.mine)
     if snapshot:
         binding = replace(binding, snapshot=True)
     if own_user is not None and own_user == token.user_id:
         access = Access((), access.with_given_password)
-    elif access.with_given_password:
+    elif own_user is not None and access.with_given_password:
         access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
         access = access._replace(own_student=own_student)
@@ -294,14 +302,15 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     app_state().remember(principal)
     if access.own_student is not None and _is_kin(principal, access, state):
         return False
-    if all(map(principal.has, access.permissions)):
-        return False
-    if access.own.refused:
-        principal.require(access.permissions)
+    if not access.mine:
+        if all(map(principal.has, access.permissions)):
+            return False
+        if access.own.refused:
+            principal.require(access.permissions)
+        context_globals().by_own = True
     principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
     context.reach = _reach_of(access)
-    context_globals().by_own = True
     return True
 
 
@@ -396,7 +405,9 @@ class _Reading:
             return self._read_in_transaction(text)
         if self._binding.state is not None and not self._judged:
             access, token = self._access, self._token
-            by_own = not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+            by_own = access.mine or (
+                not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+            )
             sql, parameters = text(_reach_of(access) if by_own else None)
             condition, its_parameters = token.condition(
                 access.permissions,
@@ -404,6 +415,7 @@ class _Reading:
                 own_student=access.own_student,
                 by_own=by_own,
                 judged_by_row=not access.own.refused,
+                mine=access.mine,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)

@@ -30,6 +30,26 @@ class RecordSchema(Schema):
         field_obj.required = field_name not in self.SOMETIMES
 
 
+class MineSchema(Schema):
+    """A filter of who reaches the whole school: what they would reach by their relations alone.
+
+    The request's scope reads it (`Blueprint.requires`); a view and its services do not see it.
+    """
+
+    mine = QueryBoolean(
+        required=False,
+        metadata={
+            "description": "Answer the records alone that the caller teaches, looks after, or is related to otherwise."
+        },
+    )
+
+    @ma.post_load
+    def leave_out(self, filters: dict[str, Any], **_options: Any) -> dict[str, Any]:
+        """Leave it out of the filters."""
+        filters.pop("mine", None)
+        return filters
+
+
 class IdArray(Schema):
     """A body that is a bare array of uuids."""
 

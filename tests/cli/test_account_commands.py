@@ -189,3 +189,34 @@ def test_a_school_of_an_older_revision_is_left_alone(operate, cli, school, by_ha
         assert "is at revision t0003. Run: school-service tenants migrate" in result.stderr
     by_hand(f"UPDATE schools SET revision = '{revision}' WHERE id = '{school.id}'")
     assert operate("end-sessions", school.id) == {"id": school.id, "users": 1}
+
+
+def test_roles_are_switched_after_a_look(operate, cli, school):
+    user = school.user("ada")["id"]
+    roles = {role["name"]: role["id"] for role in school.call("GET", "/roles")}
+    school.call("PUT", f"/users/{user}/roles", {"role": roles["Teacher"]})
+
+    seen = operate("switch-roles", school.id, "--own", "Teacher", "--add-seeded")
+    assert [each["username"] for each in seen["users"]] == ["ada"]
+    assert (seen["switched"], set(seen["added"])) == (False, {"Principal", "Guardian", "Student"})
+    assert {role["name"] for role in school.call("GET", "/roles")} == set(roles)
+
+    done = operate("switch-roles", school.id, "--own", "Teacher", "--add-seeded", "--yes")
+    assert done == {**seen, "switched": True}
+    reaches = {role["name"]: role["reach"] for role in school.call("GET", "/roles")}
+    assert (reaches["Teacher"], reaches["Registrar"], reaches["Principal"]) == ("OWN", "SCHOOL", "SCHOOL")
+    entry = school.call("GET", "/audit")["data"][0]
+    assert (entry["actor"], entry["entity"]) == (operator_name(), "role")
+    shown = cli("tenants", "switch-roles", school.id, "--school", "Teacher").output
+    assert "Teacher: OWN -> SCHOOL" in shown
+    assert "gains: " in shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--own", "Cook"], ["--own", "Administrator"], ["--own", "Teacher", "--school", "Teacher"]],
+)
+def test_roles_that_can_not_be_switched(cli, school, options):
+    result = cli("tenants", "switch-roles", school.id, *options)
+
+    assert result.exit_code != 0

@@ -38,6 +38,7 @@ SECTIONS = {
     "report-cards": "results",
     "promotion-rules": "settings",
     "promotions": "results",
+    "role-reaches": "roles",
     "publications": "results",
     "result-settings": "settings",
     "sessions": "terms",
@@ -96,7 +97,13 @@ SEVERAL = (
         ),
     }
 )
-FOR_EVERY_TOKEN = {("POST", "/users/login"), ("GET", "/nationalities"), ("GET", "/states"), ("GET", "/lgas")}
+FOR_EVERY_TOKEN = {
+    ("GET", "/me"),
+    ("POST", "/users/login"),
+    ("GET", "/nationalities"),
+    ("GET", "/states"),
+    ("GET", "/lgas"),
+}
 
 NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")
 
@@ -411,7 +418,13 @@ def test_with_exactly_its_permission_it_is_allowed(operation, callers):
 
 @each(SECURED)
 def test_with_a_password_that_others_gave_it_is_403_until_that_is_changed(operation, callers):
-    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`."""
+    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`.
+
+    GET /me says so, and answers.
+    """
+    if operation.path == "/me":
+        assert operation.send(callers.given).get_json()["must_change_password"]
+        return
     _, wrong = operation.wrong_input() or (None, {})
     for options in ({}, wrong):
         answer = operation.send(callers.given, **options)

@@ -27,6 +27,8 @@ WITHOUT_READ_MODEL = {
     "HealthSchema": "found out by the view",
     "LifeSchema": "said by the view",
     "ImportedSchema": "counts of an import",
+    "SwitchedRolesSchema": "what the service judges",
+    "CopiedSchema": "counts of a copy",
     "UploadedRowsSchema": "counts of a sheet",
     "TokenSchema": "made by the built-in identity provider",
     "KeySetSchema": "the keys of the built-in identity provider",

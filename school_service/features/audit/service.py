@@ -136,7 +136,8 @@ def newest_changes(
         .lateral("change")
     )
     changes = select(of_record).select_from(ids).join(of_record, true())
-    return db.session.execute(changes.order_by(of_record.c.at.desc(), of_record.c.id.desc())).all()
+    newest_first = changes.order_by(of_record.c.at.desc(), of_record.c.id.desc())
+    return db.session.execute(newest_first.execution_options(judged=True)).all()
 
 
 def audit_change(

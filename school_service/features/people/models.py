@@ -36,6 +36,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.reach import OWN_REACH, SCHOOL_REACH
 from school_service.core.search import folded, search_index
 from school_service.core.sort_keys import sort_key
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
@@ -60,7 +61,7 @@ class StoredPermission(db.Model):
         return f"{self.access}:{self.section}"
 
 
-SCHOOL, OWN = REACHES = Enumeration("RoleReach", "SCHOOL", "OWN")
+SCHOOL, OWN = REACHES = Enumeration("RoleReach", SCHOOL_REACH, OWN_REACH)
 STUDENTS, GUARDIANS = GIVEN_TO = Enumeration("RoleGivenTo", "STUDENTS", "GUARDIANS")
 
 

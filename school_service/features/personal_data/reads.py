@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.audit.models import AuditEntry
-from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
 from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
     BankAccount,
@@ -115,6 +115,7 @@ def employee_data(employee_id: UUID) -> Query:
         ),
         _one(select(*told_columns(NextOfKin)).where(NextOfKin.employee_id == employee_id), "next_of_kin"),
         _many(_form_teachers(employee_id), "form_teachers"),
+        _many(_subject_teachers(employee_id), "subject_teachers"),
     ).where(Employee.id == employee_id)
 
 
@@ -401,6 +402,26 @@ def _form_teachers(employee_id: UUID) -> Rows:
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .where(FormTeacher.employee_id == employee_id)
         .order_by(FormTeacher.created_at, FormTeacher.batch_id)
+    )
+
+
+def _subject_teachers(employee_id: UUID) -> Rows:
+    return (
+        select(
+            *told_columns(SubjectTeacher),
+            Subject.name.label("subject"),
+            Batch.name.label("batch"),
+            Classroom.name.label("classroom"),
+            AcademicSession.name.label("session"),
+        )
+        .join(CohortSubject, CohortSubject.id == SubjectTeacher.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .outerjoin(Batch, Batch.id == SubjectTeacher.batch_id)
+        .join(Cohort, Cohort.id == SubjectTeacher.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .where(SubjectTeacher.employee_id == employee_id)
+        .order_by(SubjectTeacher.created_at, SubjectTeacher.id)
     )
 
 

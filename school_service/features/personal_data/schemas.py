@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
 from school_service.features.audit.models import AuditEntry
-from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.classes.models import SubjectEnrollment, SubjectTeacher
 from school_service.features.people.models import (
     BankAccount,
     Contact,
@@ -136,6 +136,13 @@ StoredGraduateSchema = _rows_of(Graduate)
 StoredBankAccountSchema = _rows_of(BankAccount)
 StoredNextOfKinSchema = _rows_of(NextOfKin)
 StoredFormTeacherSchema = _rows_of(FormTeacher, batch=_name(), classroom=_name(), session=_name())
+StoredSubjectTeacherSchema = _rows_of(
+    SubjectTeacher,
+    subject=_name(),
+    batch=fields.String(allow_none=True, metadata={"description": "The arm's name; null: all arms."}),
+    classroom=_name(),
+    session=_name(),
+)
 StoredAuditEntrySchema = _rows_of(AuditEntry, nullable=OF_THE_ACTOR)
 
 
@@ -179,6 +186,10 @@ class EmployeeDataSchema(AccountDataSchema):
     bank_account = fields.Nested(StoredBankAccountSchema, allow_none=True)
     next_of_kin = fields.Nested(StoredNextOfKinSchema, allow_none=True)
     form_teachers = fields.List(fields.Nested(StoredFormTeacherSchema))
+    subject_teachers = fields.List(
+        fields.Nested(StoredSubjectTeacherSchema),
+        metadata={"description": "The subjects that they teach or taught."},
+    )
 
 
 class GuardianDataSchema(AccountDataSchema):

@@ -16,6 +16,7 @@ from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
 from school_service.core.statements import execute, statement
 from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
 from school_service.features.people.employees.service import ENTITY as EMPLOYEE
 from school_service.features.people.guardians.accounts import end_guardian
@@ -115,6 +116,7 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
         employee.middle_name = employee.title = employee.marital_status = ""
         employee.blood_group = employee.religion = employee.status = ""
         db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
+        db.session.execute(delete(SubjectTeacher).where(SubjectTeacher.employee_id == employee.id))
         # What every employee refers to is emptied, the rest is deleted.
         contact = get(Contact, employee.contact_id, for_update=True)
         contact.email_address = contact.phone_number = contact.physical_address = ""

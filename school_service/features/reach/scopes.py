@@ -10,19 +10,24 @@ Tables are taken from the metadata by their names, since this module is below al
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
+    Date,
+    DateTime,
     FromClause,
     Select,
     Uuid,
     any_,
+    bindparam,
     cast,
     column,
     false,
     func,
+    literal_column,
     or_,
     select,
     true,
@@ -32,6 +37,7 @@ from sqlalchemy import (
 
 from school_service.core.database import Model
 from school_service.core.reach import Reach, scope_of
+from tenants.clock import now
 
 Condition = ColumnElement[bool]
 
@@ -252,6 +258,19 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
     if reach.by("G"):
         conditions.append(user_id == _value(reach, "account"))
     return _any_of(*conditions)
+
+
+def today() -> ColumnElement[date]:
+    """The school's day at the moment at which the statement is sent."""
+    moment = bindparam("the_moment", callable_=now, type_=DateTime(timezone=True))
+    return cast(func.timezone(literal_column("'Africa/Lagos'"), moment), Date)
+
+
+def holds_today(row: Any) -> Condition:
+    """Whether an assignment holds today, by its dates."""
+    day = today()
+    begun = or_(row.starts_on.is_(None), row.starts_on <= day)
+    return begun & or_(row.ends_on.is_(None), row.ends_on >= day)
 
 
 def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:

@@ -317,6 +317,41 @@ def _(scene):
     return lambda: scene.api.delete(f"/cohort-subjects/{subject}/students/{student}")
 
 
+@writes("PUT /role-reaches", "role")
+def _(scene):
+    body = {"roles": [{"role": scene.make.role("read:students")["id"], "reach": "OWN"}]}
+    dry = scene.api.ok(scene.api.put("/role-reaches?dry_run=true", body))
+    return lambda: scene.api.put("/role-reaches", {**body, "fingerprint": dry["fingerprint"]})
+
+
+def assignment_of(scene):
+    return {"cohort_subject": scene.make.cohort_subject()["id"], "employee": scene.make.employee()["id"]}
+
+
+@writes("PUT /subject-teachers", "subject-teacher")
+def _(scene):
+    body = {"assignments": [assignment_of(scene)]}
+    return lambda: scene.api.put("/subject-teachers", body)
+
+
+@writes("DELETE /subject-teachers/{id}", "subject-teacher")
+def _(scene):
+    body = {"assignments": [assignment_of(scene)]}
+    (made,) = scene.api.ok(scene.api.put("/subject-teachers", body))
+    return lambda: scene.api.delete(f"/subject-teachers/{made['id']}")
+
+
+@writes("POST /subject-teachers/copy", "subject-teacher")
+def _(scene):
+    room, subject = scene.make.classroom(), scene.make.subject()
+    before, after = scene.make.cohort(room), scene.make.cohort(room)
+    taught = [scene.make.cohort_subject(cohort, subject) for cohort in (before, after)]
+    row = {"cohort_subject": taught[0]["id"], "employee": scene.make.employee()["id"]}
+    scene.api.ok(scene.api.put("/subject-teachers", {"assignments": [row]}))
+    body = {"from_session": before["session"], "to_session": after["session"]}
+    return lambda: scene.api.post("/subject-teachers/copy", body)
+
+
 @writes("POST /assessments", "assessment")
 def _(scene):
     taught = scene.make.taught()

@@ -174,7 +174,10 @@ def make_employee(make: Factory) -> dict[str, Any]:
     make.api.ok(make.api.put(f"/users/{account['id']}/password", {"password": "a password"}))
     complete_account(make, account)
     teacher = {"teacher_id": employee["id"]}
-    make.api.ok(make.api.patch(f"/teachers/{make.cohort()['id']}/add_to_batch", teacher))
+    cohort = make.cohort()
+    make.api.ok(make.api.patch(f"/teachers/{cohort['id']}/add_to_batch", teacher))
+    taught = {"cohort_subject": make.cohort_subject(cohort)["id"], "employee": employee["id"]}
+    make.api.ok(make.api.put("/subject-teachers", {"assignments": [{**taught, "batch": cohort["id"]}]}))
     make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxq"}))
     employee["user"] = account["id"]
     return employee

@@ -38,6 +38,7 @@ PLACES = {
     "form_teachers": lambda told: told.get("form_teachers", []),
     "guardians": lambda told: [told["guardian"]] if "guardian" in told else [],
     "student_guardians": lambda told: [*told.get("guardians", []), *told.get("children", [])],
+    "subject_teachers": lambda told: told.get("subject_teachers", []),
 }
 
 FOREIGN_KEYS = text("""
@@ -199,7 +200,10 @@ def test_what_is_not_told_is_a_column_that_is_there(catalogue):
 
 # Erasing: of each column it is decided whether it stays.
 
-GONE = {"user_roles", "bank_accounts", "next_of_kin", "form_teachers", "student_guardians"}
+GONE = {
+    *("user_roles", "bank_accounts", "next_of_kin"),
+    *("form_teachers", "subject_teachers", "student_guardians"),
+}
 STAYS = {
     "users": {"id", "created_at", "password_given_at"},
     "contacts": {"id", "owner_id", "created_at"},

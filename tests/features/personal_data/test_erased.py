@@ -154,6 +154,7 @@ def test_an_employee_stays_with_department_category_and_position_alone(api, make
     assert {name: found["employee"][name] for name in stays} == {name: before[name] for name in stays}
     assert all(found["employee"][name] in (None, "") for name in found["employee"].keys() - stays)
     assert (found["bank_account"], found["next_of_kin"], found["form_teachers"]) == (None, None, [])
+    assert found["subject_teachers"] == []
     (contact,) = found["contacts"]
     assert (contact["email_address"], contact["phone_number"], contact["physical_address"]) == ("", "", "")
 

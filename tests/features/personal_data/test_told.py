@@ -74,6 +74,7 @@ def test_an_employee_with_all_that_is_stored(api, make):
     assert found["next_of_kin"]["relationship"] == "husband-Zxq"
     assert len(found["contacts"]) == 2
     assert [post["batch"] for post in found["form_teachers"]] == ["A"]
+    assert [taught["batch"] for taught in found["subject_teachers"]] == ["A"]
 
 
 @each_kind
@@ -121,6 +122,7 @@ def test_a_deleted_employee_is_told_too(api, make):
     assert after["employee"]["deleted_at"] is not None
     assert after["bank_account"] == before["bank_account"]
     assert after["form_teachers"] == []
+    assert after["subject_teachers"] == before["subject_teachers"]
 
 
 def test_a_score_of_a_deleted_assessment_is_told_too(api, make):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from school_service.auth.tokens import issue_client_token
+from tests.auth.conftest import grant
 from tests.factories import UNKNOWN_ID
 from tests.features.reach.conftest import ids, said
+
+__all__ = ["grant"]
 
 
 class TestFormTeachers:
@@ -156,3 +160,35 @@ def test_a_permission_for_the_whole_school_is_the_wider_one(arms, own, make):
 
     make.api.ok(make.api.delete(f"/users/{user['id']}/roles/{role['id']}"))
     assert ids(teacher, "/students") == set()
+
+
+class TestMine:
+    def test_whoever_reaches_the_whole_school_asks_for_their_own(self, arms, own, make, messages):
+        employee = make.employee()
+        own.assign(employee, arms.subject, arms.a)
+        teacher = own.caller(make.account_of(employee), "read:students", "read:cohorts", reach="SCHOOL")
+        make.cohort()
+
+        assert ids(teacher, "/students?mine=true") == set(arms.in_a)
+        assert ids(teacher, "/students?mine=false") >= {*arms.in_a, *arms.in_b}
+        assert ids(teacher, "/cohorts?mine=true") == {arms.cohort["id"]}
+        assert ids(teacher, "/cohorts") > {arms.cohort["id"]}
+        assert teacher.get("/cohort-subjects?mine=true").status_code == 403
+        with messages() as sent:
+            teacher.ok(teacher.get("/students?mine=true"))
+        assert len(sent) == 1
+        for wrong in ("maybe", "", "TRUE"):
+            assert teacher.get(f"/students?mine={wrong}").status_code == 422
+
+    def test_it_is_the_same_to_whose_permission_is_own(self, arms, own):
+        teacher = own.subject_teacher(arms.subject, arms.a)
+
+        assert ids(teacher, "/students?mine=true") == ids(teacher, "/students") == set(arms.in_a)
+
+    def test_a_client_has_none(self, api, grant, place):
+        client_id, _ = grant(school_ids=[place.id], permissions=["read:students"])
+        key = api.app.extensions["school-service"].verifier.key
+        client = api.using(token=issue_client_token(key, client_id, [place.id])["access_token"])
+
+        assert client.get("/students?mine=true").status_code == 422
+        assert client.get("/students?mine=false").status_code == 200

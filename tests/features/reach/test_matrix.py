@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -20,7 +22,7 @@ from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
 from tests.features.test_access_matrix import documented_operations
 
 REFUSED = {
-    "DELETE /assessments/{id}/absences/{student_id}",
+    "PUT /role-reaches",
     "DELETE /cohort-subjects/{id}/students/{student_id}",
     "DELETE /departments/{id}",
     "DELETE /employee-categories/{id}",
@@ -48,8 +50,6 @@ REFUSED = {
     "DELETE /templates/{id}",
     "DELETE /users/{id}/delete",
     "DELETE /users/{id}/roles/{roleId}",
-    "GET /assessments/{id}/absences",
-    "GET /assessments/{id}/download-sheet",
     "GET /audit",
     "GET /broadsheets",
     "GET /broadsheets/download",
@@ -72,7 +72,6 @@ REFUSED = {
     "GET /report-cards",
     "GET /roles",
     "GET /roles/{id}",
-    "GET /scoresheets/{id}/scoresheet",
     "GET /students/import-template",
     "GET /students/{id}/data",
     "GET /students/{id}/report-card",
@@ -96,7 +95,6 @@ REFUSED = {
     "PATCH /students/{id}",
     "PATCH /teachers/{id}/add_to_batch",
     "PATCH /users/{id}",
-    "POST /assessments/{id}/scoresheet",
     "POST /classrooms",
     "POST /cohort-subjects",
     "POST /cohort-subjects/{id}/reopening",
@@ -125,7 +123,6 @@ REFUSED = {
     "POST /templates",
     "POST /terms",
     "POST /users",
-    "PUT /assessments/{id}/absences",
     "PUT /comments",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
@@ -160,10 +157,15 @@ EVERYTHING = {
 
 @dataclass(frozen=True)
 class Place:
-    """The records of one arm: a student who is in it and takes the subject, what they have, and one without a score."""
+    """The records of one arm, of students who are in it and take the subject.
+
+    `student`, with the admission number `number`, has a score, the `newcomer` none, and `absent` was away.
+    """
 
     student: str
     newcomer: str
+    absent: str
+    number: str
     batch: str
     cohort: str
     subject: str
@@ -187,8 +189,9 @@ class Case:
 
     `others` are the places out of reach whose id in the request is another one. `listed` is a list without an id: the
     answer of who reaches nothing is an empty one. `at` is what has the id of the place that the answer is to hold.
-    `every_arm`: a subject teacher needs all arms. `by`: the callers who reach it, where they are not those of the
-    relations: with M everybody has an account of their own, of which the place has the student's.
+    `every_arm`: a subject teacher needs all arms. `files` are what is uploaded, in place of a body. `by`: the callers
+    who reach it, where they are not those of the relations: with M everybody has an account of their own, of which the
+    place has the student's.
     """
 
     relations: str
@@ -198,7 +201,13 @@ class Case:
     listed: bool = False
     at: str = "student"
     every_arm: bool = False
+    files: Callable[[Place], dict[str, Any]] | None = None
     by: str | None = None
+
+
+def scores_of(place: Place) -> tuple[BytesIO, str]:
+    """A score sheet with a row for the student."""
+    return BytesIO(f"admission_number,score\n{place.number},7\n".encode()), "scores.csv"
 
 
 CASES: dict[str, list[Case]] = {
@@ -302,6 +311,46 @@ CASES: dict[str, list[Case]] = {
     "PATCH /gradebooks/{id}": [
         Case("T", lambda place: f"/gradebooks/{place.entry}", lambda _: {"score": 3}, at="entry")
     ],
+    "GET /assessments/{id}/absences": [
+        Case("TF", lambda place: f"/assessments/{place.assessment}/absences", others=(SESSION,), at="absent")
+    ],
+    "PUT /assessments/{id}/absences": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/absences",
+            lambda place: {"absences": [{"student": place.newcomer, "status": "ABSENT"}]},
+            others=(SESSION,),
+            at="newcomer",
+        )
+    ],
+    "DELETE /assessments/{id}/absences/{student_id}": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/absences/{place.absent}",
+            others=(SESSION,),
+            at="absent",
+        )
+    ],
+    "GET /scoresheets/{id}/scoresheet": [
+        Case("TF", lambda place: f"/scoresheets/{place.subject}/scoresheet", others=(SESSION,))
+    ],
+    "GET /assessments/{id}/download-sheet": [
+        Case(
+            "TF",
+            lambda place: f"/assessments/{place.assessment}/download-sheet",
+            others=(SESSION,),
+            at="number",
+        )
+    ],
+    "POST /assessments/{id}/scoresheet": [
+        Case(
+            "T",
+            lambda place: f"/assessments/{place.assessment}/scoresheet",
+            others=(SESSION,),
+            at="updated",
+            files=lambda place: {"scoresheet": scores_of(place)},
+        )
+    ],
     "DELETE /gradebooks/{id}": [Case("T", lambda place: f"/gradebooks/{place.entry}", at="entry")],
     "GET /contacts": [Case("FM", lambda place: f"/contacts?user_id={place.account}", at="contact", by="FS")],
     "POST /contacts": [
@@ -378,15 +427,19 @@ def places(make: Factory) -> dict[str, Place]:
         subject = make.cohort_subject(cohort, base)
         for number, name in enumerate(arms):
             batch = make.batch(cohort)["id"] if number else cohort["id"]
-            student, newcomer = make.enrolled(cohort, make.student(), make.student(), batch=batch)
+            student, newcomer, absent = made = [make.student() for _ in range(3)]
+            make.enrolled(cohort, *made, batch=batch)
             teacher = make.employee()
             make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
-            account = {"id": make.api.ok(make.api.get(f"/students/{student}"))["user"]}
+            account = {"id": student["user"]}
             assessment = make.assessment(subject, term)
-            entry = make.entry(assessment, student, batch)
+            entry = make.entry(assessment, student["id"], batch)
+            make.api.ok(make.absences(assessment, {absent["id"]: "ABSENT"}))
             found[name] = Place(
-                student,
-                newcomer,
+                student["id"],
+                newcomer["id"],
+                absent["id"],
+                student["admission_number"],
                 batch,
                 cohort["id"],
                 subject["id"],
@@ -415,15 +468,19 @@ def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, A
 
 def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple[int, str]:
     """Send a request; answers its status and its body as text, without the id of the request."""
-    method = operation.split()[0].lower()
-    body = {} if case.body is None else {"json": case.body(place)}
-    response = client.request(method.upper(), case.path(place), **body)
-    text = response.get_data(as_text=True)
+    options = {} if case.body is None else {"json": case.body(place)}
+    if case.files is not None:
+        options = {"data": case.files(place), "content_type": "multipart/form-data"}
+    response = client.request(operation.split()[0], case.path(place), **options)
     if response.status_code >= 400:
         found = response.get_json()
         found.pop("request_id", None)
-        text = repr(found)
-    return response.status_code, text
+        return response.status_code, repr(found)
+    content = response.get_data()
+    if not content.startswith(b"PK"):
+        return response.status_code, content.decode()
+    with ZipFile(BytesIO(content)) as workbook:
+        return response.status_code, "".join(workbook.read(name).decode() for name in workbook.namelist())
 
 
 @pytest.mark.parametrize("operation", CASES)
@@ -433,7 +490,7 @@ def test_what_is_in_reach_and_what_is_not(operation, own, places):
         student
         for name, place in places.items()
         if name != "own"
-        for student in (place.student, place.newcomer)
+        for student in (place.student, place.newcomer, place.absent, place.number)
     }
     for case in CASES[operation]:
         for relation, client in callers(own, here, every_arm=case.every_arm):
@@ -454,7 +511,7 @@ def assert_reach(
     status, text = answer(client, operation, case, here)
     if reaches:
         assert status < 300, (operation, text)
-        assert getattr(here, case.at) in text
+        assert getattr(here, case.at, case.at) in text
     elif case.listed:
         assert status == 200
         assert getattr(here, case.at) not in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pytest
 
 from tests.factories import UNKNOWN_ID
@@ -70,6 +72,42 @@ class TestAssessments:
         )
         form_teacher = own.form_teacher(arms.a)
         assert form_teacher.post("/assessments", body).status_code == 422
+
+
+class TestAbsencesAndSheets:
+    def test_students_out_of_reach_are_unknown(self, arms, make, teacher, assessment):
+        path, (other,) = f"/assessments/{assessment['id']}/absences", arms.in_b
+
+        def put(student):
+            return said(teacher.put(path, {"absences": [{"student": student, "status": "ABSENT"}]}))
+
+        assert put(other)[0] == 422
+        assert put(other)[1]["message"] == put(UNKNOWN_ID)[1]["message"].replace(UNKNOWN_ID, other)
+        make.api.ok(make.absences(assessment, {other: "ABSENT"}))
+        assert teacher.ok(teacher.get(path)) == []
+        assert said(teacher.delete(f"{path}/{other}")) == said(teacher.delete(f"{path}/{UNKNOWN_ID}"))
+
+    def test_a_sheet_has_those_in_reach_and_refuses_others(self, arms, make, teacher, assessment):
+        api, path = make.api, f"/assessments/{assessment['id']}"
+        numbers = {
+            each: api.ok(api.get(f"/students/{each}"))["admission_number"]
+            for each in (*arms.in_a, *arms.in_b)
+        }
+
+        def uploaded(number):
+            csv = BytesIO(f"admission_number,score\n{number},7\n".encode())
+            data = {"scoresheet": (csv, "scores.csv")}
+            return teacher.post(f"{path}/scoresheet", data=data, content_type="multipart/form-data")
+
+        for mine in arms.in_a:
+            assert uploaded(numbers[mine]).status_code == 200
+        refused, unknown = said(uploaded(numbers[arms.in_b[0]])), said(uploaded("QC/unknown"))
+        assert refused[0] == 422
+        assert str(refused).replace(numbers[arms.in_b[0]], "QC/unknown") == str(unknown)
+        shown = teacher.ok(teacher.get(f"/scoresheets/{arms.subject['id']}/scoresheet"))
+        assert {row["student"]["id"] for row in shown} == set(arms.in_a)
+        other_arm = teacher.get(f"{path}/download-sheet?batch={arms.b}")
+        assert said(other_arm) == said(teacher.get(f"{path}/download-sheet?batch={UNKNOWN_ID}"))
 
 
 class TestGradebooks:

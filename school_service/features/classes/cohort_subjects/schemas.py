@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import fields
 
 from school_service.web.fields import Id, StrictBoolean, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema
 
 
 class CohortSubjectSchema(RecordSchema):
@@ -26,7 +26,7 @@ class NewCohortSubjectSchema(Schema):
     elective = StrictBoolean()
 
 
-class CohortSubjectFilterSchema(Schema):
+class CohortSubjectFilterSchema(MineSchema):
     """The cohort subjects to list."""
 
     batch = Id(required=False, metadata={"description": "A cohort, or any batch of it."})

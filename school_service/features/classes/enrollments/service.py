@@ -83,14 +83,6 @@ def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
     )
 
 
-def enroll_new(*, batches: Mapping[UUID, Any]) -> None:
-    """Enroll students who have just been created; `batches` has the batch of each, by the student's id.
-
-    A batch is anything with its `id` and `cohort_id`. The cohorts must be locked. Takes one round trip.
-    """
-    execute(*start_enrollments([(uuid4(), student, batch) for student, batch in batches.items()]))
-
-
 def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
     """Make the statements that enroll students who are in no class of the batches' session, for `execute`.
 

@@ -25,10 +25,12 @@ from school_service.core.records import is_one_of
 from school_service.core.statements import execute
 from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.classes.enrollments.service import enroll_new, lock_cohorts
+from school_service.features.classes.enrollments.service import lock_cohorts, start_enrollments
 from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
 from school_service.features.people.guardians.of_students import Finding
 from school_service.features.people.models import ACTIVE, Student, User
+from school_service.features.people.models import STUDENTS as GIVEN_TO_STUDENTS
+from school_service.features.people.roles.service import give_to_new
 from school_service.features.people.students.service import ENTITY as STUDENT
 from school_service.features.people.students.sheet_rows import (
     ALSO_ADMISSION_NUMBER,
@@ -535,8 +537,11 @@ def _store(
     batches: dict[UUID, Any] = {
         student_id: batch for student_id, batch in zip(ids, classes, strict=True) if batch is not None
     }
-    if batches:
-        enroll_new(batches=batches)
+    enrolled = [(uuid4(), student_id, batch) for student_id, batch in batches.items()]
+    execute(
+        give_to_new([account["id"] for account in accounts], GIVEN_TO_STUDENTS, moment),
+        *(start_enrollments(enrolled) if enrolled else ()),
+    )
     return finding
 
 

@@ -196,6 +196,15 @@ def judged(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUI
 
 
 @read_model
+def sessions(source: str, target: str) -> Query:
+    """Select the ids of two sessions, each by its id or name; null where there is none."""
+    return select(
+        cast(session_by_id_or_name(source).scalar_subquery(), Text).label("source"),
+        cast(session_by_id_or_name(target).scalar_subquery(), Text).label("target"),
+    )
+
+
+@read_model
 def copying(from_session: UUID, to_session: UUID) -> Query:
     """Select the assignments of a session, as JSON `rows`, each with what it is in another session.
 

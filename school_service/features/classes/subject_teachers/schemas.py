@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import fields, validate
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
@@ -19,7 +17,7 @@ class SubjectTeacherSchema(RecordSchema):
     """That an employee teaches a subject of a cohort, to one arm or to all."""
 
     id = fields.UUID()
-    cohort_subject = fields.UUID()
+    cohort_subject = fields.UUID(metadata={"description": "The id of the cohort subject."})
     base = fields.UUID(metadata={"description": "The subject that is taught."})
     subject = fields.String(metadata={"description": "Its name."})
     code = fields.String(metadata={"description": "The subject's code."})
@@ -28,7 +26,7 @@ class SubjectTeacherSchema(RecordSchema):
     session = fields.String(metadata={"description": "The id of the academic session."})
     batch = fields.UUID(allow_none=True, metadata={"description": "The arm; null: all arms."})
     batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name."})
-    employee = fields.UUID()
+    employee = fields.UUID(metadata={"description": "The id of the employee."})
     title = fields.String(metadata={"description": "The employee's title."})
     first_name = fields.String()
     last_name = fields.String()
@@ -66,7 +64,11 @@ class NewSubjectTeacherSchema(Schema):
 class SubjectTeachersSchema(Schema):
     """Assignments to add or change: each is known by its cohort subject, employee and batch."""
 
-    assignments = ListOf(Nested(NewSubjectTeacherSchema), validate=validate.Length(min=1, max=MAX_IDS))
+    assignments = ListOf(
+        Nested(NewSubjectTeacherSchema),
+        validate=validate.Length(min=1, max=MAX_IDS),
+        metadata={"description": "All or none of them; others stay as they are."},
+    )
 
 
 class CopySchema(Schema):
@@ -74,12 +76,6 @@ class CopySchema(Schema):
 
     from_session = sought_text(metadata={"description": _SESSION})
     to_session = sought_text(metadata={"description": _SESSION})
-
-    @validates_schema
-    def check_sessions(self, sessions: dict[str, Any], **_options: Any) -> None:
-        """Let them be two."""
-        if sessions["from_session"] == sessions["to_session"]:
-            raise ValidationError("Is the session that is copied from.", "to_session")
 
 
 class CopyOptionsSchema(Schema):
@@ -112,4 +108,7 @@ class CopiedSchema(RecordSchema):
     rows = fields.Integer(metadata={"description": "How many the session has."})
     copied = fields.Integer(metadata={"description": "How many are new in the other session."})
     already_there = fields.Integer(metadata={"description": "How many the other session had already."})
-    left_out = fields.List(fields.Nested(UncopiedSchema))
+    left_out = fields.List(
+        fields.Nested(UncopiedSchema),
+        metadata={"description": "Those that the other session has no place for."},
+    )

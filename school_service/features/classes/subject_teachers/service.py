@@ -12,7 +12,7 @@ from sqlalchemy import Date, Uuid, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.errors import Invalid
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get, get_referenced, remove, unknown_reference, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
@@ -20,7 +20,7 @@ from school_service.features.classes.models import CohortSubject, SubjectTeacher
 from school_service.features.classes.subject_teachers import reads
 from school_service.features.people.employees.service import find_employee
 from school_service.features.people.models import Employee
-from school_service.features.school.cohorts.service import find_session
+from school_service.features.school.cohorts.service import NO_SESSION, find_session
 from school_service.features.school.models import Batch
 from tenants.clock import now
 
@@ -111,7 +111,11 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     Those that are there already stay as they are. Answers how many there are, how many were copied, and which could
     not be. Raises Invalid for an unknown session, and where both are the same.
     """
-    source, target = find_session(from_session, "from_session"), find_session(to_session, "to_session")
+    found = fetch_row(reads.sessions(from_session, to_session)) or {}
+    for field, name in (("from_session", "source"), ("to_session", "target")):
+        if found[name] is None:
+            raise Invalid.field(field, NO_SESSION)
+    source, target = UUID(found["source"]), UUID(found["target"])
     if source == target:
         raise Invalid.field("to_session", "is the session that is copied from")
     locks = reads.lock_subjects_of_session(target), reads.lock_employees_of_session(source)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Select, func, select
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict
+from school_service.core.statements import execute, statement
 from school_service.features.people.models import (
     SCHOOL,
     Role,
@@ -41,6 +43,13 @@ def has_administrator() -> bool:
     return db.session.scalars(full_administrators().limit(1)).first() is not None
 
 
+@statement
+def lock_administrators() -> Any:
+    """Wait for whoever else is about to take permissions from administrators, until the transaction ends."""
+    lock = func.hashtextextended(func.concat("administrators of ", func.current_schema()), 0)
+    return select(func.pg_advisory_xact_lock(lock))
+
+
 def require_administrator(what: str) -> None:
     """Check that somebody still has every permission, after a change that took some from one who had them all.
 
@@ -48,7 +57,6 @@ def require_administrator(what: str) -> None:
     """
     db.session.flush()
     # Two requests may take permissions from the last two administrators at once: the second waits for the first.
-    lock = func.hashtextextended(func.concat("administrators of ", func.current_schema()), 0)
-    db.session.execute(select(func.pg_advisory_xact_lock(lock)))
+    execute(lock_administrators())
     if not has_administrator():
         raise Conflict(f"{what} would leave nobody who has every permission.")

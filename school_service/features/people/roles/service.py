@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from sqlalchemy import Uuid, cast, delete, insert, select, update
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import get
+from school_service.core.records import get, unnest_rows
 from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.people.models import (
@@ -138,6 +139,15 @@ def _give_to_administrator(permission_id: UUID) -> Any:
     given = _administrator.add_columns(cast(permission_id, Uuid))
     columns = ["role_id", "permission_id"]
     return insert(RolePermission).from_select(columns, given).returning(RolePermission.role_id)
+
+
+@statement
+def give_to_new(user_ids: list[UUID], given_to: str, moment: datetime) -> Any:
+    """Give accounts that are new the role that is given to all of their kind, where there is one, for `execute`."""
+    accounts = unnest_rows(user_id=(Uuid, user_ids))
+    rows: Any = (accounts.c.user_id, Role.id, moment)
+    giving = select(*rows).join(Role, Role.given_to == given_to)
+    return insert(UserRole).from_select(["user_id", "role_id", "created_at"], giving)
 
 
 def permissions_of_role(role_id: UUID) -> set[str]:

@@ -14,7 +14,7 @@ from school_service.core.genders import listed_gender
 from school_service.features.people.models import ACTIVE, STUDENT_STATUSES, WITHDRAWN
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema
 from tenants.clock import now
 
 EARLIEST_DOB = date(1900, 1, 1)
@@ -124,7 +124,7 @@ class StudentChangesSchema(PersonSchema):
     status = Choice((ACTIVE, WITHDRAWN), required=False)
 
 
-class StudentFilterSchema(Schema):
+class StudentFilterSchema(MineSchema):
     """Which students to list."""
 
     search = sought_text(

@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from school_service.auth.principal import Principal
-from school_service.core.counters import STUDENTS, next_numbers, numbers_taken
+from school_service.core.counters import STUDENTS as STUDENT_NUMBERS
+from school_service.core.counters import next_numbers, numbers_taken
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
@@ -16,11 +17,13 @@ from school_service.core.statements import Executable, NewRow, execute, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.people.access import require_to_change
 from school_service.features.people.guardians.of_students import Finding, write_primary
-from school_service.features.people.models import GRADUATED, Student, User
+from school_service.features.people.models import GRADUATED, STUDENTS, Student, User
+from school_service.features.people.roles.service import give_to_new
 from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, new_user
 from school_service.features.school.models import Batch, Cohort
+from tenants.clock import now
 
 ENTITY = "student"
 AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
@@ -48,8 +51,8 @@ def create_student(
     password_hash = hash_first(password, username=username or admission_number)
     # The number is the first to be stored, here and in imports: it locks the counter, the others wait for it, and none
     # deadlock.
-    finding = Finding.of([guardian], numbers_taken(STUDENTS, 1)) if guardian else None
-    number = finding.students if finding else next_numbers(STUDENTS)[0]
+    finding = Finding.of([guardian], numbers_taken(STUDENT_NUMBERS, 1)) if guardian else None
+    number = finding.students if finding else next_numbers(STUDENT_NUMBERS)[0]
     user = new_user(
         username=username or admission_number,
         first_name=first_name,
@@ -70,7 +73,7 @@ def create_student(
         finding.add(student.id, 0)
         finding.refuse()
         guardians = finding.store()
-    execute(user, student, *guardians)
+    execute(user, student, *guardians, give_to_new([user.id], STUDENTS, now()))
     audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
     return student
 

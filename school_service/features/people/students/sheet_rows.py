@@ -12,9 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import func, select
 
-from school_service.core.database import db
+from school_service.core.database import db, session_reach
 from school_service.core.texts import composed, folded_words
 from school_service.features.people.models import Student
+from school_service.features.reach import scopes
 from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
@@ -160,9 +161,11 @@ def _known_to_school(numbers: set[str]) -> dict[str, str]:
     if not numbers:
         return {}
     small = func.lower(Student.admission_number)
-    found = db.session.scalars(
-        select(Student.admission_number).where(small.in_({number.lower() for number in numbers}))
-    ).all()
+    query = select(Student.admission_number).where(small.in_({number.lower() for number in numbers}))
+    reach = session_reach()
+    if reach is not None:
+        query = query.where(scopes.students_in_reach(reach, Student.id))
+    found = db.session.scalars(query.execution_options(judged=True)).all()
     return {number.lower(): number for number in sorted(found, key=numbers.__contains__)}
 
 

@@ -36,7 +36,8 @@ WHERE session_number IS NOT NULL
 _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
 
 
-def _school_as_json(school: Any) -> str:
+def school_as_json(school: Any) -> str:
+    """Write what users are shown of their school."""
     return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
 
 
@@ -94,7 +95,7 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
             User.gender,
             User.photo,
             roles.label("roles"),
-            as_json(school_value("school", _school_as_json)).label("school"),
+            as_json(school_value("school", school_as_json)).label("school"),
             student.label("student"),
         )
         .where(User.deleted_at.is_(None))

@@ -20,6 +20,7 @@ from school_service.features.school.cohorts.schemas import (
 )
 from school_service.features.school.models import Cohort
 from school_service.web.blueprint import Blueprint
+from school_service.web.schemas import MineSchema
 
 blp = Blueprint("cohorts", __name__, description="Classrooms in an academic session, and their arms.")
 
@@ -30,7 +31,8 @@ class Cohorts(MethodView):
 
     @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
     @blp.returns_list(CohortSchema)
-    def get(self) -> Any:
+    @blp.arguments(MineSchema, location="query")
+    def get(self, _filters: dict[str, Any]) -> Any:
         """List the cohorts, the newest session first."""
         return reads.cohorts()
 

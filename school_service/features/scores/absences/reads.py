@@ -5,15 +5,18 @@ from __future__ import annotations
 from uuid import UUID
 
 from sqlalchemy import exists, func, select
+from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment
 
 
 @read_model
-def absences(assessment_id: UUID) -> Query:
+def absences(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of AbsenceSchema: those of an assessment, by name."""
     student = func.json_build_object(
         "id",
@@ -25,7 +28,7 @@ def absences(assessment_id: UUID) -> Query:
         "last_name",
         User.last_name,
     )
-    return (
+    found = (
         select(
             student.label("student"),
             Absence.status,
@@ -40,3 +43,8 @@ def absences(assessment_id: UUID) -> Query:
         )
         .order_by(*BY_NAME)
     )
+    if reach is None:
+        return found
+    of = aliased(Assessment)
+    in_reach = scopes.scores_in_reach(reach, of.cohort_subject_id, Absence.student_id)
+    return found.join(of, of.id == Absence.assessment_id).where(in_reach)

@@ -25,20 +25,23 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal,
     null,
     select,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.core.database import db
+from school_service.core.database import db, session_reach
 from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
 from school_service.core.records import not_found, unnest_rows
 from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, student_name
+from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.absences import reads
 from school_service.features.scores.assessments.reads import holding_batches
@@ -53,6 +56,7 @@ from tenants.clock import now
 
 ENTITY = "absence"
 """What the audit log calls it; the id there is the assessment's, and `student` says whose it is."""
+NO_ABSENCE = "No such absence."
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,12 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     Raises NotFound, and Conflict where the results of the student's arm are submitted.
     """
     assessment = lock_assessment(assessment_id)
+    of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
+    reach = session_reach()
+    if reach is not None:
+        there = select(Absence.student_id).where(of_student, _in_reach(reach, assessment, Absence.student_id))
+        if db.session.scalar(there.execution_options(judged=True)) is None:
+            raise NotFound(NO_ABSENCE)
     refuse_held(
         student_id,
         assessment_id=assessment.id,
@@ -155,10 +165,9 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
         cohort_subject_id=assessment.cohort_subject_id,
         term_id=assessment.term_id,
     )
-    of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
     status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
     if status is None:
-        raise NotFound("No such absence.")
+        raise NotFound(NO_ABSENCE)
     audit_changes(ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
     return student_id
 
@@ -204,7 +213,7 @@ def absence_values(student_id: Any, status: str, **source: Any) -> Values:
 
 def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
     """Select what decides whether students may have an absence, and the one that they have."""
-    return (
+    found = (
         select(
             Student.id,
             Student.admission_number,
@@ -229,7 +238,15 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
         .join(Assessment, Assessment.id == assessment.id)
         .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
         .where(Student.id == any_(cast(students, ARRAY(Uuid))))
+        .execution_options(judged=True)
     )
+    reach = session_reach()
+    return found if reach is None else found.where(_in_reach(reach, assessment, Student.id))
+
+
+def _in_reach(reach: Reach, assessment: Assessment, student_id: Any) -> Any:
+    """Whether what a student has in an assessment is in reach."""
+    return scopes.scores_in_reach(reach, literal(assessment.cohort_subject_id, Uuid), student_id)
 
 
 def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.scores.absences import reads, service
 from school_service.features.scores.absences.schemas import AbsenceSchema, AbsencesSchema
 from school_service.web.blueprint import Blueprint
@@ -19,13 +20,13 @@ blp = Blueprint("absences", __name__, description="Who was away from an assessme
 class Absences(MethodView):
     """The absences of an assessment."""
 
-    @blp.requires(Permission.GRADEBOOKS_READ)
+    @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_list(AbsenceSchema, if_empty=service.check_assessment)
     def get(self, id: UUID) -> Any:
         """List who was away from an assessment, by name."""
         return reads.absences(id)
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
     @blp.arguments(AbsencesSchema)
     @blp.answers(409)
     @blp.returns_list(AbsenceSchema)
@@ -42,7 +43,7 @@ class Absences(MethodView):
 class OneAbsence(MethodView):
     """The absence of a student."""
 
-    @blp.requires(Permission.GRADEBOOKS_DELETE)
+    @blp.requires(Permission.GRADEBOOKS_DELETE, own=related("T"))
     @blp.returns_deleted()
     def delete(self, id: UUID, student_id: UUID) -> Any:
         """Take an absence away: nothing is marked then."""

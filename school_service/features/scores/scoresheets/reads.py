@@ -7,17 +7,24 @@ from uuid import UUID
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.school.models import Cohort, Term
 from school_service.features.scores.gradebooks.reads import ENTRY
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
 
 
 @read_model
-def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None, term: str | None = None) -> Query:
+def scoresheet(
+    cohort_subject_id: UUID,
+    term_id: UUID | None = None,
+    term: str | None = None,
+    reach: Reach | None = None,
+) -> Query:
     """Read model of ScoresheetEntrySchema: whoever takes the subject now, by name.
 
     With the scores of one term: by its id, or by its name in the cohort's session. There are no rows for an unknown
@@ -69,6 +76,9 @@ def scoresheet(cohort_subject_id: UUID, term_id: UUID | None = None, term: str |
         .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id)
         .order_by(*BY_NAME)
     )
+    if reach is not None:
+        in_reach = scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id)
+        takers = takers.where(in_reach)
     if term_id is not None:
         return takers.where(select(Term.id).where(Term.id == term_id).exists())
     if term is None:

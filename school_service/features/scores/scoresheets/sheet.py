@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import get_referenced, not_found
 from school_service.core.statements import execute, row_lock
@@ -31,6 +32,7 @@ from school_service.features.people.students.sheet_rows import (
     shown,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
+from school_service.features.reach import scopes
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -42,7 +44,7 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.scores.absences.service import AbsenceChange, storing
-from school_service.features.scores.assessments.reads import holding_batches
+from school_service.features.scores.assessments.reads import holding_batches, in_reach
 from school_service.features.scores.assessments.service import refuse_submitted
 from school_service.features.scores.gradebooks.service import (
     ENTITY,
@@ -332,32 +334,35 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
 
 
 @read_model
-def _total_points(assessment_id: UUID) -> Query:
+def _total_points(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Select the total points of an assessment, and its cohort, unless it is deleted."""
-    return select(Assessment.total_points, cast(Assessment.cohort_id, Text).label("cohort_id")).where(
+    found = select(Assessment.total_points, cast(Assessment.cohort_id, Text).label("cohort_id")).where(
         Assessment.id == assessment_id, NOT_DELETED
     )
+    return found if reach is None else found.where(in_reach(reach))
 
 
 _lock = row_lock(Assessment)
 
 
 @read_model
-def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
+def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name.
 
     Or, with a batch, those who are in it.
     """
-    return _sheet(assessment_id, batch_id, in_full=False)
+    return _sheet(assessment_id, batch_id, reach, in_full=False)
 
 
 @read_model
-def _score_sheet_in_full(assessment_id: UUID, batch_id: UUID | None = None) -> Query:
+def _score_sheet_in_full(
+    assessment_id: UUID, batch_id: UUID | None = None, reach: Reach | None = None
+) -> Query:
     """What the score sheet of an assessment says, its rows with the absences and arms of the students, by name."""
-    return _sheet(assessment_id, batch_id, in_full=True)
+    return _sheet(assessment_id, batch_id, reach, in_full=True)
 
 
-def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Query:
+def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, in_full: bool) -> Query:
     of_assessment = and_(
         GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     )
@@ -375,6 +380,8 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Quer
         *((ABSENCE, _absence_status(Assessment.id), ARM, _arm(Assessment.cohort_id)) if in_full else ()),
     )
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
+    if reach is not None:
+        is_listed.append(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
     if batch_id is not None:
         is_listed.append(
             exists()
@@ -395,7 +402,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Quer
         .correlate(Assessment)
         .scalar_subquery()
     )
-    return (
+    found = (
         select(
             cast(Assessment.id, Text).label("id"),
             Assessment.name,
@@ -417,6 +424,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, *, in_full: bool) -> Quer
         .join(Term, Term.id == Assessment.term_id)
         .where(Assessment.id == assessment_id, NOT_DELETED)
     )
+    return found if reach is None else found.where(in_reach(reach))
 
 
 def _absence_status(assessment_id: Any) -> Any:
@@ -471,7 +479,7 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
 
 
 @read_model
-def _class_list(assessment_id: UUID) -> Query:
+def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, by name.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
@@ -490,7 +498,7 @@ def _class_list(assessment_id: UUID) -> Query:
         Batch.name,
         holding_batches(Student.id),
     )
-    takers = (
+    found = (
         select(
             cast(
                 func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
@@ -513,15 +521,18 @@ def _class_list(assessment_id: UUID) -> Query:
             CURRENT,
         )
         .correlate(Assessment)
-        .scalar_subquery()
     )
-    return select(
+    if reach is not None:
+        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+    takers = found.scalar_subquery()
+    listed = select(
         Assessment.cohort_subject_id,
         Assessment.term_id,
         Assessment.total_points,
         cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
         takers.label("takers"),
     ).where(Assessment.id == assessment_id, NOT_DELETED)
+    return listed if reach is None else listed.where(in_reach(reach))
 
 
 def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterable[RowError]:

@@ -9,6 +9,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.school.sessions.schemas import id_and_name
 from school_service.features.scores.scoresheets import reads, service, sheet
 from school_service.features.scores.scoresheets.schemas import (
@@ -29,7 +30,7 @@ blp = Blueprint(
 class Scoresheet(MethodView):
     """The scores of a cohort subject."""
 
-    @blp.requires(Permission.SCORESHEETS_READ)
+    @blp.requires(Permission.SCORESHEETS_READ, own=related("TF"))
     @blp.arguments(ScoresheetFilterSchema, location="query")
     @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -41,7 +42,7 @@ class Scoresheet(MethodView):
 class SheetToFillIn(MethodView):
     """The score sheet of an assessment, to be filled in."""
 
-    @blp.requires(Permission.ASSESSMENTS_READ, school_required=False, audited=True)
+    @blp.requires(Permission.ASSESSMENTS_READ, own=related("TF"), school_required=False, audited=True)
     @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
     def get(self, options: dict[str, Any], id: UUID) -> Any:
@@ -53,7 +54,7 @@ class SheetToFillIn(MethodView):
 class FilledInSheet(MethodView):
     """The score sheet of an assessment, filled in."""
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE, school_required=False)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"), school_required=False)
     @blp.arguments(ScoreSheetUploadSchema, location="query")
     @blp.takes_file("scoresheet")
     @blp.answers(409)

@@ -1,0 +1,190 @@
+"""The read models of who the caller is: one for a user, of their state and its relations, and one for a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Boolean,
+    Text,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal_column,
+    null,
+    select,
+    table,
+)
+
+from school_service.auth.principal import Principal
+from school_service.core.database import context_globals
+from school_service.core.reach import SCHOOL_REACH, Reach
+from school_service.core.read_models import Query, as_json, read_model, school_value
+from school_service.features.classes.models import SubjectTeacher
+from school_service.features.classes.subject_teachers.reads import subject_teachers
+from school_service.features.people.models import Employee, Role, StoredPermission, User, UserRole
+from school_service.features.people.students.reads import students
+from school_service.features.people.users.reads import school_as_json, users
+from school_service.features.reach import scopes
+from school_service.features.school.models import Batch, Classroom, Cohort, Position
+
+# The row of the user's state, which the statement begins with.
+_STATE = table(
+    "caller",
+    column("account"),
+    column("student"),
+    column("employee"),
+    column("permissions", ARRAY(Text)),
+    column("own_permissions", ARRAY(Text)),
+    column("must_change_password", Boolean),
+)
+_EMPTY: Any = literal_column("'[]'::json")
+_RELATIONS = "TFSG"
+
+
+@read_model
+def me(own_token: bool, reach: Reach | None = None) -> Query:
+    """Read model of MeSchema, for a user.
+
+    Who must change their password first is told that, their account and the school, and nothing else: with an outside
+    provider's token, which was not given for the password, nobody must.
+    """
+    reach = reach or Reach(_RELATIONS)
+    must_change = _STATE.c.must_change_password & own_token
+
+    def unless(empty: Any, value: Any) -> Any:
+        return case((must_change, empty), else_=value)
+
+    return select(
+        _one(users.query().where(User.id == _of_caller("account"))).label("user"),
+        null().label("client"),
+        as_json(school_value("school", school_as_json)).label("school"),
+        unless(_EMPTY, _array(_roles())).label("roles"),
+        unless(_EMPTY, _array(_permissions())).label("permissions"),
+        unless(_EMPTY, _array(_classes(reach))).label("classes"),
+        unless(_EMPTY, _array(_subjects(reach))).label("subjects"),
+        _EMPTY.label("children"),
+        unless(null(), _one(_student(reach))).label("student"),
+        unless(null(), _one(_employee())).label("employee"),
+        cast(null(), JSON).label("guardian"),
+        must_change.label("must_change_password"),
+    ).select_from(_STATE)
+
+
+@read_model(judged=True)
+def client_me() -> Query:
+    """Read model of MeSchema, for a client: it has permissions, and no relations."""
+    named = cast(_of_principal("names", lambda principal: sorted(principal.permissions)), ARRAY(Text))
+    permission = _named(StoredPermission)
+    every = select(permission.label("permission")).where(
+        _of_principal("all_permissions", lambda principal: principal.all_permissions, Boolean())
+    )
+    held = select(func.unnest(named).label("permission")).union(every).subquery("held")
+    permissions = select(held.c.permission, literal_column(f"'{SCHOOL_REACH}'").label("reach")).order_by(
+        held.c.permission
+    )
+    nothing = cast(null(), JSON)
+    return select(
+        nothing.label("user"),
+        _of_principal("client", lambda principal: principal.actor).label("client"),
+        as_json(school_value("school", school_as_json)).label("school"),
+        _EMPTY.label("roles"),
+        _array(permissions).label("permissions"),
+        _EMPTY.label("classes"),
+        _EMPTY.label("subjects"),
+        _EMPTY.label("children"),
+        nothing.label("student"),
+        nothing.label("employee"),
+        nothing.label("guardian"),
+        literal_column("false").label("must_change_password"),
+    )
+
+
+def _roles() -> Query:
+    return (
+        select(Role.id, Role.name, Role.reach)
+        .join(UserRole, UserRole.role_id == Role.id)
+        .where(UserRole.user_id == _of_caller("account"))
+        .order_by(Role.name, Role.id)
+    )
+
+
+def _permissions() -> Query:
+    held = (
+        select(
+            func.unnest(_of_caller("permissions")).label("permission"),
+            literal_column(f"'{SCHOOL_REACH}'").label("reach"),
+        )
+        .union_all(
+            select(func.unnest(_of_caller("own_permissions")), literal_column("'OWN'")),
+        )
+        .subquery("held")
+    )
+    return select(held).order_by(held.c.permission)
+
+
+def _classes(reach: Reach) -> Query:
+    """Select the batches that the caller looks after."""
+    return (
+        select(
+            Batch.id.label("batch"),
+            Batch.name.label("batch_name"),
+            Batch.cohort_id.label("cohort"),
+            Classroom.name.label("classroom"),
+            Cohort.session_id.label("session"),
+        )
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(scopes.is_form_batch(reach, Batch.id))
+        .order_by(Classroom.name, Batch.name, Batch.id)
+    )
+
+
+def _subjects(reach: Reach) -> Query:
+    """Select the assignments of the caller that hold today."""
+    return subject_teachers.query().where(
+        SubjectTeacher.employee_id == _of_caller("employee"),
+        scopes.is_taught(reach, SubjectTeacher.cohort_subject_id),
+        scopes.holds_today(SubjectTeacher),
+    )
+
+
+def _student(reach: Reach) -> Query:
+    return students.query(reach=Reach("S", reach.caller))
+
+
+def _employee() -> Query:
+    return (
+        select(Employee.id, Employee.title, Position.name.label("position"))
+        .join(Position, Position.id == Employee.position_id)
+        .where(Employee.id == _of_caller("employee"))
+    )
+
+
+def _of_caller(name: str) -> Any:
+    return select(_STATE.c[name]).correlate(None).scalar_subquery()
+
+
+def _of_principal(name: str, value: Callable[[Principal], Any], kind: Any = None) -> Any:
+    """A value of the request's principal, which is read when the statement is sent."""
+    return bindparam(name, callable_=lambda: value(context_globals().principal), type_=kind or Text())
+
+
+def _named(permission: Any) -> Any:
+    return permission.access + ":" + permission.section
+
+
+def _one(query: Query) -> Any:
+    found = query.subquery("one")
+    return select(func.row_to_json(literal_column("one"))).select_from(found).scalar_subquery()
+
+
+def _array(query: Query) -> Any:
+    found = query.subquery("each")
+    rows = func.json_agg(func.row_to_json(literal_column('"each"')))
+    return select(func.coalesce(rows, _EMPTY)).select_from(found).scalar_subquery()

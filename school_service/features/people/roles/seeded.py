@@ -1,0 +1,75 @@
+"""The roles that a school is given: those of a new school, and those that one that is there can add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from school_service.core.permissions import Permission
+from school_service.features.people.models import ADMINISTRATOR, GUARDIANS, OWN, SCHOOL, STUDENTS
+
+_RECORDS = (
+    "classrooms",
+    "cohort-subjects",
+    "cohorts",
+    "contacts",
+    "graduates",
+    "students",
+    "subjects",
+    "terms",
+)
+_TEACHING = ("assessments", "gradebooks", "metrics", "results", "scoresheets")
+_OF_CLASSES = ("classrooms", "cohort-subjects", "cohorts", "students", "subjects", "teachers", "terms")
+
+
+def _every(access: str) -> set[Permission]:
+    return {permission for permission in Permission if permission.access == access}
+
+
+def _to(access: str, *sections: str) -> set[Permission]:
+    return {Permission(f"{access}:{section}") for section in sections}
+
+
+ROLES_OF_NEW_SCHOOL: Mapping[str, set[Permission]] = {
+    ADMINISTRATOR: set(Permission),
+    "Registrar": _to("read", *_RECORDS, *_TEACHING, "employees", "settings", "teachers", "users")
+    | _to("write", *_RECORDS, "teachers", "users")
+    | _to("delete", *_RECORDS, "teachers"),
+    "Teacher": _to("read", *_RECORDS, *_TEACHING, "settings", "teachers")
+    | _to("write", "assessments", "gradebooks", "metrics"),
+    "Bursar": _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms"),
+    "Viewer": _every("read") - _to("read", "audit", "roles", "users", "employees"),
+}
+"""The permissions of each role of a new school; all of them reach the whole school."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeededRole:
+    """A role that a school can add: to whose records it reaches, and whose accounts have it from their making."""
+
+    name: str
+    permissions: frozenset[Permission]
+    reach: str = SCHOOL
+    given_to: str | None = None
+
+
+_TEACHER = "Teacher"
+SEEDED_ROLES = (
+    *(
+        SeededRole(name, frozenset(permissions))
+        for name, permissions in ROLES_OF_NEW_SCHOOL.items()
+        if name != _TEACHER
+    ),
+    SeededRole(_TEACHER, frozenset(ROLES_OF_NEW_SCHOOL[_TEACHER] - _to("read", "graduates")), OWN),
+    SeededRole(
+        "Principal",
+        frozenset(
+            _every("read") - _to("read", "roles")
+            | _to("write", "cohorts", "graduates", "metrics", "results", "teachers", "terms")
+            | _to("delete", "cohorts", "teachers")
+        ),
+    ),
+    SeededRole("Guardian", frozenset(_to("read", *_OF_CLASSES)), OWN, GUARDIANS),
+    SeededRole("Student", frozenset(_to("read", *_OF_CLASSES)), OWN, STUDENTS),
+)
+"""The roles that `add_seeded` makes where a school has none of the name."""

@@ -1,0 +1,85 @@
+"""Switching roles by the operator, on a connection of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, insert, select
+
+from school_service.core.errors import DomainError
+from school_service.core.read_models import batch_of
+from school_service.core.statements import Executable
+from school_service.features.audit.models import AuditEntry
+from school_service.features.audit.service import Change
+from school_service.features.people.models import Role
+from school_service.features.role_reaches.service import switch
+from tenants.connections.statements import write
+from tenants.exceptions import TenancyError
+from tenants.operator_connection import connected_to_school
+from tenants.operator_log import operator_name
+from tenants.tenancy import Tenancy
+
+
+class NotSwitched(TenancyError):
+    """The roles can not be switched so."""
+
+
+def switch_roles(
+    tenancy: Tenancy,
+    school_id: UUID,
+    reaches: Mapping[str, str],
+    *,
+    add_seeded: bool,
+    commit: bool,
+    served: Collection[str],
+) -> dict[str, Any]:
+    """Give roles, by their names, other reaches, and tell what that changes; without `commit` only tell it.
+
+    `served` are the permissions that serve OWN at all. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, and
+    NotSwitched for an unknown role and what `switch` refuses.
+    """
+    with connected_to_school(tenancy, school_id) as (connection, _):
+        named = select(Role.name, Role.id).where(Role.name.in_(reaches))
+        known = {row.name: row.id for row in connection.execute(named)}
+        unknown = sorted(reaches.keys() - known.keys())
+        if unknown:
+            raise NotSwitched(f"The school {school_id} has no role {', '.join(unknown)}.")
+        judge = partial(
+            switch,
+            roles=[{"role": known[name], "reach": reach} for name, reach in reaches.items()],
+            add_seeded=add_seeded,
+            served=served,
+            principal=None,
+            send=partial(_send, connection),
+            audit=partial(_audit, connection),
+        )
+        try:
+            seen = judge(dry_run=True)
+            return judge(fingerprint=seen["fingerprint"]) if commit else seen
+        except DomainError as error:
+            raise NotSwitched(error.message) from None
+
+
+def _send(connection: Connection, *executables: Executable) -> dict[str, Any] | None:
+    return write(connection, *batch_of(executables))
+
+
+def _audit(connection: Connection, entity: str, changes: Iterable[Change]) -> None:
+    name = operator_name()
+    entries = [
+        {
+            "actor": name,
+            "actor_name": name,
+            "action": change.action,
+            "entity": entity,
+            "entity_id": change.entity_id,
+            "old": change.old,
+            "new": change.new,
+        }
+        for change in changes
+    ]
+    if entries:
+        connection.execute(insert(AuditEntry), entries)

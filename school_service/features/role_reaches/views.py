@@ -1,0 +1,35 @@
+"""Switching roles over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.features.role_reaches import service
+from school_service.features.role_reaches.schemas import (
+    RoleReachesSchema,
+    RoleReachOptionsSchema,
+    SwitchedRolesSchema,
+)
+from school_service.web.blueprint import SERVES_OWN, Blueprint
+from school_service.web.request_scope import current_principal
+
+blp = Blueprint("role-reaches", __name__, description="To whose records roles reach.")
+
+
+@blp.route("/role-reaches")
+class RoleReaches(MethodView):
+    """To whose records roles reach."""
+
+    @blp.requires(Permission.ROLES_WRITE)
+    @blp.arguments(RoleReachOptionsSchema, location="query")
+    @blp.arguments(RoleReachesSchema)
+    @blp.returns(SwitchedRolesSchema)
+    def put(self, options: dict[str, Any], body: dict[str, Any]) -> Any:
+        """Let roles reach the whole school's records, or one's own alone; tells who loses or gains what.
+
+        It works from each user's next request on. A commit names the fingerprint of the dry run that was seen.
+        """
+        return service.switch(**body, **options, served=SERVES_OWN, principal=current_principal())

@@ -1,0 +1,73 @@
+"""The operator's verb on a school's roles: `tenants switch-roles`."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import click
+
+from tenants.commands import Name, as_json, show, tenants_group, with_tenancy
+from tenants.tenancy import Tenancy
+
+# What knows the tables of a school is imported by the verb: --help and wrong use are answered without.
+
+
+@tenants_group.command("switch-roles", short_help="Let roles of a school reach one's own records alone.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.option(
+    "--own", multiple=True, type=Name(), help="A role, by its name, to reach one's own records alone."
+)
+@click.option("--school", multiple=True, type=Name(), help="A role to reach the whole school's records.")
+@click.option("--add-seeded", is_flag=True, help="Make the roles of a new school that are missing.")
+@click.option("--yes", is_flag=True, help="Switch at once; without it, only show what would change.")
+@as_json
+@with_tenancy
+def switch_roles_(
+    tenancy: Tenancy,
+    school_id: UUID,
+    own: tuple[str, ...],
+    school: tuple[str, ...],
+    add_seeded: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Switch roles between the whole school's records and the records of those who have them.
+
+    Shows who loses and gains what, and what nobody would look after. Nothing changes without --yes.
+    """
+    # Importing the application declares for which permissions anything serves one's own records.
+    from school_service import app as app
+    from school_service.features.role_reaches.operator_switch import switch_roles
+    from school_service.web.blueprint import SERVES_OWN
+
+    roles = {**dict.fromkeys(own, "OWN"), **dict.fromkeys(school, "SCHOOL")}
+    if not roles and not add_seeded:
+        raise click.UsageError("Name a role with --own or --school, or say --add-seeded.")
+    if len(roles) < len(own) + len(school):
+        raise click.UsageError("A role is named more than once.")
+    found = switch_roles(tenancy, school_id, roles, add_seeded=add_seeded, commit=yes, served=SERVES_OWN)
+    if as_json:
+        show({**found, "switched": yes}, as_json=True)
+    else:
+        _show(found, switched=yes)
+
+
+def _show(found: dict[str, Any], *, switched: bool) -> None:
+    """Print what an operator looks at first."""
+    for role in found["roles"]:
+        click.echo(f"{role['name']}: {role['before']} -> {role['reach']}")
+    for name in found["added"]:
+        click.echo(f"{name}: new")
+    click.echo(f"Users whose answers change: {found['users_total']}")
+    for user in found["users"]:
+        parts = (
+            f"{words} {', '.join(user[member])}"
+            for member, words in (("narrowed", "own alone:"), ("refused", "loses:"), ("widened", "gains:"))
+            if user[member]
+        )
+        click.echo(f"  {user['username']} ({user['name']}): {'; '.join(parts)}")
+    uncovered = found["uncovered"]
+    click.echo(f"Without a teacher in the current session, subjects and arms: {uncovered['subjects_total']}")
+    click.echo(f"Without a form teacher, batches: {uncovered['batches_total']}")
+    click.echo("Switched." if switched else "Nothing was changed. Say --yes to switch.")

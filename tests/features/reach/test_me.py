@@ -1,0 +1,130 @@
+"""GET /me: who the caller is, what they may do and to whom they are related."""
+
+from __future__ import annotations
+
+import pytest
+
+from school_service.auth.tokens import issue_client_token
+from tests.auth.conftest import grant
+
+__all__ = ["grant"]
+
+NOTHING = {
+    "client": None,
+    "roles": [],
+    "permissions": [],
+    "classes": [],
+    "subjects": [],
+    "children": [],
+    "student": None,
+    "employee": None,
+    "guardian": None,
+}
+
+
+def me(client):
+    return client.ok(client.get("/me"))
+
+
+def test_an_administrator(api, place):
+    found = me(api)
+
+    user = api.ok(api.get(f"/users/{place.admin_id}"))
+    assert (found["user"], found["school"]) == (user, user["school"])
+    assert [(role["name"], role["reach"]) for role in found["roles"]] == [("Administrator", "SCHOOL")]
+    names = [each["permission"] for each in found["permissions"]]
+    assert names == sorted(names)
+    assert "write:gradebooks" in names
+    assert {each["reach"] for each in found["permissions"]} == {"SCHOOL"}
+    assert {**found, "user": None, "school": None, "roles": [], "permissions": []} == {
+        **NOTHING,
+        "user": None,
+        "school": None,
+        "must_change_password": False,
+    }
+
+
+@pytest.mark.parametrize("reach", ["SCHOOL", "OWN"])
+def test_a_teacher_is_told_what_they_teach_whatever_their_reach(arms, make, own, messages, reach):
+    employee = make.employee()
+    account = make.account_of(employee)
+    teacher = own.caller(account, "read:students", reach=reach)
+    own.assign(employee, arms.subject, arms.b)
+    own.assign(employee, arms.other, None, ends_on="2020-01-01")
+    make.api.ok(make.api.patch(f"/teachers/{arms.a}/add_to_batch", {"teacher_id": employee["id"]}))
+
+    with messages() as sent:
+        found = me(teacher)
+
+    assert len(sent) == 1
+    assert found["permissions"] == [{"permission": "read:students", "reach": reach}]
+    assert found["classes"] == [
+        {
+            "batch": arms.a,
+            "batch_name": "A",
+            "cohort": arms.cohort["id"],
+            "classroom": arms.cohort["classroom"],
+            "session": arms.session["id"],
+        }
+    ]
+    (taught,) = found["subjects"]
+    listed = make.api.ok(make.api.get(f"/subject-teachers?batch={arms.b}"))["data"]
+    assert taught in listed
+    assert (taught["cohort_subject"], taught["batch"]) == (arms.subject["id"], arms.b)
+    assert found["employee"]["id"] == employee["id"]
+    assert found["employee"]["title"] == employee["title"]
+
+
+def test_a_student_is_told_who_they_are(arms, make, own):
+    student = own.student(arms.in_a[0], "read:students")
+
+    found = me(student)
+
+    assert found["student"] == {
+        **make.api.ok(make.api.get(f"/students/{arms.in_a[0]}")),
+        "guardian": None,
+    }
+    assert (found["employee"], found["classes"], found["subjects"]) == (None, [], [])
+
+
+def test_a_user_without_a_role_is_told_too(make):
+    caller = make.caller()
+
+    found = me(caller)
+
+    assert found["user"]["id"] == caller.user["id"]
+    assert {name: found[name] for name in NOTHING} == NOTHING
+
+
+def test_it_answers_while_the_password_must_be_changed(api, make):
+    api.ok(api.patch("/settings", {"must_change_password": True}))
+    caller = make.caller("read:students")
+
+    found = me(caller)
+
+    assert found["must_change_password"] is True
+    assert found["user"]["id"] == caller.user["id"]
+    assert {name: found[name] for name in NOTHING} == NOTHING
+    assert caller.get("/students").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("granted", "shown"), [({"permissions": ["read:students"]}, 1), ({"all_permissions": True}, 40)]
+)
+def test_a_client(api, grant, place, messages, granted, shown):
+    client_id, _ = grant(school_ids=[place.id], **granted)
+    key = api.app.extensions["school-service"].verifier.key
+    client = api.using(token=issue_client_token(key, client_id, [place.id])["access_token"])
+
+    with messages() as sent:
+        found = me(client)
+
+    assert len(sent) == 2
+    assert (found["user"], found["client"], found["school"]["id"]) == (None, client_id, str(place.id))
+    assert len(found["permissions"]) >= shown
+    assert {each["reach"] for each in found["permissions"]} == {"SCHOOL"}
+
+
+def test_nobody_is_refused(api):
+    assert api.using(token=None).get("/me").status_code == 401
+    assert api.get("/users/me").status_code == 404

@@ -1,0 +1,173 @@
+"""How reach is kept: which text is sent, what a wrong guess costs, and that what nobody declared is refused."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from school_service.core.database import db
+from school_service.core.read_models import read_model
+from school_service.core.records import find, lock_rows
+from school_service.features.people.models import Role, Student
+from school_service.features.people.students import reads
+from tests.features.reach.conftest import ids
+
+
+@pytest.fixture
+def counted(messages):
+    """Request something; answers status and number of round trips."""
+
+    def counted(client, path):
+        with messages() as sent:
+            status = client.get(path).status_code
+        return status, len(sent)
+
+    return counted
+
+
+@pytest.fixture
+def state(api):
+    return api.app.extensions["school-service"]
+
+
+def test_a_read_is_one_message_from_the_second_request_on(arms, own, make, state, counted):
+    teacher = own.subject_teacher(arms.subject, arms.a)
+    state._own_users.clear()
+    path = f"/students/{arms.in_a[0]}"
+
+    assert counted(teacher, path)[0] == 200
+    for again in (path, "/students", "/cohorts", f"/cohorts/{arms.a}/batches", "/classrooms", "/settings"):
+        assert counted(teacher, again) == (200, 1)
+    assert counted(teacher, f"/students/{arms.in_b[0]}") == (404, 1)
+    assert counted(teacher, "/graduates") == (403, 1)
+    assert counted(make.api, "/students") == (200, 1)
+
+
+def test_nobody_with_the_whole_school_is_remembered(arms, own, make, state):
+    state._own_users.clear()
+
+    make.api.ok(make.api.get("/students"))
+    assert not state._own_users
+
+    own.student(arms.in_a[0]).get("/students")
+    assert len(state._own_users) == 1
+
+
+def test_a_role_that_changes_is_known_to_the_next_request(arms, own, make, counted):
+    employee, teacher = own.teacher("read:students")
+    own.assign(employee, arms.subject, arms.a)
+    assert ids(teacher, "/students") == set(arms.in_a)
+    user = make.account_of(employee)["id"]
+    role = make.role("read:students")
+
+    make.api.ok(make.api.put(f"/users/{user}/roles", {"role": role["id"]}))
+    assert ids(teacher, "/students") >= {*arms.in_a, *arms.in_b}
+    assert counted(teacher, "/students") == (200, 1)
+
+    make.api.ok(make.api.delete(f"/users/{user}/roles/{role['id']}"))
+    assert ids(teacher, "/students") == set(arms.in_a)
+    for held in make.api.ok(make.api.get(f"/users/{user}"))["roles"]:
+        make.api.ok(make.api.delete(f"/users/{user}/roles/{held['roleId']}"))
+    assert teacher.get("/students").status_code == 403
+
+
+def test_an_assignment_that_is_taken_is_known_to_the_next_request(arms, own, make):
+    teacher = own.subject_teacher(arms.subject, arms.a)
+    assert ids(teacher, "/students") == set(arms.in_a)
+
+    (assignment,) = ids(make.api, "/subject-teachers")
+    make.api.ok(make.api.delete(f"/subject-teachers/{assignment}"))
+
+    assert ids(teacher, "/students") == set()
+
+
+class TestRefused:
+    """Each of the four walls, without the others."""
+
+    @pytest.fixture
+    def request_of(self, arms, own):
+        teacher, path = own.subject_teacher(arms.subject, arms.a), f"/students/{arms.in_a[0]}"
+        assert teacher.get(path).status_code == 200
+        return lambda: teacher.get(path)
+
+    @pytest.fixture
+    def errors(self, logs):
+        return lambda: [line["message"] for line in logs() if line["level"] == "ERROR"]
+
+    def test_an_operation_that_does_not_say_what_own_means(self, own):
+        _, teacher = own.teacher("read:students", "write:students", "read:users")
+
+        refused = teacher.post("/students", {})
+        both = teacher.get("/students/00000000-0000-4000-8000-000000000000/data")
+
+        assert refused.get_json()["message"] == (
+            "This needs the permission write:students for the whole school."
+        )
+        assert both.get_json()["message"] == (
+            "This needs the permissions read:students, read:users for the whole school."
+        )
+
+    def test_a_read_model_without_reach(self, request_of, errors, monkeypatch, make, arms):
+        plain = read_model(lambda student_id: reads.students.query().where(Student.id == student_id))
+        plain._types = dict(reads.student._types or {})
+        monkeypatch.setattr(reads, "student", plain)
+
+        assert request_of().status_code == 403
+        assert "does not say what it reads" in errors()[-1]
+        assert make.api.get(f"/students/{arms.in_a[0]}").status_code == 200
+
+    def test_a_select_that_was_made_in_the_view(self, request_of, errors, monkeypatch):
+        monkeypatch.setattr(reads, "student", lambda _id: select(Student.id))
+
+        assert request_of().status_code == 403
+        assert errors()
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            lambda: db.session.scalars(select(Student)).all(),
+            lambda: db.session.execute(select(Student.id)).all(),
+            lambda: db.session.get(Student, "00000000-0000-4000-8000-000000000000"),
+            lambda: find(Role, "00000000-0000-4000-8000-000000000000"),
+            lambda: lock_rows(Role, []),
+        ],
+    )
+    def test_a_select_of_the_session(self, request_of, errors, monkeypatch, query):
+        monkeypatch.setattr(reads, "student", lambda _id: query())
+
+        assert request_of().status_code == 403
+        assert "does not say what it reads" in errors()[-1]
+
+    def test_what_is_judged_is_sent(self, request_of, monkeypatch):
+        narrowed = reads.student
+
+        def student(student_id):
+            db.session.execute(select(Role.id).execution_options(judged=True)).all()
+            return narrowed(student_id)
+
+        monkeypatch.setattr(reads, "student", student)
+
+        assert request_of().status_code == 200
+
+
+def test_a_read_in_a_transaction_is_narrowed_too(arms, own, monkeypatch):
+    teacher = own.subject_teacher(arms.subject, arms.a)
+    narrowed = reads.student
+
+    def student(student_id):
+        db.session.connection()
+        return narrowed(student_id)
+
+    monkeypatch.setattr(reads, "student", student)
+
+    assert teacher.get(f"/students/{arms.in_a[0]}").status_code == 200
+    assert teacher.get(f"/students/{arms.in_b[0]}").status_code == 404
+
+
+def test_the_log_says_by_which_reach(arms, own, make, logs):
+    teacher = own.subject_teacher(arms.subject, arms.a)
+    for client in (teacher, make.api):
+        client.ok(client.get("/students"))
+
+    lines = [line["reach"] for line in logs() if line["logger"] == "school_service.access"]
+    assert lines[-2:] == ["OWN", "SCHOOL"]

@@ -1,0 +1,198 @@
+"""Switching roles between the whole school's records and one's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+from tests.features.reach.conftest import ids
+
+PATH = "/role-reaches"
+
+
+def put(api, *roles, dry=False, **body):
+    named = [{"role": role["id"], "reach": reach} for role, reach in roles]
+    return api.put(f"{PATH}?dry_run={str(dry).lower()}", {"roles": named, **body})
+
+
+def committed(api, *roles, **body):
+    dry = api.ok(put(api, *roles, dry=True, **body))
+    found = api.ok(put(api, *roles, fingerprint=dry["fingerprint"], **body))
+    assert found == dry
+    return found
+
+
+@pytest.fixture
+def teacher(arms, make, own):
+    """An employee with a role that reaches the whole school, who teaches the subject to arm A; and the role."""
+    employee = make.employee()
+    account = make.account_of(employee)
+    client = own.caller(account, "read:students", "read:graduates", reach="SCHOOL")
+    own.assign(employee, arms.subject, arms.a)
+    (held,) = make.api.ok(make.api.get(f"/users/{account['id']}"))["roles"]
+    return account, client, make.api.ok(make.api.get(f"/roles/{held['roleId']}"))
+
+
+class TestSwitching:
+    def test_the_preview_tells_who_loses_what_and_changes_nothing(self, api, arms, teacher):
+        account, client, role = teacher
+
+        found = api.ok(put(api, (role, "OWN"), dry=True))
+
+        assert found["roles"] == [
+            {"id": role["id"], "name": role["name"], "before": "SCHOOL", "reach": "OWN"}
+        ]
+        assert found["users"] == [
+            {
+                "user": account["id"],
+                "username": account["username"],
+                "name": f"{account['first_name']} {account['last_name']}",
+                "narrowed": ["read:students"],
+                "refused": ["read:graduates"],
+                "widened": [],
+                "subjects": 1,
+                "classes": 0,
+                "children": 0,
+            }
+        ]
+        assert (found["users_total"], found["added"]) == (1, [])
+        assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == "SCHOOL"
+        assert ids(client, "/students") >= {*arms.in_a, *arms.in_b}
+
+    def test_it_works_from_the_next_request_on_and_back(self, api, arms, teacher):
+        _, client, role = teacher
+
+        committed(api, (role, "OWN"))
+        assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == "OWN"
+        assert ids(client, "/students") == set(arms.in_a)
+        assert client.get("/graduates").status_code == 403
+
+        back = committed(api, (role, "SCHOOL"))
+        assert back["users"][0]["widened"] == ["read:graduates", "read:students"]
+        assert ids(client, "/students") >= {*arms.in_a, *arms.in_b}
+
+    def test_again_it_changes_nothing(self, api, teacher):
+        _, _, role = teacher
+        found = committed(api, (role, "OWN"))
+        entries = api.ok(api.get("/audit?entity=role"))["total"]
+
+        again = api.ok(put(api, (role, "OWN"), fingerprint=found["fingerprint"]))
+
+        assert again["users"] == []
+        assert api.ok(put(api, (role, "OWN")))["roles"] == again["roles"]
+        assert api.ok(api.get("/audit?entity=role"))["total"] == entries
+
+    def test_a_commit_after_a_change_is_a_conflict(self, api, make, teacher):
+        _, _, role = teacher
+        dry = api.ok(put(api, (role, "OWN"), dry=True))
+        make.role("read:students")
+
+        assert put(api, (role, "OWN"), fingerprint=dry["fingerprint"]).status_code == 409
+        assert put(api, (role, "OWN")).status_code == 422
+        assert put(api, (role, "OWN"), fingerprint="x").status_code == 409
+
+    def test_who_has_the_permission_otherwise_is_not_named(self, api, make, teacher):
+        account, _, role = teacher
+        wider = make.role("read:students", "read:graduates")
+        api.ok(api.put(f"/users/{account['id']}/roles", {"role": wider["id"]}))
+
+        assert api.ok(put(api, (role, "OWN"), dry=True))["users"] == []
+
+    def test_what_nobody_would_look_after(self, api, arms, make, own, teacher):
+        api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
+        own.form_teacher(arms.b)
+
+        found = api.ok(put(api, dry=True))["uncovered"]
+
+        assert {(each["cohort_subject"], each["batch_name"]) for each in found["subjects"]} == {
+            (arms.subject["id"], "B"),
+            (arms.other["id"], "A"),
+            (arms.other["id"], "B"),
+        }
+        assert (found["subjects_total"], found["batches_total"]) == (3, 1)
+        assert [each["batch"] for each in found["batches"]] == [arms.a]
+
+
+class TestRefused:
+    def test_unknown_roles(self, api, make, make_other, teacher):
+        _, _, role = teacher
+        for wrong in ({"id": UNKNOWN_ID}, make_other.role("read:students")):
+            answer = put(api, (role, "OWN"), (wrong, "OWN"), dry=True)
+            assert list(answer.get_json()["errors"]["json"]) == ["roles.1.role"]
+        twice = put(api, (role, "OWN"), (role, "SCHOOL"), dry=True)
+        assert twice.status_code == 422
+        for body in ({}, {"roles": None}, {"roles": [{}]}, {"roles": [{"role": role["id"], "reach": "own"}]}):
+            assert api.put(PATH, body).status_code == 422
+
+    def test_the_administrator_stays_and_so_does_what_is_given_to_all(self, api):
+        roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
+        assert put(api, (roles["Administrator"], "OWN"), dry=True).status_code == 409
+        committed(api, add_seeded=True)
+        roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
+        assert put(api, (roles["Student"], "SCHOOL"), dry=True).status_code == 409
+
+    def test_it_needs_all_permissions_of_the_roles_for_the_whole_school(self, make, own, teacher):
+        _, _, role = teacher
+        lacking = make.caller("write:roles", "read:students")
+        narrow = make.caller("write:roles", "read:graduates")
+        own.caller(narrow.user, "read:students")
+        enough = make.caller("write:roles", "read:students", "read:graduates")
+
+        assert put(lacking, (role, "OWN"), dry=True).status_code == 403
+        assert put(enough, (role, "OWN"), dry=True).status_code == 200
+        assert put(enough, add_seeded=True, dry=True).status_code == 403
+
+    def test_somebody_keeps_every_permission(self, api, place):
+        every = [each["id"] for each in api.ok(api.get("/permissions"))]
+        chief = api.ok(api.post("/roles", {"name": "Chief", "avatar": 1}))
+        api.ok(api.patch(f"/roles/{chief['id']}/permissions", {"permissionIds": every}))
+        api.ok(api.put(f"/users/{place.admin_id}/roles", {"role": chief["id"]}))
+        assert put(api, (chief, "OWN"), dry=True).status_code == 200
+        administrator = next(r for r in api.ok(api.get("/roles")) if r["name"] == "Administrator")
+        api.ok(api.delete(f"/users/{place.admin_id}/roles/{administrator['id']}"))
+
+        assert put(api, (chief, "OWN"), dry=True).status_code == 409
+
+
+class TestSeededRoles:
+    def test_those_that_are_missing_are_made_and_students_get_theirs(self, api, make, arms):
+        before = {role["name"] for role in api.ok(api.get("/roles"))}
+
+        found = committed(api, add_seeded=True)
+
+        assert set(found["added"]) == {"Principal", "Guardian", "Student"}
+        roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
+        assert set(roles) == before | set(found["added"])
+        assert (roles["Student"]["reach"], roles["Student"]["given_to"]) == ("OWN", "STUDENTS")
+        assert (roles["Guardian"]["reach"], roles["Guardian"]["given_to"]) == ("OWN", "GUARDIANS")
+        assert roles["Principal"]["reach"] == "SCHOOL"
+        for student in (*arms.in_a, *arms.in_b, make.student()["id"]):
+            user = api.ok(api.get(f"/users/{api.ok(api.get(f'/students/{student}'))['user']}"))
+            assert roles["Student"]["id"] in [role["roleId"] for role in user["roles"]]
+        assert committed(api, add_seeded=True)["added"] == []
+
+    def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
+        committed(api, add_seeded=True)
+        user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
+        changer = make.caller("write:users")
+
+        assert changer.put(f"/users/{user}/password", {"password": "another password"}).status_code == 200
+
+    def test_a_student_reads_what_is_theirs(self, api, arms, make):
+        committed(api, add_seeded=True)
+        user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
+        api.ok(api.put(f"/users/{user}/password", {"password": "a password of theirs"}))
+        student = make.signed_in(api.ok(api.get(f"/users/{user}")), "a password of theirs")
+
+        assert ids(student, "/students") == {arms.in_a[0]}
+        assert student.get("/gradebooks").status_code == 403
+
+
+def test_it_costs_at_most_six_messages(api, make, arms, teacher, messages):
+    _, _, role = teacher
+    dry = api.ok(put(api, (role, "OWN"), add_seeded=True, dry=True))
+
+    with messages() as sent:
+        api.ok(put(api, (role, "OWN"), add_seeded=True, fingerprint=dry["fingerprint"]))
+
+    assert len(sent) <= 6
