@@ -20,7 +20,10 @@ AT_TIMES = {
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
-    ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns", "warnings"},
+    ("POST", "/students/import-sheet"): {
+        *("enrolled", "replaced_values", "ignored_columns", "warnings"),
+        *("guardians_created", "guardians_found"),
+    },
 }
 
 NAME = re.compile(r"[A-Z][A-Za-z]*")

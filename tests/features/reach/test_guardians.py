@@ -84,3 +84,30 @@ def test_a_guardian_changes_nothing_but_their_own_password_and_sessions(own, fam
     ):
         assert answer.status_code == 403
     client.ok(client.delete(f"/users/{client.user['id']}/sessions"))
+
+
+def test_a_guardian_is_told_of_the_children_by_me(make, own, arms, family, messages):
+    one, _, mother, _ = family
+    client = own.guardian(mother["id"])
+    client.ok(client.get("/me"))
+
+    with messages() as sent:
+        found = client.ok(client.get("/me"))
+
+    assert len(sent) == 1
+    student = make.api.ok(make.api.get(f"/students/{one}"))
+    assert found["children"] == [
+        {
+            "student": one,
+            **{name: student[name] for name in ("admission_number", "first_name", "last_name")},
+            "relationship": "mother",
+            "batch": arms.a,
+            "batch_name": "A",
+            "classroom": arms.cohort["classroom"],
+        }
+    ]
+    assert found["guardian"] == client.ok(client.get(f"/guardians/{mother['id']}"))
+    assert [child["student"] for child in found["guardian"]["children"]] == [one]
+    make.api.ok(make.api.put(f"/students/{one}/guardians/{mother['id']}/stop", {"reason": "x"}))
+    after = client.ok(client.get("/me"))
+    assert (after["children"], after["guardian"]["children"]) == ([], [])
