@@ -532,8 +532,6 @@ def _store(
             for student_id, number, account, student in zip(ids, numbers, accounts, students, strict=True)
         ],
     )
-    if finding:
-        execute(*finding.store())
     batches: dict[UUID, Any] = {
         student_id: batch for student_id, batch in zip(ids, classes, strict=True) if batch is not None
     }
@@ -541,6 +539,7 @@ def _store(
     execute(
         give_to_new([account["id"] for account in accounts], GIVEN_TO_STUDENTS, moment),
         *(start_enrollments(enrolled) if enrolled else ()),
+        *(finding.store() if finding else ()),
     )
     return finding
 
