@@ -2,12 +2,12 @@
 
     python -m benchmarks.neighbours [--seconds 10] [--only WORD]
 
-Starts a PostgreSQL of its own from the wheel and `school-service serve` on it, with two schools. One client of school B
-sends a request, again and again, first on a quiet service and then while something else goes on: it asks for classrooms
-while school A is under an exclusive lock with 64 requests waiting for it, sends 64 uploads of 5,000 rows at once, signs
-in 64 users at once, and while a stranger has 500 connections half open. It uploads a sheet of one row, and asks for
-classrooms, while 8 clients of A upload workbooks of 990,000 empty rows; prints one card, while 8 clients of A print
-zips of 200; and uses a token for the first time, while strangers behind a proxy verify codes, 300 at once.
+Starts a PostgreSQL of its own from the wheel and `school-service serve` on it, with two schools. One client of school
+B sends a request, again and again, first on a quiet service and then while something else goes on: it asks for
+classrooms while school A is under an exclusive lock with 64 requests waiting for it, sends 64 uploads of 5,000 rows at
+once, signs in 64 users at once, and while a stranger has 500 connections half open. It uploads a sheet of one row, and
+asks for classrooms, while 8 clients of A upload workbooks of 990,000 empty rows; prints one card, while 8 clients of A
+print zips of 200; and uses a token for the first time, while strangers behind a proxy verify codes, 300 at once.
 
 Prints for each the 50th and 99th percentile of B's requests, the ratio of the 99th to that of the quiet service
 measured just before, B's answers that were not as they should be, and what the others were answered. First of all

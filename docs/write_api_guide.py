@@ -1,5 +1,7 @@
 """Writes docs/api.md: a year of a school through the API, each step with its request and the real response.
 
+And the same as a page that the service shows at /docs/guide, of school_service/web/documentation/guide.html.
+
     python docs/write_api_guide.py
 
 Starts a PostgreSQL of its own from the wheel, creates a school, and walks through its year. Ids, tokens and
@@ -15,13 +17,16 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from html import escape
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from flask import Flask
+from markdown_it import MarkdownIt
 from openpyxl import load_workbook
 from sqlalchemy import select
 
@@ -29,6 +34,7 @@ from school_service.app import create_app, tenancy_of
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.data_folder import data_folder
+from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.results.models import Publication, ReportCard
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -38,6 +44,7 @@ from tenants.registry.installation import install
 from tenants.tenancy import Administrator, Tenancy
 
 PAGE = Path(__file__).with_name("api.md")
+SHOWN_PAGE = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "guide.html"
 SHOWN = 2  # records of a longer list
 CLIENT = "front-end"
 PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists for a moment)
@@ -45,8 +52,10 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
+_MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d UTC")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
@@ -80,7 +89,7 @@ class Page:
         answer = self._send(method, path, body, status, **options)
         request = self._request(method, path, body, options.get("files"), options.get("headers"))
         self._parts.append(_fenced("http", request.replace(secret, "…") if secret else request))
-        self._parts.append(_fenced("json", self._stable(_written(answer))))
+        self._parts.append(_fenced("json", self._stable(_written(self._in_order(answer)))))
         return answer
 
     def show_file(self, path: str) -> bytes:
@@ -92,7 +101,9 @@ class Page:
         )
         self._parts.append(_fenced("http", self._request("GET", path, None, None)))
         self._parts.append(_fenced("", self._stable(about)))
-        return bytes(answer.data)
+        content = bytes(answer.data)
+        answer.close()
+        return content
 
     def show_workbook(self, path: str) -> Any:
         """Download a workbook and show what came; returns it opened."""
@@ -140,10 +151,22 @@ class Page:
             lines += ["", _written(body)]
         return self._stable("\n".join(lines))
 
+    def _in_order(self, value: Any) -> Any:
+        """Give members that are named by ids the order in which the page has shown these first."""
+        if isinstance(value, list):
+            return [self._in_order(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        names = list(value)
+        if all(_UUID.fullmatch(name) for name in names):
+            names.sort(key=[*self._ids, *names].index)
+        return {name: self._in_order(value[name]) for name in names}
+
     def _stable(self, text: str) -> str:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
         text = _UUID.sub(self._stable_id, text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
+        text = _MINUTE.sub("2025-09-01 at 08:30 UTC", text)
         text = _FINGERPRINT.sub(FINGERPRINT, text)
         return _REQUEST.sub(REQUEST_ID, text)
 
@@ -206,14 +229,20 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     page.headers = {}
     _begin(page, str(school.id), secret)
     people = _set_up(page)
+    _set_up_results(page, people)
     year = _enrol(page, people)
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
     _publish(page, year)
-    _print(page, year)
+    _correct(page, year)
+    for term, day in (("SECOND", "2026-03-20"), ("THIRD", "2026-07-10")):
+        _repeat(page, year, term, day)
+    _set_up_next_session(page, year)
     _promote(page, year)
+    _print(page, year)
     _graduate(page, year)
+    _export(page)
     _errors(page, year)
     return page.text()
 
@@ -223,10 +252,10 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
         """
         # A school's year through the API
 
-        This page follows a school from its first day to its graduates, in the order in which the work is done.
-        Every answer is what the service gave to the request above it; only ids, tokens and moments are
-        replaced, and of long lists the first records are shown. `/docs` of a running service lists every
-        operation with the permission it needs.
+        This page follows a school from its first day through three terms to printed cards and the next session, in
+        the order in which the work is done. Every answer is what the service gave to the request above it; only ids,
+        tokens and moments are replaced, and of long lists the first records are shown. `/docs` of a running service
+        lists every operation with the permission it needs.
 
         <!-- Written by docs/write_api_guide.py; do not edit. -->
 
@@ -357,20 +386,86 @@ def _set_up(page: Page) -> dict[str, Any]:
         {"name": "2025/2026", "start_date": "2025-09-08", "end_date": "2026-07-24", "current": True},
     )
     term = page.show(
-        "POST", "/terms", {"session_id": session["id"], "term": "FIRST", "display_name": "First Term 2025"}
+        "POST",
+        "/terms",
+        {"session_id": session["id"], "term": "FIRST", "display_name": "First Term 2025/2026"},
     )
     for name in ("SECOND", "THIRD"):
         body = {"session_id": session["id"], "term": name, "display_name": f"{name.title()} Term 2025/2026"}
         page.quietly("POST", "/terms", body)
     subject = page.show("POST", "/templates", {"name": "Physics", "code": "PHY"})
-    classroom = page.show("POST", "/classrooms", {"name": "SSS 3", "level": "Senior Secondary"})
+    english = page.quietly("POST", "/templates", {"name": "English Language", "code": "ENG"})
+    classroom = page.show("POST", "/classrooms", {"name": "SSS 2", "level": "Senior Secondary"})
+    last = page.quietly("POST", "/classrooms", {"name": "SSS 3", "level": "Senior Secondary"})
     return {
         "employee": employee,
         "session": session,
         "term": term,
         "subject": subject,
+        "english": english,
         "classroom": classroom,
+        "last_classroom": last,
     }
+
+
+def _set_up_results(page: Page, people: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Set up results
+
+        How results are computed is set once, before the first card. Without settings all points of a subject count
+        as they are; here a test counts 40 of 100 and the examination 60, and a comment of the principal is filled in
+        by the average where nobody writes one. What is published already is not computed again when this changes.
+        """
+    )
+    page.show(
+        "PATCH",
+        "/result-settings",
+        {
+            "weighting": "CATEGORIES",
+            "weights": [{"category": "CA1", "weight": 40}, {"category": "EXAM", "weight": 60}],
+            "principal_comments": [
+                {"lower_threshold": 70, "comment": "An excellent result. Keep it up."},
+                {"lower_threshold": 0, "comment": "More is possible with regular work."},
+            ],
+        },
+    )
+    page.say("The letterhead of all paper; logo and signature are pictures (PNG or JPEG, 512 KiB at most):")
+    page.show(
+        "PATCH",
+        "/letterhead",
+        {
+            "motto": "Knowledge and service",
+            "principal_name": "Dr Ọláyínká Ṣówándé",
+            "principal_title": "Principal",
+        },
+    )
+    page.show("PUT", "/letterhead/logo", files={"image": ("logo.png", draw_badge(20, 80, 60))})
+    page.quietly("PUT", "/letterhead/signature", files={"image": ("signature.png", draw_signature())})
+    page.say(
+        """
+        The calendar of each term says when it begins and ends, how often school opened (which a student's attendance
+        is compared with), when the next term begins, and a notice for parents. A term is named by its id or, where
+        the session is known, as FIRST, SECOND or THIRD.
+        """
+    )
+    terms = {term["term"]: term["id"] for term in page.quietly("GET", "/terms")}
+    calendars = (
+        ("FIRST", "2025-09-08", "2025-12-12", "2026-01-12"),
+        ("SECOND", "2026-01-12", "2026-04-02", "2026-04-27"),
+        ("THIRD", "2026-04-27", "2026-07-24", "2026-09-07"),
+    )
+    for name, start, end, following in calendars:
+        calendar = {
+            "start_date": start,
+            "end_date": end,
+            "times_opened": 124,
+            "next_term_begins": following,
+            "notice": "Fees are due on the first day of term.",
+        }
+        send = page.show if name == "FIRST" else page.quietly
+        send("PUT", f"/terms/{terms[name]}/calendar", calendar)
+    people["terms"] = terms
 
 
 def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
@@ -379,7 +474,8 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
         ## Enrol
 
         A cohort is a classroom in a session. It is born with one batch, its first arm, whose id is the cohort's
-        own: a school without arms never needs to know of them.
+        own: a school without arms never needs to know of them, and gives the cohort's id wherever a `batch` is asked
+        for. (`batches: ["Gold", "Silver"]` names the arms of a new cohort.)
         """
     )
     cohort = page.show(
@@ -411,7 +507,13 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     page.show("POST", f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": cohort["id"]})
     page.say("The form teacher:")
     page.show("PATCH", f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": people["employee"]["id"]})
-    return {**people, "cohort": cohort, "students": ids}
+    body = {"classroom": people["last_classroom"]["id"], "session_id": people["session"]["id"]}
+    last = page.quietly("POST", "/cohorts", body)
+    leaver = {"first_name": "Ìbídàpọ̀", "last_name": "Oyèlárán", "admission_number": "QC/2019/044"}
+    leaving = page.quietly("POST", "/students", leaver)["id"]
+    enrolling = {"students": [leaving], "batch": last["id"]}
+    page.quietly("POST", f"/cohorts/{last['id']}/enrollment", enrolling)
+    return {**people, "cohort": cohort, "students": ids, "last_cohort": last, "leaver": leaving}
 
 
 def _teach(page: Page, year: dict[str, Any]) -> None:
@@ -425,28 +527,56 @@ def _teach(page: Page, year: dict[str, Any]) -> None:
     )
     body = {"cohort_id": year["cohort"]["id"], "subject_id": year["subject"]["id"], "elective": False}
     year["cohort_subject"] = page.show("POST", "/cohort-subjects", body)
+    year["taught_english"] = page.quietly(
+        "POST", "/cohort-subjects", {**body, "subject_id": year["english"]["id"]}
+    )
     page.show("GET", f"/cohort-subjects?pageNumber=0&pageSize=50&batch={year['cohort']['id']}")
 
 
 def _assess(page: Page, year: dict[str, Any]) -> None:
-    page.say("## Assess")
-    assessment = page.show(
-        "POST",
-        "/assessments",
-        {
-            "category": "EXAM",
-            "subject": year["cohort_subject"]["id"],
-            "name": "Examination, Physics",
-            "abbreviation": "EXAM",
-            "due_date": "2025-12-05",
-            "total_points": 60,
-            "term": year["term"]["id"],
-            "description": "First term",
-            "file_name": "Physics examination.xlsx",
-            "include_in_final": True,
-            "publish_scores": True,
-        },
+    page.say(
+        """
+        ## Assess
+
+        An assessment is of a cohort subject and a term. The same test of several subjects of a cohort is made at once:
+        """
     )
+    physics, english = year["cohort_subject"]["id"], year["taught_english"]["id"]
+    test = {
+        "category": "CA1",
+        "name": "First test",
+        "abbreviation": "CA1",
+        "due_date": "2025-10-17",
+        "total_points": 20,
+        "term": year["term"]["id"],
+        "description": "First term",
+        "file_name": "First test.xlsx",
+        "include_in_final": True,
+        "publish_scores": True,
+    }
+    tests = page.show("POST", "/assessments/many", {**test, "subjects": [physics, english]})
+    exam = {
+        **test,
+        "category": "EXAM",
+        "name": "Examination",
+        "abbreviation": "EXAM",
+        "due_date": "2025-12-05",
+        "total_points": 60,
+        "file_name": "Examination.xlsx",
+    }
+    page.say("One by itself:")
+    assessment = page.show(
+        "POST", "/assessments", {**exam, "subject": physics, "name": "Examination, Physics"}
+    )
+    english_exam = page.quietly("POST", "/assessments", {**exam, "subject": english})
+    year.update(exam=assessment, exam_body=exam, test_body=test)
+    page.say(
+        """
+        The assessments of a subject are found by three filters, all of them needed: `cohort` (or an arm of it),
+        `subject` (the cohort subject, or the subject that is taught) and `term` (an id, or its name).
+        """
+    )
+    page.show("GET", f"/assessments?cohort={year['cohort']['id']}&subject={physics}&term=FIRST")
     page.say("Its score sheet is a workbook with a row for everyone who takes the subject:")
     sheet = page.show_workbook(f"/assessments/{assessment['id']}/download-sheet")
     page.say("The teacher fills in the last column:")
@@ -462,11 +592,46 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     sheet["Scores"]["D2"].value = 61
     files = {"scoresheet": ("Physics examination.xlsx", _saved(sheet))}
     page.show("POST", f"/assessments/{assessment['id']}/scoresheet", status=422, files=files)
-    page.say("What the class scored (a single score is entered with `POST /gradebooks`):")
+    page.say(
+        """
+        A program enters a class's scores as a list, by the same rules: all or none, an `absence` instead of a score for
+        who was away (ABSENT counts 0, EXCUSED counts nowhere), null to take something away. `expected` is what was
+        there when it was read, so that nobody's correction is overwritten:
+        """
+    )
+    first, second = year["students"]
+    of_test = f"/assessments/{tests[1]['id']}/scores"
+    page.show("GET", of_test)
+    page.show(
+        "PUT",
+        of_test,
+        [
+            {"student": first, "score": 17, "expected": None},
+            {"student": second, "absence": "EXCUSED", "expected": None},
+        ],
+    )
+    page.say("Whoever read the list before is told what has changed, and by whom:")
+    page.show("PUT", of_test, [{"student": first, "score": 12, "expected": None}], status=409)
+    page.quietly(
+        "PUT",
+        f"/assessments/{english_exam['id']}/scores",
+        [{"student": first, "score": 44}, {"student": second, "score": 51.5}],
+    )
+    page.say(
+        """
+        A single score names the `batch` too, the arm of the assessment's cohort in which the student is (a cohort's id
+        is its first arm), and so is a single absence entered:
+        """
+    )
+    score = {"assessment": tests[0]["id"], "student": first, "batch": year["cohort"]["id"], "score": 15.5}
+    page.show("POST", "/gradebooks", score)
+    absence = {"student": second, "status": "EXCUSED", "note": "A letter from home"}
+    page.show("PUT", f"/assessments/{tests[0]['id']}/absences", {"absences": [absence]})
+    page.say("What the class scored:")
     path = f"/scoresheets/{year['cohort_subject']['id']}/scoresheet?term={year['term']['id']}"
-    first = page.show("GET", path)[0]
+    found = page.show("GET", path)[0]
     page.say("Every change of a score is on record, with who made it:")
-    page.show("GET", f"/audit?entity=gradebook&id={first['gradebooks'][0]['id']}")
+    page.show("GET", f"/audit?entity=gradebook&id={found['gradebooks'][-1]['id']}")
 
 
 def _record_traits(page: Page, year: dict[str, Any]) -> None:
@@ -488,65 +653,105 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
     page.show_sheet(sheet, "Metrics")
     files = {"metric_sheet": ("traits.xlsx", _saved(sheet))}
     page.show("POST", f"/metrics/upload-sheet?batchId={year['cohort']['id']}", files=files)
-    page.show("GET", f"/metrics?batchId={year['cohort']['id']}")
+    page.say("Or as a list, of both types; `expected`, as with scores, is what was there by trait:")
+    record = {
+        "student": year["students"][0],
+        "metric_type": "AFFECTIVE",
+        "metric_scores": {"leadership": 5, "neatness": 4},
+    }
+    page.show("PUT", f"/metrics?batch={year['cohort']['id']}&term=FIRST", [record])
 
 
 def _publish(page: Page, year: dict[str, Any]) -> None:
+    subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
+    page.say(
+        """
+        ## Comment
+
+        What a card says of a student's term in words, and on how many of the times that school opened they came. There
+        is a sheet for it, too (`GET /comments/download-sheet`). The form teacher writes with `write:metrics`; a
+        principal's comment needs `write:results`.
+        """
+    )
+    first, second = year["students"]
+    page.show(
+        "PUT",
+        "/comments",
+        {
+            "batch": batch,
+            "term": "FIRST",
+            "comments": [
+                {"student": first, "times_present": 118, "form_teacher_comment": "A curious mind."},
+                {"student": second, "times_present": 97, "form_teacher_comment": "Is welcome back."},
+            ],
+        },
+    )
     page.say(
         """
         ## Publish results
 
-        Results are read at any time, computed from the scores as they stand: `state` is PROVISIONAL then. At the end of
-        a term each subject is submitted by whoever enters its scores, and the class is published as a whole. These are
-        the subjects in which something counts; `blanks` are scores that are missing:
+        Results are read at any time, computed from the scores as they stand: `state` is PROVISIONAL then. The
+        broadsheet has a row for each student of a class and a column for each subject:
         """
     )
-    subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
-    path = f"/submissions?batch={batch}&term=FIRST"
-    page.show("GET", path)
+    page.show("GET", f"/broadsheets?batch={batch}&term=FIRST")
+    page.say("As a workbook, to be read and printed:")
+    page.show_file(f"/broadsheets/download?batch={batch}&term=FIRST")
     page.say(
         """
-        A student who was away has an absence instead of a score (`PUT /assessments/{id}/absences`): ABSENT counts 0,
-        EXCUSED counts nowhere. While anything is blank, submitting is 409 and names it; or `blanks` says what becomes
-        of it. Without a `batch` every arm of the cohort is submitted; with one that arm alone, and the others stay
-        open: `GET /submissions?cohort=` tells how far each is.
+        At the end of a term each subject is submitted by whoever enters its scores, and the class is published as a
+        whole. These are the subjects in which something counts; `blanks` are scores that are missing:
+        """
+    )
+    page.show("GET", f"/submissions?batch={batch}&term=FIRST")
+    page.say(
+        """
+        While anything is blank, submitting is 409 and names it; or `blanks` says what becomes of it. Without a `batch`
+        every arm of the cohort is submitted; with one that arm alone, and the others stay open:
+        `GET /submissions?cohort=` tells how far each is.
         """
     )
     page.show("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    page.quietly("POST", f"/cohort-subjects/{year['taught_english']['id']}/submission", {"term": "FIRST"})
     page.say("From here on nothing changes the scores of this subject and term, by hand or by sheet:")
-    (entry,) = page.quietly("GET", f"/gradebooks?batch={batch}&student={year['students'][1]}")["data"]
+    found = page.quietly("GET", f"/gradebooks?student={second}&assessment={year['exam']['id']}")
+    (entry,) = found["data"]
     page.show("PATCH", f"/gradebooks/{entry['id']}", {"score": 50}, status=409)
-    page.say("What the cards say beside scores and traits:")
-    comment = {"student": year["students"][0], "times_present": 61, "form_teacher_comment": "A curious mind."}
-    page.show("PUT", "/comments", {"batch": batch, "term": "FIRST", "comments": [comment]})
     page.say(
         """
         The class is published: all of it, or nothing, and a 409 says what is lacking (`?dry_run=true` tells without
         doing it). Arms of a cohort are published together, so that their cards show the same positions.
         """
     )
-    body = {"term": "FIRST", "batches": [batch]}
-    (publication,) = page.show("POST", "/publications", body)
+    (publication,) = page.show("POST", "/publications", {"term": "FIRST", "batches": [batch]})
     page.say(
         """
         Each card is frozen as it is then. A name, a grade band, a setting or an enrollment that changes later changes
         no published answer; `live=true` asks for the figures of now. Students read their own without any permission.
         """
     )
-    page.show("GET", f"/students/{year['students'][0]}/results?term=FIRST")
+    page.show("GET", f"/students/{first}/results?term=FIRST")
+    year.update(publication=publication, entry=entry)
+
+
+def _correct(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
+        ## Correct what is published
+
         A mistake is corrected in the open. The publication is reopened, with a reason, then the subject. What was
         published is shown on, as REOPENED, until the next version:
         """
     )
-    path = f"/publications/{publication['id']}/reopening"
+    subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
+    path = f"/publications/{year['publication']['id']}/reopening"
     page.show("POST", path, {"reason": "Two answers of one script were not marked."})
     reason = {"term": "FIRST", "reason": "Two answers of one script were not marked."}
-    page.quietly("POST", f"/cohort-subjects/{subject}/reopening", reason)
-    page.quietly("PATCH", f"/gradebooks/{entry['id']}", {"score": 52})
+    page.show("POST", f"/cohort-subjects/{subject}/reopening", reason)
+    page.show("PATCH", f"/gradebooks/{year['entry']['id']}", {"score": 52})
     page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
-    (again,) = page.show("POST", "/publications", body)
+    page.say("Handed in and published again, it is the next version:")
+    (again,) = page.show("POST", "/publications", {"term": "FIRST", "batches": [batch]})
     page.say(
         """
         `changed` counts the cards that are to be printed again, as they say something else of their student;
@@ -562,8 +767,71 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
         `/students/{id}/results` and of `/students/{id}/report-card` is what the first one said.
         """
     )
-    page.say("Everything that was published of a student:")
-    page.show("GET", f"/students/{year['students'][0]}/transcript")
+
+
+def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
+    """Do what the first term showed for another one; show its publication alone."""
+    physics, english = year["cohort_subject"]["id"], year["taught_english"]["id"]
+    first, second = year["students"]
+    if term == "SECOND":
+        page.say(
+            """
+            ## The second and the third term
+
+            They go as the first one did. The results of a term count in those of the session, which cards of the second
+            and third term show beside the term's own:
+            """
+        )
+    for body, marks in (
+        (year["test_body"], ((14, 16), (18, 11))),
+        (year["exam_body"], ((41, 50), (52.5, 38))),
+    ):
+        body = {**body, "term": year["terms"][term], "due_date": day, "description": term.title()}
+        made = page.quietly("POST", "/assessments/many", {**body, "subjects": [physics, english]})
+        for assessment, scores in zip(made, marks, strict=True):
+            records = [
+                {"student": student, "score": score}
+                for student, score in zip((first, second), scores, strict=True)
+            ]
+            page.quietly("PUT", f"/assessments/{assessment['id']}/scores", records)
+    batch = year["cohort"]["id"]
+    traits = {"metric_type": "AFFECTIVE", "metric_scores": {"leadership": 4, "neatness": 5}}
+    page.quietly("PUT", f"/metrics?batch={batch}&term={term}", [{"student": first, **traits}])
+    comments = [{"student": student, "times_present": 120} for student in (first, second)]
+    page.quietly("PUT", "/comments", {"batch": batch, "term": term, "comments": comments})
+    for subject in (physics, english):
+        page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": term})
+    body = {"term": term, "batches": [batch]}
+    if term == "SECOND":
+        page.quietly("POST", "/publications", body)
+    else:
+        page.show("POST", "/publications", body)
+
+
+def _set_up_next_session(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## Set up the next session
+
+        The next session is created, and set up as this one was: terms with their calendars, cohorts with their arms,
+        subjects, assessments and form teachers, or some of these `parts`. Dates are shifted by the days between the
+        first days of both sessions. A dry run says what would be made, row by row:
+        """
+    )
+    session = page.show(
+        "POST", "/sessions", {"name": "2026/2027", "start_date": "2026-09-07", "end_date": "2027-07-23"}
+    )
+    path = f"/sessions/{session['id']}/copy-from"
+    page.show("POST", f"{path}?dry_run=true", {"session": "2025/2026"})
+    page.say(
+        """
+        Then it is made, all or nothing. What is there already stays: the same again makes nothing again, and what was
+        added to this session meanwhile comes along. Who teaches no longer is left out, and named.
+        """
+    )
+    copied = page.show("POST", path, {"session": "2025/2026"})
+    year["next"] = {row["name"]: row["id"] for row in copied["rows"] if row["record"] == "cohort"}
+    year["next_session"] = session["id"]
 
 
 def _print(page: Page, year: dict[str, Any]) -> None:
@@ -572,12 +840,19 @@ def _print(page: Page, year: dict[str, Any]) -> None:
         ## Report cards
 
         What is published is printed: the card of a student, those of a class in one PDF (or each alone, in a zip:
-        `format=zip`), and a transcript of all that was published. Students print their own without any permission.
+        `format=zip`), and a transcript of all that was published. A card of the third term says what became of its
+        student where they were promoted before it is printed; a promotion replaces no paper, so the term is published
+        first. Students print their own without any permission.
+
+        A term's name without `session` is that of the student's latest session that has such a term: by now the next
+        one. So the session is named, by its id or its name.
         """
     )
     student, batch = year["students"][0], year["cohort"]["id"]
-    page.show_file(f"/students/{student}/report-card?term=FIRST")
-    page.show_file(f"/report-cards?batch={batch}&term=FIRST")
+    page.show_file(f"/students/{student}/report-card?term=THIRD&session=2025/2026")
+    page.show_file(f"/report-cards?batch={batch}&term=THIRD")
+    page.say("Everything that was published of a student, to be read and to be printed:")
+    page.show("GET", f"/students/{student}/transcript")
     page.show_file(f"/students/{student}/transcript/download")
     page.say(
         """
@@ -596,7 +871,7 @@ def _code_of_card(page: Page, student: str) -> str:
         in_transaction(SchoolBinding(UUID(page.headers["X-SCHOOL-ID"]), read_only=True)),
     ):
         newest = select(ReportCard.code).join(Publication, Publication.id == ReportCard.publication_id)
-        found = newest.where(ReportCard.student_id == UUID(student)).order_by(Publication.version.desc())
+        found = newest.where(ReportCard.student_id == UUID(student)).order_by(Publication.published_at.desc())
         return str(db.session.scalars(found.limit(1)).one())
 
 
@@ -616,13 +891,6 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
         "maximum_failed": 3,
     }
     page.show("PUT", "/promotion-rules", [rule])
-    page.say("The next session; who repeats has a cohort there:")
-    session = page.show(
-        "POST", "/sessions", {"name": "2026/2027", "start_date": "2026-09-07", "end_date": "2027-07-23"}
-    )
-    again = page.quietly(
-        "POST", "/cohorts", {"classroom": year["classroom"]["id"], "session_id": session["id"]}
-    )
     page.say(
         """
         A dry run shows what would become of each student, and stores nothing. `promote_to` names the batch of the next
@@ -630,7 +898,8 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
         not: each of `overrides` has a reason.
         """
     )
-    moves = [{"batch": year["cohort"]["id"], "promote_to": None, "repeat_in": again["id"]}]
+    above, again = year["next"]["SSS 3"], year["next"]["SSS 2"]
+    moves = [{"batch": year["cohort"]["id"], "promote_to": above, "repeat_in": again}]
     override = {
         "student": year["students"][1],
         "outcome": "REPEATED",
@@ -644,12 +913,13 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
         since, it is 409. The same commit again answers the same promotion, and changes nothing.
         """
     )
-    promotion = page.quietly("POST", "/promotions", {**body, "fingerprint": seen["fingerprint"]})
+    commit = {**body, "fingerprint": seen["fingerprint"]}
+    promotion = page.quietly("POST", "/promotions", commit)
     page.show("GET", "/promotions?session=2025/2026")
     page.say(
         "Who goes on or repeats is in a class of the next session, whose score sheets and class lists have them:"
     )
-    page.show("GET", f"/cohorts/{again['id']}/students")
+    page.show("GET", f"/cohorts/{above}/students")
     page.say(
         """
         A promotion can be undone while nothing rests on it: no score, absence, trait, comment or elective of the next
@@ -658,6 +928,9 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
         """
     )
     page.show("DELETE", f"/promotions/{promotion['id']}")
+    page.quietly("POST", "/promotions", commit)
+    page.say("Here it is committed again. When the new session begins, it becomes the current one:")
+    page.show("PATCH", f"/sessions/{year['next_session']}", {"current": True})
 
 
 def _graduate(page: Page, year: dict[str, Any]) -> None:
@@ -665,13 +938,26 @@ def _graduate(page: Page, year: dict[str, Any]) -> None:
         """
         ## Graduate
 
-        A student may graduate alone, too. Graduates are counted from 1, `student` is the student's number. The
+        Students of the last class graduate by the promotion, where `promote_to` is null; a student may graduate alone,
+        too. Graduates are counted from 1, `student` is the student's number. The
         enrollment ends; scores and history stay.
         """
     )
-    page.show("POST", "/graduates", {"student": year["students"][0]})
+    page.show("POST", "/graduates", {"student": year["leaver"]})
     page.show("GET", "/graduates?page=0&size=50")
-    page.show("GET", f"/students/{year['students'][0]}")
+    page.show("GET", f"/students/{year['leaver']}")
+
+
+def _export(page: Page) -> None:
+    page.say(
+        """
+        ## Give other programs the school's data
+
+        A learning platform or a library takes classes, people and results as OneRoster 1.2: a zip of CSV files, of the
+        current session or of the one that is named.
+        """
+    )
+    page.show_file("/oneroster/csv?session=2025/2026")
 
 
 def _errors(page: Page, year: dict[str, Any]) -> None:
@@ -716,7 +1002,7 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         | 429, 503 | try again after `Retry-After` seconds |
         """
     )
-    page.show("POST", "/graduates", {"student": year["students"][0]}, status=409)
+    page.show("POST", "/graduates", {"student": year["leaver"]}, status=409)
     page.show("POST", "/classrooms", {"name": " ", "levels": "Senior"}, status=422)
     page.headers["X-SCHOOL-ID"] = "0b6e6a53-5c5a-4d5c-8d53-9d2b7f9d8a11"
     page.show("GET", "/classrooms", status=403)
@@ -764,6 +1050,23 @@ def _saved(workbook: Any) -> bytes:
     return made.getvalue()
 
 
+def as_html(text: str) -> str:
+    """Write the page as a part of one in HTML: its sections have ids, and are listed at the top."""
+    # A file beside the page has no address at the service.
+    text = re.sub(r"\[([^]]+)\]\((?!https:)[^)]+\)", r"\1", text)
+    text = re.sub(r"<!--.*?-->\n*", "", text)
+    tokens = _MARKDOWN.parse(text)
+    contents = []
+    for heading, inline in pairwise(tokens):
+        if heading.type == "heading_open" and heading.tag == "h2":
+            name = re.sub(r"[^a-z]+", "-", inline.content.lower()).strip("-")
+            heading.attrSet("id", name)
+            contents.append(f'<li><a href="#{name}">{escape(inline.content)}</a></li>')
+    listed = "\n".join(contents)
+    body = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    return f"<nav>\n<ul>\n{listed}\n</ul>\n</nav>\n{body}"
+
+
 @contextmanager
 def installation() -> Iterator[tuple[Flask, Tenancy]]:
     """Start a service on a PostgreSQL of its own, which are gone afterwards."""
@@ -781,7 +1084,9 @@ def installation() -> Iterator[tuple[Flask, Tenancy]]:
 def main() -> None:
     """Write the page."""
     with installation() as (app, tenancy):
-        PAGE.write_text(write(app, tenancy), encoding="utf-8")
+        text = write(app, tenancy)
+        PAGE.write_text(text, encoding="utf-8")
+        SHOWN_PAGE.write_text(as_html(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -113,15 +113,18 @@ def _accounts(page: Recorder) -> None:
     send("GET", "/permissions")
     role = send("POST", "/roles", {"name": "Librarian", "avatar": 3})["id"]
     send("PATCH", f"/roles/{role}/permissions", {"permissionIds": [permission]})
+    send("PATCH", f"/roles/{role}", {"name": "School librarian"})
     send("GET", f"/roles/{role}")
     send("PUT", f"/users/{user}/roles", {"role": role})
     send("DELETE", f"/users/{user}/roles/{role}")
+    send("DELETE", f"/roles/{role}")
     send("DELETE", f"/users/{user}/sessions")
     contact = {"email_address": "ngozi@example.com", "phone_number": "+2348030000021"}
     made = send(
         "POST", "/contacts", {"owner": user, **contact, "physical_address": "3 Montgomery Road, Yaba"}
     )
     send("PATCH", f"/contacts/{made['id']}", {"phone_number": "+2348030000022"})
+    send("DELETE", f"/contacts/{made['id']}")
     send("DELETE", f"/users/{user}/delete")
     send("PUT", f"/users/{user}/restore")
 
@@ -139,7 +142,45 @@ def _structure(page: Recorder) -> None:
     send("PATCH", f"/classrooms/{room}", {"name": "JSS 1 Science"})
     subject = send("POST", "/templates", {"name": "Latin", "code": "LAT"})["id"]
     send("GET", "/templates")
+    send("GET", f"/templates/{subject}")
+    send("PATCH", f"/templates/{subject}", {"code": "LTN"})
     send("DELETE", f"/templates/{subject}")
+    _taken_back(page)
+
+
+def _taken_back(page: Recorder) -> None:
+    """Make a year and a student by mistake, correct what was misspelt, and delete it all."""
+    send = page.quietly
+    body = {"name": "2026/2072", "start_date": "2026-09-14", "end_date": "2027-07-30"}
+    session = send("POST", "/sessions", body)["id"]
+    term = send("POST", "/terms", {"session_id": session, "term": "FIRST", "display_name": "Frist term"})[
+        "id"
+    ]
+    send("PATCH", f"/terms/{term}", {"display_name": "First term"})
+    room = send("POST", "/classrooms", {"name": "JSS 11", "level": "Junior Secondary"})["id"]
+    cohort = send("POST", "/cohorts", {"classroom": room, "session_id": session})["id"]
+    batch = send("POST", f"/cohorts/{cohort}/batches", {"name": "Sliver"})["id"]
+    send("GET", f"/batches/{batch}")
+    send("PATCH", f"/batches/{batch}", {"name": "Silver"})
+    subject = send("POST", "/templates", {"name": "Greek", "code": "GRK"})["id"]
+    body = {"cohort_id": cohort, "subject_id": subject, "elective": False}
+    taught = send("POST", "/cohort-subjects", body)["id"]
+    send("DELETE", f"/cohort-subjects/{taught}")
+    send("DELETE", f"/batches/{batch}")
+    send("DELETE", f"/cohorts/{cohort}")
+    send("DELETE", f"/classrooms/{room}")
+    send("DELETE", f"/terms/{term}")
+    send("DELETE", f"/sessions/{session}")
+    send("DELETE", f"/templates/{subject}")
+    person = {"first_name": "Terver", "last_name": "Iorkyaa", "admission_number": "QC/2052/001"}
+    student = send("POST", "/students", person)["id"]
+    send("DELETE", f"/students/{student}")
+    trait = send("POST", "/metric-definitions", {"name": "punctuallity at work", "metric_type": "AFFECTIVE"})[
+        "id"
+    ]
+    send("PATCH", f"/metric-definitions/{trait}", {"name": "punctuality at work"})
+    send("GET", f"/metric-definitions/{trait}")
+    send("DELETE", f"/metric-definitions/{trait}")
 
 
 def _class(page: Recorder) -> tuple[str, list[str]]:
@@ -221,6 +262,7 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     assessment = send("POST", "/assessments", body)["id"]
     send("GET", f"/assessments?cohort={cohort}&subject={taught}&term={term}")
     send("GET", f"/assessments/{assessment}")
+    send("PATCH", f"/assessments/{assessment}", {"total_points": 25, "due_date": "2025-10-24"})
     body = {"assessment": assessment, "score": 14.5, "student": students[0], "batch": cohort}
     entry = send("POST", "/gradebooks", body)["id"]
     send("GET", f"/gradebooks?batch={cohort}")
@@ -238,6 +280,27 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
+    send("GET", f"/metrics?batchId={_observed(page)}")
+    _traits(page, cohort)
+
+
+def _traits(page: Recorder, cohort: str) -> None:
+    send = page.quietly
+    of_batch = f"batchId={cohort}"
+    workbook = page.show_workbook(f"/metrics/download-sheet?{of_batch}&term=FIRST&metric_type=AFFECTIVE")
+    workbook["Metrics"]["D2"].value = 5
+    send(
+        "POST", f"/metrics/upload-sheet?{of_batch}", files={"metric_sheet": ("traits.xlsx", _saved(workbook))}
+    )
+    (record,) = send("GET", f"/metrics?{of_batch}")
+    send("GET", f"/metrics/{record['id']}")
+    send("DELETE", f"/metrics/{record['id']}")
+
+
+def _observed(page: Recorder) -> str:
+    """The batch whose results are published, which has traits, too."""
+    (publication, *_) = page.quietly("GET", "/publications")["data"]
+    return str(publication["batch"])
 
 
 def _comments(page: Recorder, cohort: str, term: str, students: list[str]) -> None:
@@ -267,7 +330,7 @@ def _results(page: Recorder) -> None:
     send("GET", f"/publications/{publication['id']}")
     send("GET", f"/publications/{publication['id']}/cards")
     send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
-    (promotion,) = send("GET", "/promotions")["data"]
+    (promotion, *_) = send("GET", "/promotions")["data"]
     send("GET", f"/promotions/{promotion['id']}")
     send("GET", "/promotion-rules")
 
@@ -315,13 +378,19 @@ def _settings(page: Recorder) -> None:
     switched = {"roles": [{"role": teacher, "reach": "OWN"}]}
     send("PUT", "/role-reaches?dry_run=true", switched)
     send("GET", "/settings")
-    send("PATCH", "/settings", {"must_change_password": False})
+    send("PATCH", "/settings", {"must_change_password": False, "time_zone": "Africa/Lagos"})
     for path, name in (("departments", "Chess"), ("employee-categories", "Visiting"), ("positions", "Coach")):
         made = send("POST", f"/{path}", {"name": name})["id"]
+        send("GET", f"/{path}/{made}")
+        send("PATCH", f"/{path}/{made}", {"name": f"{name} (part-time)"})
         send("DELETE", f"/{path}/{made}")
     send("GET", "/result-settings")
     comments = [{"lower_threshold": 75, "comment": "An excellent result."}]
-    send("PATCH", "/result-settings", {"percent_places": 1, "principal_comments": comments})
+    send(
+        "PATCH",
+        "/result-settings",
+        {"percent_places": 1, "principal_comments": comments, "name_order": "SURNAME_FIRST"},
+    )
     send("GET", "/letterhead")
     send("PATCH", "/letterhead", {"principal_name": "Dr Ọláyínká Ṣówándé", "principal_title": "Principal"})
     for which, image in (("logo", draw_badge(20, 80, 60)), ("signature", draw_signature())):

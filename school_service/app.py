@@ -47,6 +47,7 @@ from school_service.features.results.promotions.views import blp as promotions
 from school_service.features.results.publications.views import blp as publications
 from school_service.features.results.report_cards.verification import blp as verification
 from school_service.features.results.report_cards.views import blp as report_cards
+from school_service.features.results.session_copies.views import blp as session_copies
 from school_service.features.results.settings.views import blp as result_settings
 from school_service.features.results.submissions.views import blp as submissions
 from school_service.features.results.term_calendars.views import blp as term_calendars
@@ -82,6 +83,7 @@ FEATURES = (
     roles,
     role_reaches,
     sessions,
+    session_copies,
     term_calendars,
     classrooms,
     subjects,

@@ -1337,6 +1337,38 @@ ELSE replace(replace(replace(replace(translate(lower(regexp_replace(normalize(us
 
 CREATE INDEX ix_users_username_sort_key ON users (username_sort_key);
 
+ALTER TABLE metrics ALTER COLUMN sheet DROP NOT NULL;
+
+ALTER TABLE school_settings ADD COLUMN time_zone VARCHAR(120) DEFAULT 'Africa/Lagos' NOT NULL;
+
+ALTER TABLE school_settings ALTER COLUMN time_zone DROP DEFAULT;
+
+ALTER TABLE result_settings ADD COLUMN name_order VARCHAR(20) DEFAULT 'GIVEN_FIRST' NOT NULL;
+
+ALTER TABLE result_settings ALTER COLUMN name_order DROP DEFAULT;
+
+ALTER TABLE result_settings ADD COLUMN signatures VARCHAR(20) DEFAULT 'PICTURES' NOT NULL;
+
+ALTER TABLE result_settings ALTER COLUMN signatures DROP DEFAULT;
+
+ALTER TABLE result_settings ADD CONSTRAINT ck_result_settings_name_order CHECK (name_order IN ('SURNAME_FIRST', 'GIVEN_FIRST'));
+
+ALTER TABLE result_settings ADD CONSTRAINT ck_result_settings_signatures CHECK (signatures IN ('NONE', 'LINES', 'PICTURES'));
+
+CREATE TABLE issued_transcripts (
+    id UUID NOT NULL,
+    student_id UUID NOT NULL,
+    code UUID NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    issued_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    card_ids UUID[] NOT NULL,
+    transcript JSONB NOT NULL,
+    CONSTRAINT pk_issued_transcripts PRIMARY KEY (id),
+    CONSTRAINT fk_issued_transcripts_student_id FOREIGN KEY(student_id) REFERENCES students (id),
+    CONSTRAINT uq_issued_transcripts_student_id_digest UNIQUE (student_id, digest),
+    CONSTRAINT uq_issued_transcripts_code UNIQUE (code)
+);
+
 CREATE TABLE guardians (
     id UUID NOT NULL,
     user_id UUID,

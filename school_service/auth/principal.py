@@ -100,7 +100,6 @@ class VerifiedToken:
         with_given_password: bool,
         own_student: UUID | None = None,
         by_own: bool = False,
-        judged_by_row: bool = False,
         mine: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
@@ -109,15 +108,13 @@ class VerifiedToken:
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission. `judged_by_row`: of such a guardian who has the permissions for their own records, the row
-        decides.
+        no permission.
         """
         needed = tuple(map(str, permissions))
-        kin = 0 if own_student is None else 1 if by_own else 2
-        sql = _condition(self.own, len(needed), with_given_password, kin, by_own, judged_by_row, mine)
+        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
-        students = (str(own_student),) * kin
-        twice = (by_own and not mine) or (kin == 2 and judged_by_row)
+        students = (str(own_student),) * 2 if own_student is not None else ()
+        twice = by_own and not mine
         return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
@@ -158,13 +155,7 @@ def _named_school(header: str) -> UUID:
 
 @lru_cache(ACCESSES_REMEMBERED)
 def _condition(
-    own: bool,
-    needed: int,
-    with_given_password: bool,
-    kin: int,
-    by_own: bool,
-    judged_by_row: bool,
-    mine: bool,
+    own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool, mine: bool
 ) -> str:
     """Write the condition under which a state gives all of so many permissions, which are its parameters."""
     parts: list[str] = []
@@ -174,18 +165,14 @@ def _condition(
             parts.append("NOT caller.must_change_password")
     if needed:
         has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
-        has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
-        is_student = "caller.student IS NOT DISTINCT FROM %s::uuid"
         if by_own:
+            has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
             has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
-            # The student whose account it is reads the same as the whole school does.
-            parts.append(f"NOT ({is_student}) AND {has_all}" if kin else has_all)
-        elif kin:
-            is_child = "%s::uuid = ANY (caller.children)"
-            is_child = f"{is_child} AND NOT ({has_some})" if judged_by_row else is_child
-            parts.append(f"({is_student} OR {is_child} OR {has_all})")
-        else:
-            parts.append(has_all)
+        if own_student:
+            # The student whose account it is, and a guardian, read by the text for the whole school.
+            is_kin = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
+            has_all = f"NOT {is_kin} AND {has_all}" if by_own else f"({is_kin} OR {has_all})"
+        parts.append(has_all)
     return " AND ".join(parts) or "true"
 
 

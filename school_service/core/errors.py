@@ -41,22 +41,44 @@ class Invalid(DomainError):
 
 
 class InvalidRows(DomainError):
-    """Rows of an uploaded sheet are bad; `rows` lists row, column, code and message of each."""
+    """Rows of an uploaded sheet are bad; `rows` lists row, column, code and message of each.
 
-    def __init__(self, rows: Sequence[Mapping[str, object]], summary: str | None = None) -> None:
-        message = "The sheet has rows that can't be accepted; nothing was stored."
-        super().__init__(f"{message} {summary}" if summary else message, {"rows": list(rows)})
+    Or records of a list in the body: then `member` is its name, and `errors` has the place of each, too, as it has for
+    what a schema refuses.
+    """
+
+    def __init__(
+        self, rows: Sequence[Mapping[str, object]], summary: str | None = None, *, member: str | None = None
+    ) -> None:
+        what = "sheet has rows" if member is None else "list has records"
+        message = f"The {what} that can't be accepted; nothing was stored."
+        super().__init__(f"{message} {summary}" if summary else message, _row_errors(rows, member))
 
 
 class RowsChanged(Conflict):
-    """What somebody changed since a sheet was downloaded would be lost; `rows` is as in InvalidRows."""
+    """What somebody changed since it was read would be lost; the arguments are those of InvalidRows."""
 
-    def __init__(self, rows: Sequence[Mapping[str, object]], summary: str | None = None) -> None:
+    def __init__(
+        self, rows: Sequence[Mapping[str, object]], summary: str | None = None, *, member: str | None = None
+    ) -> None:
         message = (
             "Values have changed since the sheet was downloaded; nothing was stored. Download it again, or send it "
             "with force=true to replace them."
+            if member is None
+            else "Values are not as expected; nothing was stored. Read them again, or leave out what is expected."
         )
-        super().__init__(f"{message} {summary}" if summary else message, {"rows": list(rows)})
+        super().__init__(f"{message} {summary}" if summary else message, _row_errors(rows, member))
+
+
+def _row_errors(rows: Sequence[Mapping[str, object]], member: str | None) -> dict[str, object]:
+    """List the errors of rows; those of a list in the body by their place, too: member, number, field."""
+    if member is None:
+        return {"rows": list(rows)}
+    places: dict[str, dict[str, list[object]]] = {}
+    for row in rows:
+        fields = places.setdefault(str(row["row"]), {})
+        fields.setdefault(str(row["column"]), []).append(row["message"])
+    return {"json": {member: places}, "rows": list(rows)}
 
 
 class Busy(DomainError):

@@ -1,9 +1,11 @@
-"""Texts: the words of names, folding case, names of files, positions in words. Nothing of a database."""
+"""Texts: words of names, names on paper, folding case, names of files, positions in words. Nothing of a database."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 # Letters that Unicode does not take apart: the hooked ones of Hausa, and some of other languages.
 _PLAIN = str.maketrans("ɓɗƙƴŋɛɔıłøđ", "bdkyneoilod")
@@ -64,6 +66,14 @@ def plain_file_name(name: str) -> str:
     if dot and not stem.strip(" ."):
         safe = f"file.{ending}"
     return safe.strip(" .")[-MAX_FILE_NAME_LENGTH:] or "file"
+
+
+def full_name(student: Mapping[str, Any], order: str = "GIVEN_FIRST") -> str:
+    """Write a student's name: first, middle, last; or, with the order SURNAME_FIRST, last, first, middle."""
+    names = ("first_name", "middle_name", "last_name")
+    if order == "SURNAME_FIRST":
+        names = ("last_name", "first_name", "middle_name")
+    return " ".join(student[name] for name in names if student[name])
 
 
 def ordinal(number: int) -> str:

@@ -17,12 +17,14 @@ from school_service.features.results.models import (
     BEST,
     METRIC_TYPES,
     POOREST,
+    SURNAME_FIRST,
     Metric,
     MetricDefinition,
     MetricScore,
     Publication,
 )
 from school_service.features.results.publications.service import publish, reopen
+from school_service.features.results.settings.service import change_result_settings
 from school_service.features.results.submissions.service import submit
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
 from tenants.clock import now
@@ -88,7 +90,11 @@ _FIRST, *_ = TERMS
 
 
 def make_results(context: DemoContext) -> None:
-    """Submit and publish the first term of two classes; correct a card of SSS 2 A, and publish that arm again."""
+    """Submit and publish the first term of two classes; correct a card of SSS 2 A, and publish that arm again.
+
+    Papers have the surname first, as class lists have it.
+    """
+    _done(change_result_settings(name_order=SURNAME_FIRST))
     for classroom in PUBLISHED:
         for (of, _), cohort_subject_id in context.cohort_subjects.items():
             if of == classroom:

@@ -10,18 +10,29 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import groupby
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from school_service.core.texts import plain_file_name
+from school_service.printing import report_cards, report_cards_1
 from school_service.printing.archives import join_pdfs, zip_of
-from school_service.printing.report_cards import compose_card
 from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset
 from school_service.printing.wording import class_name
 
-# The template of each version of the layout. What was published with one is printed by it for ever; cards that do not
-# say theirs were published before there was another.
-_LAYOUTS = {1: "report-cards"}
+
+class Layout(NamedTuple):
+    """A layout of report cards: what composes the content of its template, and the template."""
+
+    compose: Callable[..., dict[str, Any]]
+    template: str
+
+
+# By version. What was published with one is printed by it for ever; cards that do not say theirs were published before
+# there was another.
+_LAYOUTS = {
+    1: Layout(report_cards_1.compose_card, "report-cards-1"),
+    2: Layout(report_cards.compose_card, "report-cards"),
+}
 _FIRST_LAYOUT = 1
 _BORDER = 2  # modules around a QR code
 _MOST_BYTES = 200  # of the name of a file: systems take 255
@@ -63,7 +74,7 @@ def print_cards(
         # The structure of a whole class would make its file eight times as large.
         made = partial(
             typeset,
-            _LAYOUTS[of[0]["card"].get("layout", _FIRST_LAYOUT)],
+            _layout(of[0]).template,
             pictures={name: image for name, image in images.items() if name in shown},
             timestamp=int(moment.timestamp()),
             tagged=len(of) == 1,
@@ -80,6 +91,10 @@ def print_cards(
     )
 
 
+def _layout(one: Mapping[str, Any]) -> Layout:
+    return _LAYOUTS[one["card"].get("layout", _FIRST_LAYOUT)]
+
+
 def _moment(text: str) -> tuple[int, ...]:
     return max(datetime.fromisoformat(text), _EARLIEST).timetuple()[:6]
 
@@ -87,12 +102,13 @@ def _moment(text: str) -> tuple[int, ...]:
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
     can_be_verified = one["card"]["verification"] and one["code"] and verify_at and drafted_at is None
     address = f"{verify_at}/{one['code']}" if can_be_verified else None
-    card = compose_card(
+    card = _layout(one).compose(
         one["card"],
         rules=one["rules"],
         address=address,
         drafted_at=drafted_at,
         outcome=one.get("outcome"),
+        outcome_class=one.get("outcome_class"),
     )
     if address is not None:
         card["code"] = qr_code(address)
@@ -100,7 +116,9 @@ def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | N
 
 
 def _pictures_of(card: Mapping[str, Any]) -> Iterable[str]:
-    return filter(None, (card["letterhead"]["logo"], *(one["signature"] for one in card["comments"])))
+    signed = (card.get("signatures") or {}).get("signed", ())
+    signatures = (one.get("signature") for one in (*card["comments"], *signed))
+    return filter(None, (card["letterhead"]["logo"], *signatures))
 
 
 def qr_code(text: str) -> str:
@@ -139,14 +157,27 @@ def _file_name(card: Mapping[str, Any]) -> str:
     return f"{plain_file_name(class_name(card))}/{short}.pdf"
 
 
-def print_transcript(*, transcript: Mapping[str, Any], pictures: Mapping[str, str]) -> bytes:
-    """Print a transcript, as the API answers it, whose `school` names its pictures. `pictures` as in `print_cards`."""
-    moment = datetime.fromisoformat(transcript["generated_at"])
+def print_transcript(
+    *,
+    transcript: Mapping[str, Any],
+    issued_at: str,
+    code: str,
+    verify_at: str | None,
+    pictures: Mapping[str, str],
+) -> bytes:
+    """Print a transcript as it was issued, whose `school` names its pictures. `pictures` as in `print_cards`.
+
+    `verify_at` is the address before its `code`; None: it can't be verified.
+    """
+    address = f"{verify_at}/{code}" if verify_at and transcript["verification"] else None
+    composed = compose_transcript(transcript, address=address)
+    if address is not None:
+        composed["code"] = qr_code(address)
     return typeset(
         "transcript",
-        compose_transcript(transcript),
+        composed,
         pictures={name: a2b_base64(picture) for name, picture in pictures.items()},
-        timestamp=int(moment.timestamp()),
+        timestamp=int(datetime.fromisoformat(issued_at).timestamp()),
         tagged=True,
     )
 

@@ -1,4 +1,4 @@
-"""Transcripts: what stands where, made of the transcript as the API answers it."""
+"""Transcripts: what stands where, made of the transcript as it was issued."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from school_service.printing.report_cards import compose_letterhead, gender_of, pairs_of, text_of
+from school_service.core.texts import full_name
+from school_service.printing.report_cards import (
+    PRINCIPAL,
+    compose_bands,
+    compose_letterhead,
+    gender_of,
+    pairs_of,
+)
 from school_service.printing.wording import (
-    OUTCOMES,
     TERMS,
     class_name,
-    full_name,
     in_line,
     long_date,
+    outcome_text,
     place,
     running_head,
+    text_of,
     words,
 )
 
@@ -26,10 +33,14 @@ _NOT_THERE = "\N{EN DASH}"
 Document = Mapping[str, Any]
 
 
-def compose_transcript(transcript: Document) -> dict[str, Any]:
-    """Say what stands where on a transcript: texts alone, by their places in the template."""
+def compose_transcript(transcript: Document, *, address: str | None) -> dict[str, Any]:
+    """Say what stands where on a transcript: texts alone, by their places in the template.
+
+    `address` is where it can be verified.
+    """
     student, letterhead = transcript["student"], transcript["school"]
-    name = full_name(student)
+    name = full_name(student, transcript["name_order"])
+    signature = letterhead["signature"] if transcript["signatures"] == "PICTURES" else None
     return {
         "title": f"Transcript: {name}",
         "author": letterhead["name"],
@@ -40,13 +51,18 @@ def compose_transcript(transcript: Document) -> dict[str, Any]:
             ("Admission number", student["admission_number"]),
             ("Gender", gender_of(student["gender"])),
             ("Date of birth", long_date(student["dob"])),
+            ("Date of admission", long_date(transcript["admitted_on"])),
+            ("Date of leaving", long_date(transcript["left_on"])),
             ("Graduated from", transcript["graduation_class"]),
         ),
         "sessions": [_session(session) for session in transcript["sessions"]],
+        "bands": compose_bands(transcript["bands"]),
         "principal": words(letterhead["principal_name"]),
-        "principal_title": words(letterhead["principal_title"]) or "Principal",
-        "signature": letterhead["signature"],
-        "issued": f"Issued on {long_date(transcript['generated_at'])}",
+        "principal_title": words(letterhead["principal_title"]) or PRINCIPAL,
+        "signature": signature,
+        "issued": f"Issued on {long_date(transcript['issued_on'])}",
+        "address": address,
+        "link": address,
     }
 
 
@@ -70,8 +86,8 @@ def _session(session: Document) -> dict[str, Any]:
     ]
     if any(positions) or _position(session):
         below.append(["Position", *positions, _position(session), ""])
-    outcome = session["outcome"]
-    heading = [session["session"]["name"], class_name(session), OUTCOMES.get(outcome, outcome)]
+    outcome = outcome_text(session["outcome"], session["outcome_class"])
+    heading = [session["session"]["name"], class_name(session), outcome]
     # A line of a subject and of a grade has so many letters, at least.
     lines = sum(
         max(ceil(len(one["name"]) / 40), ceil(len(one["grade"] or "") / 4)) for one in session["subjects"]

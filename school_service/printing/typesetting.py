@@ -20,6 +20,9 @@ import typst
 # Noto Sans has the letters of Nigeria's languages and places their marks. Typst's own fonts stand in for its other
 # letters; a letter that none has is a box.
 _FONTS = "fontpkg_noto_sans"
+# Fonts of capital letters with several marks, made of Noto Sans by docs/make_letters.py, which says why.
+_LETTERS = os.path.join(os.path.dirname(__file__), "fonts")
+_COMMON = ("common", "common-1")  # what templates import: those of now, and those of the first layout
 _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 
 
@@ -39,7 +42,7 @@ def typeset(
     with _files_of(pictures) as files:
         sources: Any = {
             "main.typ": _template(template),
-            "common.typ": _template("common"),
+            **{f"{name}.typ": _template(name) for name in _COMMON},
             "content.json": json.dumps({**content, "pictures": files}).encode(),
         }
         # A compiler of its own has nothing of the one before.
@@ -107,4 +110,4 @@ def _fonts() -> typst.Fonts:
     if found is None or found.origin is None:
         raise ModuleNotFoundError(_FONTS)
     files = os.path.join(os.path.dirname(found.origin), "files")
-    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[files])
+    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[files, _LETTERS])

@@ -6,8 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from school_service.core.texts import position_text
 
@@ -18,6 +19,13 @@ OUTCOMES = {
     "GRADUATED": "Graduated",
 }
 """What became of a student at the end of a session, as it is printed."""
+
+_OUTCOMES_IN = {
+    "PROMOTED": "Promoted to",
+    "PROMOTED_ON_TRIAL": "Promoted on trial to",
+    "REPEATED": "Repeats",
+}
+"""The same, before the class to which the student goes."""
 
 TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
 """The terms in their order, as a column is headed."""
@@ -81,21 +89,33 @@ def _divided(word: str) -> list[str]:
     return parts
 
 
-def full_name(student: Mapping[str, Any]) -> str:
-    """Write a student's name: first, middle, last."""
-    parts = (student["first_name"], student["middle_name"], student["last_name"])
-    return " ".join(part for part in parts if part)
-
-
 def class_name(of: Mapping[str, Any]) -> str:
-    """Write the class and arm of a result: SSS 2 A."""
-    return f"{of['classroom']} {of['batch_name']}"
+    """Write the class of a result: SSS 2 A, or SSS 2 where it was published as that of a cohort with a single arm."""
+    return of.get("class_name") or f"{of['classroom']} {of['batch_name']}"
 
 
 def mark(figure: Any) -> str:
     """Write a score or points without zeros at the end of the fraction: 8, 15.5. Takes a text or a whole number."""
     written = f"{Decimal(figure):f}"
     return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+def decimals(figure: Any, places: int | None) -> str:
+    """Write a percent with so many decimal places, or more where it has more: none is rounded. None: as it is."""
+    if places is None:
+        return str(figure)
+    exact = Decimal(figure)
+    return f"{exact:.{max(places, -int(exact.as_tuple().exponent))}f}"
+
+
+def rounded(figure: Decimal, places: int) -> str:
+    """Round a figure half up, and write it with so many decimal places."""
+    return str(figure.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
+
+
+def text_of(figure: Any) -> str | None:
+    """Write a figure as it is; None where there is none."""
+    return None if figure is None else str(figure)
 
 
 def place(figures: Mapping[str, Any]) -> str | None:
@@ -105,17 +125,29 @@ def place(figures: Mapping[str, Any]) -> str | None:
     return f"{position_text(figures['position'], tied=figures['tied'])} of {figures['of']}"
 
 
-def long_date(text: str | None) -> str | None:
-    """Write a date, or the day in UTC of a time: 19 December 2025."""
+def long_date(text: str | None, time_zone: str | None = None) -> str | None:
+    """Write a date, or the day of a time in a time zone, or as it is without one: 19 December 2025."""
     if text is None:
         return None
     day = datetime.fromisoformat(text)
+    if time_zone is not None and day.tzinfo is not None:
+        day = day.astimezone(ZoneInfo(time_zone))
     return f"{day.day} {day:%B} {day.year}"
 
 
-def age(born: str, on: str) -> int:
-    """Count the whole years between the day on which somebody was born and another day."""
-    birth, day = date.fromisoformat(born), datetime.fromisoformat(on).date()
+def outcome_text(outcome: str | None, of_class: str | None) -> str | None:
+    """Write what became of a student at the end of a session, and in which class: Promoted to SSS 2."""
+    if outcome is None or outcome not in OUTCOMES:
+        return outcome
+    return (
+        f"{_OUTCOMES_IN[outcome]} {of_class}" if of_class and outcome in _OUTCOMES_IN else OUTCOMES[outcome]
+    )
+
+
+def age(born: str, on: str, time_zone: str | None = None) -> int:
+    """Count the whole years between the day on which somebody was born and another day, or that of a time."""
+    birth, moment = date.fromisoformat(born), datetime.fromisoformat(on)
+    day = moment if time_zone is None or moment.tzinfo is None else moment.astimezone(ZoneInfo(time_zone))
     return day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))
 
 

@@ -13,6 +13,7 @@ from school_service.core.permissions import Permission
 from school_service.features.people.models import ADMINISTRATOR, CREATED
 from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL
 from school_service.features.people.usernames import username_key
+from school_service.features.school.models import TIME_ZONE
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.clock import now
 from tenants.tenancy import Administrator, SeedRows
@@ -64,7 +65,7 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     yield "user_roles", [{"user_id": user_id, "role_id": role_ids[ADMINISTRATOR], "created_at": moment}]
     counted = {TRAIT_COUNTERS[metric_type]: len(names) for metric_type, names in TRAITS.items()}
     yield "counters", [{"id": uuid4(), "name": name, "value": counted.get(name, 0)} for name in COUNTERS]
-    yield "school_settings", [{"id": uuid4(), "must_change_password_since": None}]
+    yield "school_settings", [{"id": uuid4(), "must_change_password_since": None, "time_zone": TIME_ZONE}]
     yield "departments", [{"id": uuid4(), "name": name, "created_at": moment} for name in DEPARTMENTS]
     yield "employee_categories", [{"id": uuid4(), "name": name} for name in EMPLOYEE_CATEGORIES]
     yield "positions", [{"id": uuid4(), "name": name} for name in POSITIONS]

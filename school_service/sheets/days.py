@@ -13,6 +13,9 @@ from school_service.sheets.sheet_reader import Row
 DAY_FIRST, MONTH_FIRST = DAY_ORDERS = ("DMY", "MDY")
 _WORDS = {DAY_FIRST: "the day first", MONTH_FIRST: "the month first"}
 
+_SHOWN = 5  # rows that a warning names
+_MONTHS = 12
+_ISO = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})")
 _WRITTEN = re.compile(r"([0-9]{1,2})\s*[/.-]\s*([0-9]{1,2})\s*[/.-]\s*([0-9]{4})")
 
 
@@ -25,15 +28,24 @@ class ReadDays:
     shown_by: int | None = None
     """The row that shows the order; None where it was told."""
     count: int = 0
+    beside: tuple[int, ...] = ()
+    """The rows with what were dates already, beside such texts, and would be others with day and month exchanged."""
 
-    def warning(self, column: str) -> str | None:
-        """Say how the texts were read; None where the sheet has none, or said nothing of itself."""
-        if self.order is None or self.shown_by is None or not self.count:
-            return None
+    def warnings(self, column: str) -> list[str]:
+        """Say how the texts were read, where the sheet itself showed it, and what may have been read wrongly before."""
+        said = [self._reading(column)] if self.shown_by is not None and self.count else []
+        if self.beside:
+            rows = ", ".join(map(str, self.beside[:_SHOWN])) + ", …" * (len(self.beside) > _SHOWN)
+            said.append(
+                f"{column}: the sheet has dates and texts that look like dates. The spreadsheet program may have taken "
+                f"the month of the first for the day: compare {'row' if len(self.beside) == 1 else 'rows'} {rows}."
+            )
+        return said
+
+    def _reading(self, column: str) -> str:
         dates = "date was" if self.count == 1 else "dates were"
-        return (
-            f"{column}: {self.count:,} {dates} read with {_WORDS[self.order]}, as row {self.shown_by} shows."
-        )
+        words = _WORDS[self.order or DAY_FIRST]
+        return f"{column}: {self.count:,} {dates} read with {words}, as row {self.shown_by} shows."
 
 
 def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
@@ -44,6 +56,7 @@ def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
     value.
     """
     found = [(row, ways) for row in rows if (ways := _ways(row.values.get(column))) is not None]
+    beside = tuple(row.number for row in rows if found and _may_be_exchanged(row.values.get(column)))
     shown = {way: row.number for row, ways in reversed(found) for way in ways if len(ways) == 1}
     by_sheet = next(iter(shown)) if len(shown) == 1 and order is None else None
     errors = []
@@ -56,7 +69,14 @@ def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
         else:
             errors.append(_error(row, column, ways, order))
             del row.values[column]
-    return ReadDays(errors, by_sheet, shown.get(by_sheet) if by_sheet else None, len(found) - len(errors))
+    shown_by = shown[by_sheet] if by_sheet else None
+    return ReadDays(errors, by_sheet, shown_by, len(found) - len(errors), beside)
+
+
+def _may_be_exchanged(written: object) -> bool:
+    """Tell whether a day, YYYY-MM-DD, would be another with day and month exchanged."""
+    found = _ISO.fullmatch(written) if isinstance(written, str) else None
+    return found is not None and found[1] != found[2] and int(found[2]) <= _MONTHS
 
 
 def _ways(written: object) -> dict[str, date] | None:

@@ -1,4 +1,4 @@
-"""What a downloaded sheet says of its download: the moment, and the values that were stored then.
+"""What a downloaded sheet says of its download: the moment, the values that were stored then, and names as they were.
 
 A moment alone would not do: a change that began before the download and was committed after it bears an earlier moment.
 So an upload compares the values themselves. They are in hidden rows of Details, where sorting does not reach them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -29,10 +29,14 @@ _PART_LENGTH = 30_000  # characters of a cell, of which Excel takes 32,767
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The moment of a download, as text to the microsecond, and what was stored then, by admission number."""
+    """The moment of a download, as text to the microsecond, and what was stored then, by admission number.
+
+    `names` are what the sheet calls records that may have got another name since, by id.
+    """
 
     moment: str
     stored: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def values_of(self, admission_number: str) -> Mapping[str, Any]:
         """Answer which values of a student were stored then, by name, where a sheet has several; raises Invalid."""
@@ -43,10 +47,14 @@ class Download:
 
 
 def download_details(
-    moment: datetime, stored: Mapping[str, Any]
+    moment: datetime, stored: Mapping[str, Any], names: Mapping[str, str] | None = None
 ) -> tuple[tuple[str, str], list[tuple[str, str]]]:
-    """Give the pairs for Details: the moment in UTC, to be shown, and what was stored, to be hidden."""
-    written = json.dumps({"moment": moment.isoformat(), "stored": stored}, separators=(",", ":"))
+    """Give the pairs for Details: the moment in UTC, to be shown, and what was stored, to be hidden.
+
+    Hidden too are `names` by which the sheet calls records, by id, so that it is understood when they have others.
+    """
+    said = {"moment": moment.isoformat(), "stored": stored, **({"names": names} if names else {})}
+    written = json.dumps(said, separators=(",", ":"))
     # ASCII without a space: a part loses none of its ends to the trimming of cells, and no half of a pair.
     text = written.replace(" ", "\\u0020")
     parts = [text[start : start + _PART_LENGTH] for start in range(0, len(text), _PART_LENGTH)]
@@ -67,9 +75,11 @@ def read_download(details: Mapping[str, str]) -> Download | None:
         isinstance(found, dict)
         and isinstance(found.get("moment"), str)
         and isinstance(found.get("stored"), dict)
+        and isinstance(names := found.get("names", {}), dict)
+        and all(isinstance(name, str) for name in names.values())
     ):
         raise Invalid(CHANGED_DETAILS)
-    return Download(found["moment"], found["stored"])
+    return Download(found["moment"], found["stored"], names)
 
 
 def _parts(details: Mapping[str, str]) -> Iterator[str]:

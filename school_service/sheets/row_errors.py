@@ -35,9 +35,14 @@ class RowError:
     remedy: str | None = None
     of_person: bool = True
 
-    def message(self, letter: str | None, person: str | None) -> str:
-        """Say it in one line: the column's letter in the sheet and whose row it is are named where they are known."""
+    def message(self, letter: str | None, person: str | None, member: str | None = None) -> str:
+        """Say it in one line: the column's letter in the sheet and whose row it is are named where they are known.
+
+        Of a record in a list of the body, whose `member` has this name, its place is named.
+        """
         cell = f"{letter}{self.row}" if letter else f"row {self.row}"
+        if member is not None:
+            cell = f"{member}.{self.row}.{self.column}"
         value = "" if self.value is None else f'"{_shown(self.value)}" '
         whose = f" for {person}" if person and self.of_person else ""
         remedy = f": {self.remedy}" if self.remedy else ""
@@ -67,26 +72,34 @@ def raise_row_errors(
     *,
     letters: Mapping[str, str] | None = None,
     people: Mapping[int, str] | None = None,
+    member: str | None = None,
 ) -> None:
     """Raise InvalidRows where there are errors: those of the first 200 bad rows, at most 200 of each.
 
-    `letters`: of the columns in the sheet, by name. `people`: whose row it is, by its number.
+    `letters`: of the columns in the sheet, by name. `people`: whose row it is, by its number. `member`: the list in the
+    body, where it is no sheet; rows are numbered from 0 then.
     """
-    reported = _reported(errors, letters or {}, people or {})
+    reported = _reported(errors, letters or {}, people or {}, member)
     if reported.rows:
-        raise InvalidRows(reported.rows, reported.summary)
+        raise InvalidRows(reported.rows, reported.summary, member=member)
 
 
 def raise_changed_rows(
-    errors: Iterable[RowError], *, letters: Mapping[str, str], people: Mapping[int, str]
+    errors: Iterable[RowError],
+    *,
+    letters: Mapping[str, str] | None = None,
+    people: Mapping[int, str],
+    member: str | None = None,
 ) -> None:
-    """Raise RowsChanged where there are errors: values that somebody changed since a sheet was downloaded."""
-    reported = _reported(errors, letters, people)
+    """Raise RowsChanged where there are errors: values that somebody changed since they were read; else as above."""
+    reported = _reported(errors, letters or {}, people, member)
     if reported.rows:
-        raise RowsChanged(reported.rows, reported.summary)
+        raise RowsChanged(reported.rows, reported.summary, member=member)
 
 
-def _reported(errors: Iterable[RowError], letters: Mapping[str, str], people: Mapping[int, str]) -> Reported:
+def _reported(
+    errors: Iterable[RowError], letters: Mapping[str, str], people: Mapping[int, str], member: str | None
+) -> Reported:
     by_row: dict[int, list[Mapping[str, object]]] = {}
     rows: set[int] = set()
     problems = 0
@@ -97,7 +110,7 @@ def _reported(errors: Iterable[RowError], letters: Mapping[str, str], people: Ma
             continue
         of_row = by_row.setdefault(error.row, [])
         if len(of_row) < MAX_ERRORS_OF_ROW:
-            message = error.message(letters.get(error.column), people.get(error.row))
+            message = error.message(letters.get(error.column), people.get(error.row), member)
             of_row.append({"row": error.row, "column": error.column, "code": error.code, "message": message})
     return Reported([error for of_row in by_row.values() for error in of_row], problems, len(rows))
 

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain, islice
@@ -99,6 +99,26 @@ class SheetContent:
     errors: list[RowError]
     letters: Mapping[str, str] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
+
+    def with_columns_named(self, names: Mapping[str, str]) -> SheetContent:
+        """Give columns other names, by those that they have; columns that are not named keep theirs."""
+
+        def of(column: str) -> str:
+            return names.get(column, column)
+
+        return SheetContent(
+            [
+                Row(
+                    row.number,
+                    {of(name): value for name, value in row.values.items()},
+                    frozenset(map(of, row.bad)),
+                )
+                for row in self.rows
+            ],
+            [replace(error, column=of(error.column)) for error in self.errors],
+            {of(name): letter for name, letter in self.letters.items()},
+            self.ignored,
+        )
 
 
 class CellFault(ValueError):

@@ -58,7 +58,9 @@ def write_workbook(
     hidden: Sequence[tuple[str, str]] = (),
     page_header: tuple[str, str] = ("", ""),
 ) -> bytes:
-    """Write a workbook (.xlsx) of these sheets and, where given, a sheet Details of labels and values.
+    """Write a workbook (.xlsx) of these sheets and, where given, a hidden sheet Details of labels and values.
+
+    Whoever prints the workbook wants its rows: what is hidden is not printed.
 
     A text stays a text, whatever it starts with: it never becomes a formula, a number or a date. `hidden`: rows of
     Details that are for the upload alone. `page_header`: what a printed page says at the top, left and right, in
@@ -102,7 +104,7 @@ def _details_sheet(
 ) -> Sheet:
     widths = [min(longest + 2, MAX_WIDTH) for longest in _longest(zip(*details, strict=True))]
     rows = (Rows(details, _lines_of), Rows(hidden, hidden=True))
-    layout = SheetLayout(DETAILS, (_DETAILS, _DETAILS), _page(widths), protected=Protected())
+    layout = SheetLayout(DETAILS, (_DETAILS, _DETAILS), _page(widths), protected=Protected(), hidden=True)
     return Sheet(layout, widths, rows, page_header=page_header)
 
 

@@ -87,7 +87,7 @@ class SheetLayout(NamedTuple):
     `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and what
     is above it stay when the rows below scroll, and are printed on each page; 0: there is none. So do the first
     `frozen_columns`. `new_cells` are the styles of cells that have not been written, by column; without them such cells
-    have no style.
+        no style. A `hidden` sheet is not shown, nor printed.
     """
 
     title: str
@@ -98,6 +98,7 @@ class SheetLayout(NamedTuple):
     new_cells: tuple[CellStyle, ...] = ()
     rules: tuple[Rule, ...] = ()
     protected: Protected | None = None
+    hidden: bool = False
 
 
 class Rows(NamedTuple):

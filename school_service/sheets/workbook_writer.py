@@ -235,6 +235,8 @@ def _make_sheet(workbook: Workbook, layout: SheetLayout) -> Worksheet:
         sheet.protection.formatColumns = not layout.protected.resized
         sheet.protection.sort = sheet.protection.autoFilter = not layout.protected.sorted
     _set_up_page(sheet, layout.page)
+    if layout.hidden:
+        sheet.sheet_state = Worksheet.SHEETSTATE_HIDDEN
     return sheet
 
 

@@ -28,7 +28,7 @@ from school_service.web.body_parser import BodyParser
 from school_service.web.current import current_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
 from school_service.web.error_responses import handle
-from school_service.web.fields import File, QueryBoolean
+from school_service.web.fields import File, ListOf, Nested, QueryBoolean
 from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.pages import HTML, prefers_page, show_error, show_page
@@ -211,8 +211,16 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def takes_list(self, schema: type[Schema], *, most: int) -> Callable[[View], View]:
-        """Take a body that is a bare array of at most `most` objects; it becomes the view's next argument, a list."""
+    def takes_list(
+        self, schema: type[Schema], *, most: int, member: str | None = None
+    ) -> Callable[[View], View]:
+        """Take a body that is a bare array of at most `most` objects; it becomes the view's next argument, a list.
+
+        With a `member` errors name the places in the array after it, as in `scores.3.score`; the array has one object
+        at least, and may also stand in an object, as its member of that name.
+        """
+        if member is not None:
+            return self._takes_named_list(schema, most, member)
         documented = self.arguments(schema(many=True))
 
         def decorate(view: View) -> View:
@@ -226,6 +234,25 @@ class Blueprint(flask_smorest.Blueprint):
             for parameter in validated._apidoc["arguments"]["parameters"]:
                 if isinstance(parameter["schema"], schema):
                     parameter["schema"] = {"type": "array", "items": schema, "maxItems": most}
+            return validated  # type: ignore[no-any-return]
+
+        return decorate
+
+    def _takes_named_list(self, schema: type[Schema], most: int, member: str) -> Callable[[View], View]:
+        named = _named_list(schema, most, member)
+        documented = self.arguments(named)
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def unnamed(*arguments: Any, **parameters: Any) -> Any:
+                *before, body = arguments
+                return view(*before, body[member], **parameters)
+
+            validated: Any = documented(unnamed)
+            for parameter in validated._apidoc["arguments"]["parameters"]:
+                if isinstance(parameter["schema"], named):
+                    items = {"type": "array", "items": schema, "minItems": 1, "maxItems": most}
+                    parameter["schema"] = items
             return validated  # type: ignore[no-any-return]
 
         return decorate
@@ -359,7 +386,8 @@ class Blueprint(flask_smorest.Blueprint):
         That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes
         either. Such a function is called when the transaction has ended and no connection is taken. Without
         `media_types` it is a workbook, to be saved, as a zip is. With others the ending of its name says which it has,
-        and a browser shows it.
+        and a browser shows it; who prefers application/octet-stream gets it as that, since generated clients know no
+        other type of files.
         """
         types = media_types or (SPREADSHEET,)
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
@@ -367,9 +395,13 @@ class Blueprint(flask_smorest.Blueprint):
         def answer(name: str, content: bytes | BinaryIO) -> Response:
             found = guess_type(name)[0]
             media_type = found if found in types else types[0]
+            if request.accept_mimetypes.best_match((media_type, SPREADSHEET)) == SPREADSHEET:
+                media_type = SPREADSHEET
             response = _response_of(content, media_type)
             disposition = "attachment" if media_type in (SPREADSHEET, ZIP) else "inline"
             response.headers["Content-Disposition"] = _disposition(disposition, plain_file_name(name))
+            if media_types:
+                response.vary.add("Accept")
             return response
 
         def decorate(view: View) -> View:
@@ -382,7 +414,8 @@ class Blueprint(flask_smorest.Blueprint):
 
             _document_like(sent, documented)
             binary = {"schema": {"type": "string", "format": "binary"}}
-            note(sent, other_content=dict.fromkeys(types[1:], binary))
+            others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), binary)
+            note(sent, other_content=others)
             return sent  # type: ignore[return-value]
 
         return decorate
@@ -527,6 +560,19 @@ def _disposition(disposition: str, name: str) -> str:
     ascii_name = plain_file_name(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode())
     header = f'{disposition}; filename="{ascii_name}"'
     return header if ascii_name == name else f"{header}; filename*=UTF-8''{quote(name, safe='')}"
+
+
+@cache
+def _named_list(schema: type[Schema], most: int, member: str) -> type[Schema]:
+    """Make the schema of an array, or of an object with the array as its one member."""
+
+    class NamedList(Schema):
+        @ma.pre_load
+        def name_list(self, body: Any, **_options: Any) -> Any:
+            return {member: body} if isinstance(body, list) else body
+
+    records = ListOf(Nested(schema), validate=ma.validate.Length(min=1, max=most))
+    return NamedList.from_dict({member: records}, name=f"{member.title()}List")  # type: ignore[return-value]
 
 
 @cache

@@ -1,6 +1,7 @@
-"""The OpenAPI document at /openapi.json, and its page at /docs, where / leads to.
+"""The OpenAPI document at /openapi.json, its page at /docs, where / leads to, and a guide at /docs/guide.
 
-The page is Swagger UI from an installed package: it loads nothing from the network.
+The page is Swagger UI from an installed package: it loads nothing from the network. The guide is a school's year, step
+by step, with real answers; docs/write_api_guide.py writes it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from typing import Any
 import flask
 import flask_smorest
 from flask import Response, current_app, render_template, request, send_file, url_for
+from markupsafe import Markup
 
 # All that the page loads: from the package of Swagger UI, and our own.
 _SWAGGER_UI = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
-_OWN = {"docs.css": "text/css", "docs.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_OWN = {
+    "docs.css": "text/css",
+    "guide.css": "text/css",
+    "docs.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 
 _YEAR = 365 * 24 * 3600  # seconds
 # Swagger UI's style sheet embeds its icons as data: addresses.
@@ -55,11 +62,11 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
 
     @pages.get("/docs")
     def page() -> Response:
-        response = Response(render_template("docs.html", beside=_beside))
-        response.headers["Content-Security-Policy"] = _POLICY
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.cache_control.no_cache = True
-        return response
+        return _shown(render_template("docs.html", beside=_beside))
+
+    @pages.get("/docs/guide")
+    def guide() -> Response:
+        return _shown(render_template("guide.html", beside=_beside_guide, guide=_guide()))
 
     @pages.get(f"/docs/assets/{digest}/<any({','.join(map(repr, assets))}):name>")
     def asset(name: str) -> Response:
@@ -71,6 +78,25 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
         return response
 
     return pages
+
+
+def _shown(page: str) -> Response:
+    response = Response(page)
+    response.headers["Content-Security-Policy"] = _POLICY
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.cache_control.no_cache = True
+    return response
+
+
+@cache
+def _guide() -> Markup:
+    """Read the guide, which is our own HTML."""
+    return Markup((files(__package__) / "documentation" / "guide.html").read_text(encoding="utf-8"))  # noqa: S704
+
+
+def _beside_guide(endpoint: str, **values: Any) -> str:
+    """Write an address relative to the guide's own, which is one step below the page's."""
+    return f"../{_beside(endpoint, **values)}"
 
 
 def _beside(endpoint: str, **values: Any) -> str:

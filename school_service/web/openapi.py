@@ -90,7 +90,8 @@ class DocumentedError:
 
 ERRORS = {
     400: DocumentedError(
-        "X-SCHOOL-ID is missing or no uuid, or the body is not JSON.", "The header X-SCHOOL-ID is missing."
+        "X-SCHOOL-ID is missing or no uuid, the body is not JSON, or what was sent is no request of HTTP.",
+        "The header X-SCHOOL-ID is missing.",
     ),
     401: DocumentedError(
         "The token, or what was signed in with, is missing or wrong.", "The token is invalid.", _CHALLENGE
@@ -209,7 +210,7 @@ class FieldConverter(OpenAPIConverter):
         if "$ref" in written and len(written) > 1:
             # What stands beside a reference is ignored (OpenAPI 3.0).
             written["allOf"] = [{"$ref": written.pop("$ref")}]
-        return written
+        return _null_beside_a_type(written)
 
     @staticmethod
     def _description(field: fields.Field[Any]) -> str | None:
@@ -292,8 +293,8 @@ _RECORDS = {
 
 # What stands in a path and is no id of what is before it.
 _PRINTED = {
-    "/verify/{school}": "The id of the school, as it is printed on the card.",
-    "/verify/{school}/{code}": "The code, as it is printed on the card.",
+    "/verify/{school}": "The id of the school, as it is printed on the paper.",
+    "/verify/{school}/{code}": "The code, as it is printed on the paper.",
 }
 
 
@@ -336,6 +337,15 @@ def documentation(name: str) -> dict[str, Any]:
     """Read a file of the folder documentation, without its ending: what the document says and the code does not."""
     texts: dict[str, Any] = json.loads((files(__package__) / "documentation" / f"{name}.json").read_bytes())
     return texts
+
+
+def _null_beside_a_type(written: dict[str, Any]) -> dict[str, Any]:
+    """Say of what is null or one of several that it is, where `nullable` has no type beside it (OpenAPI 3.0)."""
+    if not written.get("nullable") or "type" in written:
+        return written
+    null = {"type": "string", "nullable": True, "enum": [None]}
+    others = {name: value for name, value in written.items() if name not in {"nullable", "allOf", "anyOf"}}
+    return {**others, "anyOf": [*written.get("anyOf", written.get("allOf", ())), null]}
 
 
 def _or_null(

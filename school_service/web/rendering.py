@@ -6,11 +6,11 @@ with `read_model` is compiled once.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from flask import Response
-from sqlalchemy import Integer, Select, Text, bindparam, cast, func, literal_column, select
+from sqlalchemy import Integer, Select, Text, bindparam, case, cast, func, literal_column, select
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import (
@@ -109,9 +109,26 @@ def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Render
     return Rendered(found.portions[0], found.empty)
 
 
-def render_one(read: Query | BoundQuery) -> bytes | None:
-    """Render the single row of a read model as a JSON object; None where there is no row."""
-    found = _render(read, _one)
+@cache
+def _one_without_null(name: str) -> Wrapper:
+    """Make the wrapper of a row whose column of this name is left out where it is null."""
+
+    def wrap(query: Query) -> ClauseElement:
+        answer = query.subquery("answer")
+        others = (part for column in answer.c if column.name != name for part in (column.name, column))
+        body = case((answer.c[name].is_(None), func.json_build_object(*others)), else_=_row_as_json())
+        row = cast(body, Text).label("body")
+        return select(row, literal_column("NULL::boolean").label("empty")).select_from(answer)
+
+    return wrap
+
+
+def render_one(read: Query | BoundQuery, *, without_null: str | None = None) -> bytes | None:
+    """Render the single row of a read model as a JSON object; None where there is no row.
+
+    `without_null` names a member that is left out where it is null.
+    """
+    found = _render(read, _one if without_null is None else _one_without_null(without_null))
     return None if found.empty else found.portions[0]
 
 

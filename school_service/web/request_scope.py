@@ -300,7 +300,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         principal.require(access.permissions)
         return False
     app_state().remember(principal)
-    if access.own_student is not None and _is_kin(principal, access, state):
+    if access.own_student is not None and _is_kin(access, state):
         return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):
@@ -314,17 +314,10 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     return True
 
 
-def _is_kin(principal: Principal, access: Access, state: Mapping[str, Any]) -> bool:
-    """Tell whether a user needs no permission for a student: is the student, or a guardian of theirs.
-
-    Of a guardian who has the permissions for their own records, the row decides: they may be a form teacher, too.
-    """
+def _is_kin(access: Access, state: Mapping[str, Any]) -> bool:
+    """Tell whether a user needs no permission for a student: is the student, or a guardian of theirs."""
     student = str(access.own_student)
-    if str(state["student"]) == student:
-        return True
-    if student not in map(str, state["children"]):
-        return False
-    return access.own.refused or not all(map(principal.may, access.permissions))
+    return str(state["student"]) == student or student in map(str, state["children"])
 
 
 @cache
@@ -414,7 +407,6 @@ class _Reading:
                 with_given_password=access.with_given_password,
                 own_student=access.own_student,
                 by_own=by_own,
-                judged_by_row=not access.own.refused,
                 mine=access.mine,
             )
             reading = Reading(sql, parameters, condition, its_parameters)

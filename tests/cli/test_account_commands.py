@@ -194,7 +194,7 @@ def test_a_school_of_an_older_revision_is_left_alone(operate, cli, school, by_ha
 def test_roles_are_switched_after_a_look(operate, cli, school):
     user = school.user("ada")["id"]
     roles = {role["name"]: role["id"] for role in school.call("GET", "/roles")}
-    school.call("PUT", f"/users/{user}/roles", {"role": roles["Teacher"]})
+    school.call("PUT", f"/users/{user}/roles", body={"role": roles["Teacher"]})
 
     seen = operate("switch-roles", school.id, "--own", "Teacher", "--add-seeded")
     assert [each["username"] for each in seen["users"]] == ["ada"]

@@ -16,3 +16,5 @@ def test_the_guide_is_what_the_service_answers(app, tenancy):
     written = script.write(app, tenancy)
 
     assert (DOCS / "api.md").read_text(encoding="utf-8") == written, "run: python docs/write_api_guide.py"
+    shown = script.SHOWN_PAGE.read_text(encoding="utf-8")
+    assert shown == script.as_html(written), "run: python docs/write_api_guide.py"

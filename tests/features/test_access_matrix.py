@@ -25,6 +25,7 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
+    "batches": "cohorts",
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
@@ -55,6 +56,8 @@ OF_ANOTHER_SECTION = {
     ("POST", "/assessments/{id}/scoresheet"): "gradebooks",
     ("GET", "/assessments/{id}/absences"): "gradebooks",
     ("PUT", "/assessments/{id}/absences"): "gradebooks",
+    ("GET", "/assessments/{id}/scores"): "gradebooks",
+    ("PUT", "/assessments/{id}/scores"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
     ("GET", "/students/{id}/report-card"): "results",
     ("GET", "/students/{id}/transcript/download"): "results",

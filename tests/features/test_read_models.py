@@ -30,6 +30,7 @@ WITHOUT_READ_MODEL = {
     "SwitchedRolesSchema": "what the service judges",
     "CopiedSchema": "counts of a copy",
     "UploadedRowsSchema": "counts of a sheet",
+    "SessionCopySchema": "decided record by record, in a service",
     "TokenSchema": "made by the built-in identity provider",
     "KeySetSchema": "the keys of the built-in identity provider",
     "ProviderSchema": "the built-in identity provider's description of itself",
@@ -166,6 +167,8 @@ def example(document, schema, ids, name=""):
         return schema["enum"][0]
     match schema["type"]:
         case "object":
+            if "properties" not in schema:
+                return {"x": example(document, schema["additionalProperties"], ids)}
             properties = schema["properties"].items()
             return {member: example(document, value, ids, member) for member, value in properties}
         case "array":

@@ -34,11 +34,7 @@ pytestmark = [
 
 NAME = "generated_school_client"
 BASE = "http://schools.example.org"
-# Pictures, paper and archives are files to it, once it is told so.
-FILES = dict.fromkeys(
-    ("image/png", "image/jpeg", "application/pdf", "application/zip"), "application/octet-stream"
-)
-SETTINGS = {"post_hooks": [], "package_name_override": NAME, "content_type_overrides": FILES}
+SETTINGS = {"post_hooks": [], "package_name_override": NAME}
 
 
 @pytest.fixture(scope="module")

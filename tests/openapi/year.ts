@@ -67,6 +67,39 @@ export async function upload(school: string, id: string, sheet: File): Promise<s
   return error ? (error.errors?.rows ?? []).map(row) : [`${data.created} of ${data.rows}`];
 }
 
+export async function reportCard(school: string, id: string): Promise<Blob> {
+  const { data, error } = await client.GET("/students/{id}/report-card", {
+    params: { header: { "X-SCHOOL-ID": school }, path: { id }, query: { term: "THIRD", session: "2025/2026" } },
+    parseAs: "blob",
+  });
+  if (error) throw new Error(error.message);
+  return data;
+}
+
+export async function enterScores(school: string, id: string, student: string): Promise<number | null | undefined> {
+  const { data, error } = await client.PUT("/assessments/{id}/scores", {
+    params: { header: { "X-SCHOOL-ID": school }, path: { id } },
+    body: [
+      { student, score: 17, expected: null },
+      { student, absence: "EXCUSED", expected: 17.5 },
+      { student, score: null, absence: null, expected: "ABSENT" },
+      // @ts-expect-error: away with leave is EXCUSED.
+      { student, absence: "ILL" },
+    ],
+  });
+  if (error) throw new Error((error.errors?.rows ?? []).map((row) => row.message).join("; "));
+  return data[0]?.score;
+}
+
+export async function nextSession(school: string, id: string): Promise<string[]> {
+  const { data, error } = await client.POST("/sessions/{id}/copy-from", {
+    params: { header: { "X-SCHOOL-ID": school }, path: { id }, query: { dry_run: true } },
+    body: { session: "2025/2026", parts: ["TERMS", "COHORTS"] },
+  });
+  if (error) throw new Error(error.message);
+  return data.rows.filter((row) => row.outcome === "LEFT_OUT").map((row) => row.reason ?? "");
+}
+
 export async function gradeOf(school: string, assessment: string, student: string, score: number) {
   const { data } = await client.POST("/gradebooks", {
     params: { header: { "X-SCHOOL-ID": school } },

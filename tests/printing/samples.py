@@ -107,9 +107,11 @@ def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any
     grade, remark = band(average) if results else (None, None)
     passed = sum(Decimal(result["percent"]) >= 40 for result in results)
     made = {
+        "layout": 2,
         "student": student(),
         "batch": identify("batch"),
         "batch_name": "A",
+        "class_name": "JSS 1 A",
         "cohort": identify("cohort"),
         "classroom": "JSS 1",
         "level": "JSS",
@@ -161,8 +163,18 @@ def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any
         "pass_mark": "40.00",
         "percent_places": 2,
         "verification": True,
+        "name_order": "GIVEN_FIRST",
+        "signatures": "PICTURES",
+        "time_zone": "Africa/Lagos",
     }  # fmt: skip
     return {**made, **members}
+
+
+def first_card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
+    """A card as it was frozen while there was one layout."""
+    made = card(number, term, **members)
+    since = ("layout", "class_name", "name_order", "signatures", "time_zone")
+    return {name: value for name, value in made.items() if name not in since}
 
 
 def cumulative(results: list[dict[str, Any]], term: str) -> dict[str, Any]:
@@ -272,7 +284,18 @@ def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[st
         "school": letterhead(),
         "sessions": [transcript_session(number, subjects) for number in range(sessions)],
         "graduation_class": "SSS 3 A",
-        "generated_at": "2026-07-24T09:00:00+00:00",
+        "own": False,
+        "verification": True,
+        "name_order": "GIVEN_FIRST",
+        "signatures": "PICTURES",
+        "time_zone": "Africa/Lagos",
+        "bands": [
+            {"grade": letter, "lower_threshold": str(lowest), "remark": words}
+            for letter, lowest, words in BANDS
+        ],
+        "admitted_on": "2020-09-14",
+        "left_on": "2026-07-24",
+        "issued_on": "2026-07-24",
     }
     return {**made, **members}
 
@@ -286,6 +309,7 @@ def transcript_session(number: int, subjects: int) -> dict[str, Any]:
         "session": {"id": identify("session", number), "name": f"{2020 + number}/{2021 + number}"},
         "classroom": f"{'JSS' if number < 3 else 'SSS'} {number % 3 + 1}",
         "batch_name": "A",
+        "class_name": f"{'JSS' if number < 3 else 'SSS'} {number % 3 + 1} A",
         "terms": [
             {
                 "term": {"id": identify("term", number, term), "term": term},
@@ -311,6 +335,7 @@ def transcript_session(number: int, subjects: int) -> dict[str, Any]:
         "grade": results["grade"],
         **place,
         "outcome": "GRADUATED" if number == 5 else "PROMOTED",
+        "outcome_class": None if number == 5 else f"{'JSS' if number < 2 else 'SSS'} {(number + 1) % 3 + 1}",
     }
 
 
@@ -319,6 +344,9 @@ def transcript_task(**members: Any) -> dict[str, Any]:
     return {
         "paper": "transcript",
         "transcript": transcript(),
+        "issued_at": "2026-07-24T09:00:00+00:00",
+        "code": identify("code", "transcript"),
+        "verify_at": f"https://schools.example.org/verify/{identify('school')}",
         "pictures": {},
         **members,
     }

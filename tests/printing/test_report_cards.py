@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
+from importlib import resources
+
 import pytest
 
+from school_service import printing
 from school_service.core.texts import ordinal, position_text
 from school_service.printing.report_cards import compose_card
+from school_service.printing.report_cards_1 import compose_card as compose_first
 from school_service.printing.wording import age, long_date, mark, running_head, words
-from tests.printing.samples import BARE, card, figures, letterhead, score, student, subject_result
+from tests.printing.samples import BARE, card, figures, first_card, letterhead, score, student, subject_result
 
 POINTS = {"weighting": "POINTS", "weights": []}
 
@@ -122,9 +128,156 @@ def test_weights_of_categories_are_above_them_those_of_the_level_first():
     def weighed(made):
         return [one["below"] for one in made["columns"] if one["heading"] in {"CA1", "Exam"}]
 
-    assert weighed(composed(card(2), rules=rules)) == ["of 10\nweighs 40", "of 60\nweighs 60"]
-    assert weighed(composed(card(2, level="SSS"), rules=rules)) == ["of 10\nweighs 30", "of 60\nweighs 70"]
+    assert weighed(composed(card(2), rules=rules)) == ["of 10 → 40", "of 60 → 60"]
+    assert weighed(composed(card(2, level="SSS"), rules=rules)) == ["of 10 → 30", "of 60 → 70"]
     assert weighed(composed(card(2), rules={**rules, "weighting": "POINTS"})) == ["of 10", "of 60"]
+    # The first layout has no more than that.
+    first = compose_first(first_card(2), rules=rules, address=None, drafted_at=None)
+    assert weighed(first) == ["of 10\nweighs 40", "of 60\nweighs 60"]
+
+
+def test_a_mark_that_is_weighed_has_beside_it_what_it_comes_to():
+    weights = [
+        {"level": None, "category": name, "weight": of} for name, of in (("CA1", "30.00"), ("EXAM", "70.00"))
+    ]
+    results = [
+        subject_result(1, "Physics", scores=[score("CA1", 10, 7), score("EXAM", 60, 44)]),
+        # An absence counts 0; what is excused is in neither sum.
+        subject_result(2, "Yorùbá", scores=[score("CA1", 10, 8), score("CA1", 10, None, absence="ABSENT"),
+                                            score("EXAM", 60, None, absence="EXCUSED")]),
+        subject_result(3, "Art", scores=[score("CA1", 10, 8), score("CA1", 10, None, absence="EXCUSED"),
+                                         score("EXAM", 60, 20, publish=False)]),
+    ]  # fmt: skip
+    rules = {"weighting": "CATEGORIES", "weights": weights}
+
+    made = composed(card(3, subjects=results), rules=rules)
+
+    assert column(made, "CA1") == ["7/10 → 21", "8/20 ABS → 12", "8/20 EXC → 24"]
+    assert column(made, "Exam") == ["44 → 51.33", "EXC", "\N{EN DASH}"]
+    # The sum of marks that weigh differently says nothing.
+    assert "Total" not in headings(made)
+    assert "8 → 32 a mark, and what it comes to by its weight" in made["legend"]
+    rounded = composed(card(3, subjects=results, percent_places=0), rules=rules)
+    assert column(rounded, "Exam")[0] == "44 → 51"
+
+
+def test_percents_have_the_places_that_the_school_has_chosen():
+    results = [
+        subject_result(1, "Physics", percent="77", batch={**figures(), "lowest": "5", "highest": "90.5"})
+    ]
+    made = composed(card(1, subjects=results, percent_places=1))
+
+    assert (column(made, "%"), column(made, "Low"), column(made, "High")) == (["77.0"], ["5.0"], ["90.5"])
+    assert column(made, "Avg.") == ["61.1"]
+    whole = composed(card(1, "THIRD", percent_places=0))
+    assert column(whole, "Avg.") == ["61"]
+    # What earlier terms were published with is not rounded: the session's percent follows from it.
+    assert column(whole, "1st") == column(composed(card(1, "THIRD")), "1st")
+
+
+def test_what_became_of_a_student_stands_in_a_box_of_its_own():
+    def outcome(*of):
+        name, to = of
+        return compose_card(
+            card(1, "THIRD"), rules=POINTS, address=None, drafted_at=None, outcome=name, outcome_class=to
+        )["outcome"]
+
+    assert outcome("PROMOTED", "SSS 2") == "Promoted to SSS 2"
+    assert outcome("PROMOTED_ON_TRIAL", "SSS 2") == "Promoted on trial to SSS 2"
+    assert outcome("REPEATED", "SSS 1") == "Repeats SSS 1"
+    assert outcome("GRADUATED", None) == "Graduated"
+    assert outcome(None, None) is None
+
+
+def test_the_session_is_so_far_until_it_is_complete():
+    def heading(term, outcome=None):
+        return compose_card(card(1, term), rules=POINTS, address=None, drafted_at=None, outcome=outcome)[
+            "session_heading"
+        ]
+
+    assert [heading(term) for term in ("SECOND", "THIRD")] == ["Session so far", "Session"]
+    # A class may end with its second term.
+    assert heading("SECOND", "GRADUATED") == "Session"
+
+
+def test_who_signs_has_a_picture_or_a_line():
+    def signatures(setting, **of_letterhead):
+        return composed(card(1, signatures=setting, letterhead=letterhead(**of_letterhead)))["signatures"]
+
+    with_picture, without = signatures("PICTURES"), signatures("PICTURES", signature=None)
+    assert [one["signature"] for one in with_picture["signed"]] == [None, "signature"]
+    assert [one["signature"] for one in without["signed"]] == [None, None]
+    assert (with_picture["stamp"], without["stamp"]) == (False, True)
+    assert signatures("LINES") == without
+    assert signatures("NONE") is None
+    assert [(one["title"], one["name"]) for one in without["signed"]] == [
+        ("Form teacher", "Ṣadé Bàlógun"),
+        ("Principal", "Mrs Ngọzi Ọkáfọ̀"),
+    ]
+
+
+def test_names_stand_in_the_order_that_the_school_has_chosen():
+    assert composed(card(1))["name"] == "Ẹniọlá Temitọ́pẹ́ Ògúnlẹ́yẹ"
+    assert composed(card(1, name_order="SURNAME_FIRST"))["name"] == "Ògúnlẹ́yẹ Ẹniọlá Temitọ́pẹ́"
+    alone = student(middle_name=None)
+    assert composed(card(1, name_order="SURNAME_FIRST", student=alone))["name"] == "Ògúnlẹ́yẹ Ẹniọlá"
+
+
+def test_days_are_those_of_the_school():
+    late = "2025-12-19T23:30:00+00:00"
+
+    assert composed(card(1, published_at=late))["issued"] == "Published 20 December 2025  ·  version 1"
+    assert composed(card(1, published_at=late, time_zone="America/Lima"))["issued"].startswith(
+        "Published 19 "
+    )
+    born = student(dob="2012-12-20")
+    ages = {
+        zone: dict(
+            composed(card(1, published_at=late, time_zone=zone, calendar=BARE["calendar"], student=born))[
+                "student"
+            ]
+        )
+        for zone in ("Africa/Lagos", "UTC")
+    }
+    assert [ages[zone]["Age"] for zone in ages] == ["13", "12"]
+
+
+def test_a_class_without_another_arm_is_called_by_its_classroom():
+    assert dict(composed(card(1, class_name="JSS 1"))["student"])["Class"] == "JSS 1"
+
+
+# What was published with the first layout
+
+FIRST_CONTENT = {
+    "3 FIRST None": "8275bec46422f54e",
+    "18 SECOND None": "5d2a768305695686",
+    "12 THIRD PROMOTED": "2e8cc85eb671c51e",
+}
+FIRST_TEMPLATES = {"report-cards-1": "218ca456ebdfd972", "common-1": "8d208a31bc9ef58d"}
+
+
+def digest(content):
+    return sha256(content).hexdigest()[:16]
+
+
+def test_what_was_published_with_the_first_layout_is_printed_by_it():
+    """Bytes of paper follow from the content and the template: neither is to change."""
+    made = {
+        f"{number} {term} {outcome}": compose_first(
+            first_card(number, term),
+            rules=POINTS,
+            address="https://x.example/1",
+            drafted_at=None,
+            outcome=outcome,
+        )
+        for number, term, outcome in ((3, "FIRST", None), (18, "SECOND", None), (12, "THIRD", "PROMOTED"))
+    }
+    content = {name: digest(json.dumps(one, sort_keys=True).encode()) for name, one in made.items()}
+    templates = {name: digest(resources.files(printing).joinpath(f"templates/{name}.typ").read_bytes())
+                 for name in ("report-cards-1", "common-1")}  # fmt: skip
+
+    assert content == FIRST_CONTENT
+    assert templates == FIRST_TEMPLATES
 
 
 def test_the_first_term_has_no_session_and_the_third_has_every_term():
@@ -202,11 +355,11 @@ def test_a_card_of_nothing_but_a_name():
     assert dict(made["result"]) == {"Position in class": "2nd = of 40", "Position in all arms": "5th of 120"}
 
 
-def test_a_comment_has_who_signs_for_it():
+def test_a_comment_has_whose_it_is():
     form_teacher, principal = composed(card(1))["comments"]
 
-    assert (form_teacher["name"], form_teacher["signature"]) == ("Ṣadé Bàlógun", None)
-    assert (principal["title"], principal["signature"]) == ("Principal", "signature")
+    assert (form_teacher["title"], form_teacher["name"]) == ("Form teacher", "Ṣadé Bàlógun")
+    assert (principal["title"], principal["name"]) == ("Principal", "Mrs Ngọzi Ọkáfọ̀")
     unsigned = letterhead(principal_name=None, signature=None)
     said = {"form_teacher": "Good", "principal": None}
     (alone,) = composed(card(1, letterhead=unsigned, comments=said))["comments"]

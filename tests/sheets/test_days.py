@@ -22,7 +22,7 @@ def test_a_date_of_one_reading_is_read():
     days, found = read("31/05/2012", "5/31/2012", "1.1.2013", "29-2-2012")
 
     assert days == ["2012-05-31", "2012-05-31", "2013-01-01", "2012-02-29"]
-    assert (found.errors, found.warning("born")) == ([], None)
+    assert (found.errors, found.warnings("born")) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,9 @@ def test_it_shows_how_the_others_are_read(texts, days, shown):
     read_as, found = read(*texts)
 
     assert (read_as, found.errors) == (days, [])
-    assert found.warning("born").startswith(f"born: {len(texts)} dates were read with ")
-    assert shown in found.warning("born")
+    (warning,) = found.warnings("born")
+    assert warning.startswith(f"born: {len(texts)} dates were read with ")
+    assert shown in warning
 
 
 @pytest.mark.parametrize("others", [(), ("31/05/2012", "5/31/2012")])
@@ -61,7 +62,7 @@ def test_the_order_may_be_told():
 
     assert read(*texts, order="DMY")[0] == ["2012-06-05", "2012-07-07"]
     assert read(*texts, order="MDY")[0] == ["2012-05-06", "2012-07-07"]
-    assert read(*texts, order="MDY")[1].warning("born") is None
+    assert read(*texts, order="MDY")[1].warnings("born") == []
 
 
 def test_what_has_another_order_is_an_error_then():
@@ -83,3 +84,16 @@ def test_what_is_no_date_in_any_is_an_error(text, order):
 @pytest.mark.parametrize("value", ["2012-05-31", "31 May 2012", "31/05/12", "", "x", 5, None])
 def test_other_values_are_left(value):
     assert read(value) == ([value], read()[1])
+
+
+def test_dates_beside_such_texts_are_told_where_day_and_month_may_be_exchanged():
+    """A program that knows 05/31 alone makes the 6th of May of 05/06/2012, and leaves 31/05/2012 as a text."""
+    days, found = read("2012-05-06", "31/05/2012", "2012-07-07", "2012-05-13", "2013-01-02")
+
+    assert days == ["2012-05-06", "2012-05-31", "2012-07-07", "2012-05-13", "2013-01-02"]
+    assert found.warnings("born") == [
+        "born: 1 date was read with the day first, as row 3 shows.",
+        "born: the sheet has dates and texts that look like dates. The spreadsheet program may have taken the month of "
+        "the first for the day: compare rows 2, 6.",
+    ]
+    assert read("2012-05-06", "2012-05-13")[1].warnings("born") == []

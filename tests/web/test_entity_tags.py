@@ -17,7 +17,29 @@ MATCHED = {
     ("PATCH", "/users/{id}"): "/users/{id}",
     ("DELETE", "/users/{id}/delete"): "/users/{id}",
     ("PATCH", "/roles/{id}/permissions"): "/roles/{id}",
+    ("PATCH", "/roles/{id}"): "/roles/{id}",
+    ("DELETE", "/roles/{id}"): "/roles/{id}",
     ("PATCH", "/sessions/{id}"): "/sessions/{id}",
+    ("DELETE", "/sessions/{id}"): "/sessions/{id}",
+    ("PATCH", "/terms/{termId}"): "/terms/{termId}",
+    ("DELETE", "/terms/{termId}"): "/terms/{termId}",
+    ("PATCH", "/templates/{id}"): "/templates/{id}",
+    ("DELETE", "/templates/{id}"): "/templates/{id}",
+    ("DELETE", "/classrooms/{id}"): "/classrooms/{id}",
+    **{
+        (method, f"/{named}/{{id}}"): f"/{named}/{{id}}"
+        for named in ("departments", "employee-categories", "positions")
+        for method in ("PATCH", "DELETE")
+    },
+    ("DELETE", "/cohorts/{id}"): "/cohorts/{id}",
+    ("PATCH", "/batches/{id}"): "/batches/{id}",
+    ("DELETE", "/batches/{id}"): "/batches/{id}",
+    ("DELETE", "/cohort-subjects/{id}"): "/cohort-subjects/{id}",
+    ("PATCH", "/assessments/{id}"): "/assessments/{id}",
+    ("PATCH", "/metric-definitions/{id}"): "/metric-definitions/{id}",
+    ("DELETE", "/metric-definitions/{id}"): "/metric-definitions/{id}",
+    ("DELETE", "/metrics/{id}"): "/metrics/{id}",
+    ("DELETE", "/students/{id}"): "/students/{id}",
     ("PATCH", "/classrooms/{id}"): "/classrooms/{id}",
     ("PATCH", "/students/{id}"): "/students/{id}",
     ("PATCH", "/guardians/{id}"): "/guardians/{id}",
@@ -35,6 +57,7 @@ MATCHED = {
     ("PATCH", "/letterhead"): "/letterhead",
     ("DELETE", "/promotions/{id}"): "/promotions/{id}",
     ("PATCH", "/contacts/{id}"): "/contacts",
+    ("DELETE", "/contacts/{id}"): "/contacts",
 }
 # What is no single record, or is not as it is stored.
 UNTAGGED = {

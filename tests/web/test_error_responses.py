@@ -191,7 +191,7 @@ def test_a_delete_of_what_is_in_use_is_409_and_says_by_what(api, make):
 
     answer = api.delete(f"/templates/{subject['id']}")
 
-    assert_error(answer, 409, "The subject is in use by a cohort subject.")
+    assert_error(answer, 409, "The subject is in use by 1 cohort subject.")
 
 
 def test_a_delete_is_200_and_answers_the_id(api, make):

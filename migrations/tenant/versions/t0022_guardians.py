@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "t0022"
-down_revision = "t0017"
+down_revision = "t0018"
 branch_labels = None
 depends_on = None
 

@@ -121,6 +121,7 @@ class Keys(MethodView):
     """The keys that the service's tokens are signed with."""
 
     @blp.public
+    @blp.answers(400)
     @blp.returns(KeySetSchema, max_age=KEYS_MAX_AGE)
     def get(self) -> Any:
         """Show the public keys that verify the service's tokens."""
@@ -135,6 +136,7 @@ class Metadata(MethodView):
     """What OAuth clients need to know of the provider."""
 
     @blp.public
+    @blp.answers(400)
     @blp.returns(ProviderSchema)
     def get(self) -> Any:
         """Describe the built-in provider to OAuth clients (RFC 8414)."""

@@ -8,17 +8,21 @@ from uuid import UUID
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
+    ColumnElement,
     Date,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
+    Table,
     UniqueConstraint,
+    select,
     text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import Enumeration, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 
 
 class CohortSubject(db.Model):
@@ -33,12 +37,20 @@ class CohortSubject(db.Model):
     elective: Mapped[bool] = mapped_column(Boolean)
 
 
+def _is_compulsory(taken: Table) -> ColumnElement[bool]:
+    """Tell of a row of subject_enrollments whether nobody chose it: all of the cohort take the subject."""
+    elective = select(CohortSubject.elective).where(CohortSubject.id == taken.c.cohort_subject_id)
+    return ~elective.scalar_subquery()
+
+
 class SubjectEnrollment(db.Model):
     """That a student takes a cohort subject now; scores refer to assessments, and outlive it."""
 
     __tablename__ = "subject_enrollments"
 
-    cohort_subject_id: Mapped[UUID] = mapped_column(ForeignKey("cohort_subjects.id"), primary_key=True)
+    cohort_subject_id: Mapped[UUID] = mapped_column(
+        ForeignKey("cohort_subjects.id", info=goes_with(_is_compulsory)), primary_key=True
+    )
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True, index=True)
     created_at: Mapped[datetime] = created_at()
 

@@ -48,10 +48,12 @@ def database_answers() -> bool:
             connection.execute(text("SELECT 1"))
     except (DBAPIError, PoolTimeout) as error:
         # Whoever has a connection is served: nobody would be helped by another process.
-        if isinstance(error, DBAPIError) and sqlstate(error) == TOO_MANY_CONNECTIONS and _serves(db.engines):
+        on_nodes = _serves(placement().engines_by_server())
+        is_full = isinstance(error, DBAPIError) and sqlstate(error) == TOO_MANY_CONNECTIONS
+        if is_full and (on_nodes or _serves(db.engines)):
             _log.warning("the database takes no more connections", extra={"reason": _reason(error)})
             return True
-        if _serves(placement().engines_by_server()):
+        if on_nodes:
             _log.warning("the registry does not answer, schools do", extra={"reason": _reason(error)})
             return True
         _log.warning("the database does not answer", extra={"reason": _reason(error)})

@@ -37,6 +37,7 @@ class Health(MethodView):
     """The health of the service."""
 
     @blp.public
+    @blp.answers(400)
     @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
     def get(self) -> Any:
         """Tell whether the service and its database are up; 503 where the database is not."""
@@ -48,6 +49,7 @@ class Readiness(MethodView):
     """Whether the process can serve requests."""
 
     @blp.public
+    @blp.answers(400)
     @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
     def get(self) -> Any:
         """Tell whether the process can serve requests: whether its database answers within two seconds; else 503."""
@@ -59,6 +61,7 @@ class Life(MethodView):
     """The life of the process."""
 
     @blp.public
+    @blp.answers(400)
     @blp.returns(LifeSchema)
     def get(self) -> Any:
         """Tell that the process answers; the database is not asked."""

@@ -40,6 +40,7 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "absences": {Permission.GRADEBOOKS_READ},
     "term_comments": {Permission.RESULTS_READ},
     "report_cards": {Permission.RESULTS_READ},
+    "issued_transcripts": {Permission.RESULTS_READ},
     "left_out_students": {Permission.RESULTS_READ},
     "promotion_decisions": {Permission.RESULTS_READ},
     "metrics": {Permission.METRICS_READ},

@@ -36,6 +36,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.core.reach import OWN_REACH, SCHOOL_REACH
 from school_service.core.search import folded, search_index
 from school_service.core.sort_keys import sort_key
@@ -182,7 +183,7 @@ class Contact(db.Model):
     __table_args__ = (UniqueConstraint("owner_id", "email_address"),)
 
     id: Mapped[UUID] = primary_key()
-    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"))
+    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", info=goes_with()))
     email_address: Mapped[str] = mapped_column(String(EMAIL_LENGTH))
     phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
     physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))
@@ -287,7 +288,7 @@ class StudentGuardian(db.Model):
         ),
     )
 
-    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id", info=goes_with()), primary_key=True)
     guardian_id: Mapped[UUID] = mapped_column(ForeignKey("guardians.id"), primary_key=True, index=True)
     relationship: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
     is_primary: Mapped[bool] = mapped_column(Boolean, default=False)

@@ -41,6 +41,7 @@ from school_service.features.people.models import (
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
     Graduate,
+    IssuedTranscript,
     LeftOut,
     Metric,
     MetricDefinition,
@@ -92,6 +93,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_metrics(student_id), "metrics"),
         _many(_term_comments(student_id), "term_comments"),
         _many(_report_cards(student_id), "report_cards"),
+        _many(_issued_transcripts(student_id), "issued_transcripts"),
         _many(_left_out(student_id), "left_out_students"),
         _many(_promotion_decisions(student_id), "promotion_decisions"),
         _one(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
@@ -323,6 +325,14 @@ def _report_cards(student_id: UUID) -> Rows:
         .join(Term, Term.id == Publication.term_id)
         .where(ReportCard.student_id == student_id)
         .order_by(Publication.published_at, ReportCard.id)
+    )
+
+
+def _issued_transcripts(student_id: UUID) -> Rows:
+    return (
+        select(*told_columns(IssuedTranscript))
+        .where(IssuedTranscript.student_id == student_id)
+        .order_by(IssuedTranscript.issued_at, IssuedTranscript.id)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import marshmallow as ma
 from marshmallow import fields
-from sqlalchemy import Boolean, Date, DateTime, Integer, Numeric, String, Uuid
+from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, String, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
@@ -31,6 +31,7 @@ from school_service.features.people.models import (
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
     Graduate,
+    IssuedTranscript,
     LeftOut,
     Metric,
     MetricScore,
@@ -55,6 +56,7 @@ _FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
     (DateTime, fields.AwareDateTime),
     (Date, fields.Date),
     (JSONB, fields.Dict),
+    (ARRAY, fields.Raw),
 ]
 
 
@@ -124,6 +126,7 @@ StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
 StoredReportCardSchema = _rows_of(
     ReportCard, session=_name(), term=_name(), version=fields.Integer(), state=_name()
 )
+StoredIssuedTranscriptSchema = _rows_of(IssuedTranscript, card_ids=fields.List(fields.UUID()))
 StoredLeftOutSchema = _rows_of(LeftOut, session=_name(), term=_name())
 StoredPromotionDecisionSchema = _rows_of(
     PromotionDecision, reasons=fields.List(fields.Nested(PromotionReasonSchema)), session=_name()
@@ -174,6 +177,7 @@ class StudentDataSchema(AccountDataSchema):
     metrics = fields.List(fields.Nested(StoredMetricSchema))
     term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
     report_cards = fields.List(fields.Nested(StoredReportCardSchema))
+    issued_transcripts = fields.List(fields.Nested(StoredIssuedTranscriptSchema))
     left_out_students = fields.List(fields.Nested(StoredLeftOutSchema))
     promotion_decisions = fields.List(fields.Nested(StoredPromotionDecisionSchema))
     graduate = fields.Nested(StoredGraduateSchema, allow_none=True)

@@ -41,6 +41,7 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.results.models import (
+    IssuedTranscript,
     Promotion,
     PromotionDecision,
     Publication,
@@ -173,7 +174,7 @@ def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Princip
 
 
 def _erase_words(student: Student, user: User) -> None:
-    """Erase what was said of a student in words, and who they were on their cards; the figures stay."""
+    """Erase what was said of a student in words, and who they were on their cards and transcripts; figures stay."""
     of_student = {"synchronize_session": False}
     for model, words in (
         (Absence, {"note": None}),
@@ -195,8 +196,20 @@ def _erase_words(student: Student, user: User) -> None:
     )
     erased = func.jsonb_set(card, ["student"], card["student"].concat(literal(who, JSONB)))
     comments = literal({"comments": {"form_teacher": None, "principal": None}}, JSONB)
+    transcript = IssuedTranscript.transcript
+    renamed = func.jsonb_set(transcript, ["student"], transcript["student"].concat(literal(who, JSONB)))
+    transcripts = (
+        update(IssuedTranscript)
+        .where(IssuedTranscript.student_id == student.id)
+        .values(transcript=renamed)
+        .returning(IssuedTranscript.id)
+        .cte("transcripts")
+    )
     db.session.execute(
-        update(ReportCard).where(ReportCard.student_id == student.id).values(card=erased.op("||")(comments)),
+        update(ReportCard)
+        .where(ReportCard.student_id == student.id)
+        .values(card=erased.op("||")(comments))
+        .add_cte(transcripts),
         execution_options=of_student,
     )
 

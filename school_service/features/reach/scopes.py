@@ -159,6 +159,18 @@ def is_form_batch(reach: Reach, batch_id: Any) -> Condition:
     return _is_in(reach, batch_id, "form_batches") if reach.by("F") else false()
 
 
+def is_form_cohort_of(reach: Reach, batch_id: Any) -> Condition:
+    """Whether the caller looks after a batch of the cohort of a batch, by its id."""
+    mine, batches = _table("batches"), _table("batches")
+    of_cohort = (
+        select(batches.c.id)
+        .join(mine, mine.c.cohort_id == batches.c.cohort_id)
+        .where(is_form_batch(reach, mine.c.id))
+    )
+    found: Condition = batch_id.in_(of_cohort.correlate(None))
+    return found if reach.by("F") else false()
+
+
 def is_taught_arm(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condition:
     """Whether the caller teaches a cohort subject to a batch."""
     if not reach.by("T"):
@@ -187,6 +199,11 @@ def arms_in_reach(reach: Reach, batch_id: Any) -> Condition:
             )
         )
     return _any_of(*conditions)
+
+
+def results_in_reach(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condition:
+    """Whether what somebody has in a cohort subject is in reach, by the batch that they belong to in its term."""
+    return _any_of(is_taught_arm(reach, cohort_subject_id, batch_id), is_form_batch(reach, batch_id))
 
 
 def cohorts_in_reach(reach: Reach, cohort_id: Any) -> Condition:
@@ -330,6 +347,11 @@ def _users(reach: Reach, row: Any) -> Condition:
 @scope_of("employees")
 def _employees(reach: Reach, row: Any) -> Condition:
     return is_employee(reach, row.id)
+
+
+@scope_of("publications")
+def _publications(reach: Reach, row: Any) -> Condition:
+    return is_form_batch(reach, row.batch_id)
 
 
 def _everybodys(_reach: Reach, _row: Any) -> Condition:

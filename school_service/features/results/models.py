@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     Boolean,
     CheckConstraint,
-    Date,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
@@ -21,6 +21,7 @@ from sqlalchemy import (
     SmallInteger,
     String,
     UniqueConstraint,
+    Uuid,
     or_,
     text,
 )
@@ -36,6 +37,7 @@ from school_service.core.columns import (
     primary_key,
 )
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, CATEGORIES, FILE_NAME_LENGTH
 from tenants.clock import now
@@ -43,6 +45,10 @@ from tenants.clock import now
 POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
 AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
 BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
+SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
+"""How the parts of a student's name follow one another on paper."""
+_, _, PICTURES_OR_LINES = SIGNATURES = Enumeration("Signatures", "NONE", "LINES", "PICTURES")
+"""What cards have for those who sign: nothing; lines, and a space for the stamp; or pictures, and lines without one."""
 OF_COHORT = (BOTH, COHORT)
 """What cards show when positions in the cohort are on them: results of each arm rest on those of all."""
 COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not name.endswith("_TERM")))
@@ -71,6 +77,8 @@ class ResultSettings(db.Model):
         CheckConstraint("minimum_terms BETWEEN 1 AND 3", name="minimum_terms"),
         CheckConstraint("rank_by IN ('AVERAGE', 'TOTAL')", name="rank_by"),
         CheckConstraint("positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')", name="positions"),
+        CheckConstraint("name_order IN ('SURNAME_FIRST', 'GIVEN_FIRST')", name="name_order"),
+        CheckConstraint("signatures IN ('NONE', 'LINES', 'PICTURES')", name="signatures"),
         CheckConstraint(
             "first_term_weight >= 0 AND second_term_weight >= 0 AND third_term_weight >= 0"
             " AND first_term_weight + second_term_weight + third_term_weight > 0",
@@ -93,6 +101,8 @@ class ResultSettings(db.Model):
     positions: Mapped[str] = mapped_column(String(20))
     principal_comments: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     verification: Mapped[bool] = mapped_column(Boolean)
+    name_order: Mapped[str] = mapped_column(String(20))
+    signatures: Mapped[str] = mapped_column(String(20))
     show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
 
 
@@ -110,6 +120,8 @@ DEFAULTS: dict[str, Any] = {
     "positions": BOTH,
     "principal_comments": [],
     "verification": True,
+    "name_order": GIVEN_FIRST,
+    "signatures": PICTURES_OR_LINES,
 }
 """The settings of a school without a row, by column: nothing is seeded."""
 
@@ -164,24 +176,6 @@ class Letterhead(db.Model):
 
 
 MAX_TIMES_OPENED = 400
-NOTICE_LENGTH = 500
-
-
-class TermCalendar(db.Model):
-    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
-
-    __tablename__ = "term_calendars"
-    __table_args__ = (
-        CheckConstraint("start_date <= end_date", name="dates"),
-        CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
-    )
-
-    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
-    start_date: Mapped[date | None] = mapped_column(Date)
-    end_date: Mapped[date | None] = mapped_column(Date)
-    times_opened: Mapped[int | None] = mapped_column(SmallInteger)
-    next_term_begins: Mapped[date | None] = mapped_column(Date)
-    notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
 OPEN, SUBMITTED = SUBMISSION_STATES = Enumeration("SubmissionState", "OPEN", "SUBMITTED")
@@ -277,7 +271,7 @@ Index(
 )
 
 
-LAYOUT = 1
+LAYOUT = 2
 """The version of the layout that report cards are printed in from now on; a card without one has the first."""
 
 
@@ -332,6 +326,25 @@ class LeftOut(db.Model):
     term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
 
 
+class IssuedTranscript(db.Model):
+    """A transcript as it was printed: `transcript` is all that it says, and `card_ids` name the cards that it rests on.
+
+    `code` is known to the paper alone. Whoever prints the same transcript again on the same day gets the same paper:
+    `digest` is the SHA-256, in hexadecimal, of what it says and of that day.
+    """
+
+    __tablename__ = "issued_transcripts"
+    __table_args__ = (UniqueConstraint("student_id", "digest"), UniqueConstraint("code"))
+
+    id: Mapped[UUID] = primary_key()
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
+    code: Mapped[UUID]
+    digest: Mapped[str] = mapped_column(String(64))
+    issued_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    card_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
+    transcript: Mapped[dict[str, Any]] = mapped_column(JSONB)
+
+
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = Enumeration("MetricType", "PSYCHOMOTOR", "AFFECTIVE")
 POOREST, BEST = 1, 5
 _KNOWN_TYPE = "metric_type IN ('PSYCHOMOTOR', 'AFFECTIVE')"
@@ -358,7 +371,7 @@ class Metric(db.Model):
 
     Cohort and session are the batch's own. They are here so that the term is always one of that session, and
     the cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that it
-    came in last.
+    came in last; None where it was entered by hand.
     """
 
     __tablename__ = "metrics"
@@ -380,7 +393,7 @@ class Metric(db.Model):
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
     metric_type: Mapped[str] = mapped_column(String(20))
-    sheet: Mapped[str] = mapped_column(String(FILE_NAME_LENGTH))
+    sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
 
@@ -391,7 +404,7 @@ class MetricScore(db.Model):
     __tablename__ = "metric_scores"
     __table_args__ = (CheckConstraint("score BETWEEN 1 AND 5", name="score"),)
 
-    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id"), primary_key=True)
+    metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id", info=goes_with()), primary_key=True)
     definition_id: Mapped[UUID] = mapped_column(
         ForeignKey("metric_definitions.id"), primary_key=True, index=True
     )

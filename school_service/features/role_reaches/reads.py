@@ -186,7 +186,7 @@ def _users(effective: CTE, days: Any) -> Query:
             _number_of_children().label("children"),
         )
         .join(counts, counts.c.user_id == User.id)
-        .order_by(User.username, User.id)
+        .order_by(User.username_sort_key, User.id)
     )
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    SmallInteger,
     String,
     UniqueConstraint,
     text,
@@ -22,6 +23,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 
 
 class Department(db.Model):
@@ -56,17 +58,22 @@ NamedSetting = Department | EmployeeCategory | Position
 """A setting that is known by its name alone."""
 
 
+TIME_ZONE = "Africa/Lagos"
+"""The time zone of a school that has chosen none."""
+
+
 class SchoolSettings(db.Model):
-    """What a school has switched on; one row, which every school has from its creation.
+    """What a school has chosen for itself; one row, which every school has from its creation.
 
     `must_change_password_since` is the moment since which a password that somebody else gave has to be changed; null
-    where it need not be.
+    where it need not be. `time_zone` is the name of that in which the school's papers tell days, as IANA has it.
     """
 
     __tablename__ = "school_settings"
 
     id: Mapped[UUID] = primary_key()
     must_change_password_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    time_zone: Mapped[str] = mapped_column(String(NAME_LENGTH), default=TIME_ZONE)
 
 
 TERMS = Enumeration("TermName", "FIRST", "SECOND", "THIRD")
@@ -103,6 +110,26 @@ class Term(db.Model):
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"))
     term: Mapped[str] = mapped_column(String(20))
     display_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+
+
+NOTICE_LENGTH = 500
+
+
+class TermCalendar(db.Model):
+    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
+
+    __tablename__ = "term_calendars"
+    __table_args__ = (
+        CheckConstraint("start_date <= end_date", name="dates"),
+        CheckConstraint("times_opened BETWEEN 0 AND 400", name="times_opened"),
+    )
+
+    term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id", info=goes_with()), primary_key=True)
+    start_date: Mapped[date | None] = mapped_column(Date)
+    end_date: Mapped[date | None] = mapped_column(Date)
+    times_opened: Mapped[int | None] = mapped_column(SmallInteger)
+    next_term_begins: Mapped[date | None] = mapped_column(Date)
+    notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
 class Classroom(db.Model):
@@ -149,7 +176,7 @@ class Batch(db.Model):
 
     id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)
-    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))
+    cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id", info=goes_with()))
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ARRAY,
     Boolean,
     CheckConstraint,
+    ColumnElement,
     Date,
     DateTime,
     ForeignKey,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Index,
     Numeric,
     String,
+    Table,
     UniqueConstraint,
     Uuid,
     func,
@@ -28,6 +30,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.deletion import goes_with
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from tenants.clock import now
 
@@ -69,6 +72,14 @@ class Submission(db.Model):
     submitted_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
 
 
+def _is_deleted(assessment: Table) -> ColumnElement[bool]:
+    return assessment.c.deleted_at.is_not(None)
+
+
+_DELETED_GO = goes_with(_is_deleted)
+"""A deleted assessment without scores and absences is in nobody's way: it goes with what it was of."""
+
+
 class Assessment(db.Model):
     """An exam, a test or a continuous assessment of a cohort subject, in a term of the cohort's session.
 
@@ -81,10 +92,14 @@ class Assessment(db.Model):
     __tablename__ = "assessments"
     __table_args__ = (
         ForeignKeyConstraint(
-            ["cohort_subject_id", "cohort_id"], ["cohort_subjects.id", "cohort_subjects.cohort_id"]
+            ["cohort_subject_id", "cohort_id"],
+            ["cohort_subjects.id", "cohort_subjects.cohort_id"],
+            info=_DELETED_GO,
         ),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
+        ForeignKeyConstraint(
+            ["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"], info=_DELETED_GO
+        ),
+        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"], info=_DELETED_GO),
         CheckConstraint(
             "category IN ('CA1', 'CA2', 'CA3', 'EXAM', 'FIRST_TERM', 'SECOND_TERM', 'THIRD_TERM')",
             name="category",

@@ -37,7 +37,7 @@ MESSAGES = {
     ("POST", "/users"): 6,
     ("POST", "/users/login"): 8,
     # Sheets, with however many rows.
-    ("POST", "/metrics/upload-sheet"): 9,
+    ("POST", "/metrics/upload-sheet"): 8,
     ("POST", "/comments/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 9,
 }
@@ -170,6 +170,14 @@ def _(scene):
     scene.make.session(current=True)
     session = scene.make.session()["id"]
     return lambda: scene.api.patch(f"/sessions/{session}", {"current": True})
+
+
+@writes("POST /sessions/{id}/copy-from", "term", "cohort", "batch", "cohort-subject", "assessment")
+def _(scene):
+    taught, target = scene.make.taught(), scene.make.session()["id"]
+    scene.make.assessment(taught.subject, taught.term)
+    body = {"session": taught.cohort["session"]}
+    return lambda: scene.api.post(f"/sessions/{target}/copy-from", body)
 
 
 @writes("POST /terms", "term")
@@ -371,6 +379,33 @@ def _(scene):
     return lambda: scene.api.post("/assessments", body)
 
 
+@writes("POST /assessments/many", "assessment")
+def _(scene):
+    taught = scene.make.taught()
+    body = {
+        "category": "EXAM",
+        "subjects": [taught.subject["id"]],
+        "name": "Exam",
+        "abbreviation": "E",
+        "due_date": "2025-12-05",
+        "total_points": 60,
+        "term": "FIRST",
+        "description": "x",
+        "file_name": "exam.xlsx",
+        "include_in_final": True,
+        "publish_scores": True,
+    }
+    return lambda: scene.api.post("/assessments/many", body)
+
+
+@writes("PUT /assessments/{id}/scores", "gradebook")
+def _(scene):
+    assessment, (student,), _ = scene.assessment()
+    return lambda: scene.api.put(
+        f"/assessments/{assessment['id']}/scores", [{"student": student, "score": 7}]
+    )
+
+
 @writes("DELETE /assessments/{id}", "assessment")
 def _(scene):
     assessment, _, _ = scene.assessment()
@@ -417,6 +452,16 @@ def _(scene):
     seen = Observed(scene.make, 2)
     content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
     return lambda: seen.upload(content)
+
+
+@writes("PUT /metrics", "metric")
+def _(scene):
+    seen = Observed(scene.make, 2)
+    records = [
+        {"student": one, "metric_type": PSYCHOMOTOR, "metric_scores": dict.fromkeys(TRAITS, 3)}
+        for one in seen.students.values()
+    ]
+    return lambda: scene.api.put(f"/metrics?batch={seen.batch}&term=FIRST", records)
 
 
 @writes("PUT /comments", "comment")
@@ -664,6 +709,112 @@ def _(scene):
     return lambda: end.undo(promotion)
 
 
+def renaming(path, kind):
+    """Note the PATCH of a department, an employee category or a position."""
+
+    @writes(f"PATCH {path}/{{id}}", path[1:-1].replace("categorie", "category"))
+    def prepare(scene):
+        made = getattr(scene.make, kind)()["id"]
+        return lambda: scene.api.patch(f"{path}/{made}", {"name": "Changed"})
+
+
+renaming("/departments", "department")
+renaming("/employee-categories", "employee_category")
+renaming("/positions", "position")
+
+
+def deleting_new(path, kind, *entities):
+    """Note the DELETE of a record to which nothing refers."""
+
+    @writes(f"DELETE {path}/{{id}}", *entities)
+    def prepare(scene):
+        made = getattr(scene.make, kind)()["id"]
+        return lambda: scene.api.delete(f"{path}/{made}")
+
+
+deleting_new("/sessions", "session", "session")
+deleting_new("/classrooms", "classroom", "classroom")
+deleting_new("/cohorts", "cohort", "cohort", "batch")
+deleting_new("/cohort-subjects", "cohort_subject", "cohort-subject")
+deleting_new("/roles", "role", "role")
+deleting_new("/contacts", "contact", "contact")
+
+
+@writes("PATCH /terms/{termId}", "term")
+def _(scene):
+    term = scene.make.term()["id"]
+    return lambda: scene.api.patch(f"/terms/{term}", {"display_name": "Changed"})
+
+
+@writes("DELETE /terms/{termId}", "term")
+def _(scene):
+    term = scene.make.term()["id"]
+    return lambda: scene.api.delete(f"/terms/{term}")
+
+
+@writes("PATCH /templates/{id}", "subject")
+def _(scene):
+    subject = scene.make.subject()["id"]
+    return lambda: scene.api.patch(f"/templates/{subject}", {"name": "Changed"})
+
+
+@writes("PATCH /batches/{id}", "batch")
+def _(scene):
+    batch = scene.make.cohort()["id"]
+    return lambda: scene.api.patch(f"/batches/{batch}", {"name": "Changed"})
+
+
+@writes("DELETE /batches/{id}", "batch")
+def _(scene):
+    batch = scene.make.batch(scene.make.cohort())["id"]
+    return lambda: scene.api.delete(f"/batches/{batch}")
+
+
+@writes("PATCH /assessments/{id}", "assessment")
+def _(scene):
+    assessment, _, _ = scene.assessment()
+    return lambda: scene.api.patch(f"/assessments/{assessment['id']}", {"name": "Changed"})
+
+
+@writes("PATCH /roles/{id}", "role")
+def _(scene):
+    role = scene.make.role()["id"]
+    return lambda: scene.api.patch(f"/roles/{role}", {"name": "Changed"})
+
+
+def trait(scene):
+    body = {"name": "Whistling", "metric_type": PSYCHOMOTOR}
+    return scene.api.ok(scene.api.post("/metric-definitions", body))["id"]
+
+
+@writes("PATCH /metric-definitions/{id}", "metric-definition")
+def _(scene):
+    made = trait(scene)
+    return lambda: scene.api.patch(f"/metric-definitions/{made}", {"name": "Changed"})
+
+
+@writes("DELETE /metric-definitions/{id}", "metric-definition")
+def _(scene):
+    made = trait(scene)
+    return lambda: scene.api.delete(f"/metric-definitions/{made}")
+
+
+@writes("DELETE /metrics/{id}", "metric")
+def _(scene):
+    seen = Observed(scene.make, 1)
+    content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
+    scene.api.ok(seen.upload(content))
+    (record,) = scene.api.ok(scene.api.get("/metrics", query_string={"batchId": seen.batch}))
+    return lambda: scene.api.delete(f"/metrics/{record['id']}")
+
+
+@writes("DELETE /students/{id}", "student", "user", "contact")
+def _(scene):
+    student = scene.make.student()
+    scene.make.contact({"id": student["user"]})
+    return lambda: scene.api.delete(f"/students/{student['id']}")
+
+
 # Exports read, and are on record too.
 
 
@@ -691,7 +842,10 @@ def _(scene):
 
 
 # The statement that writes so many records writes what the log says of them, too.
-WITH_THE_RECORDS = {("POST", "/assessments/{id}/scoresheet"): "INSERT INTO gradebook_entries"}
+WITH_THE_RECORDS = {
+    ("POST", "/assessments/{id}/scoresheet"): "INSERT INTO gradebook_entries",
+    ("PUT", "/assessments/{id}/scores"): "INSERT INTO gradebook_entries",
+}
 
 
 def test_none_is_forgotten():

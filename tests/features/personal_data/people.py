@@ -11,6 +11,7 @@ from school_service.features.results.models import (
     LEFT_OUT,
     PROMOTED,
     PUBLISHED,
+    IssuedTranscript,
     LeftOut,
     Promotion,
     PromotionBatch,
@@ -112,6 +113,16 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
         )
         db.session.add(
             LeftOut(student_id=UUID(student["id"]), batch_id=UUID(seen.batch), term_id=UUID(seen.term["id"]))
+        )
+        db.session.add(
+            IssuedTranscript(
+                student_id=UUID(student["id"]),
+                code=uuid4(),
+                digest="0" * 64,
+                issued_at=now(),
+                card_ids=[],
+                transcript={"student": who, "sessions": []},
+            )
         )
 
 

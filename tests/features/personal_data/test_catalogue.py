@@ -28,6 +28,7 @@ PLACES = {
     "metrics": lambda told: told.get("metrics", []),
     "term_comments": lambda told: told.get("term_comments", []),
     "report_cards": lambda told: told.get("report_cards", []),
+    "issued_transcripts": lambda told: told.get("issued_transcripts", []),
     "left_out_students": lambda told: told.get("left_out_students", []),
     "promotion_decisions": lambda told: told.get("promotion_decisions", []),
     "metric_scores": lambda told: [score for metric in told.get("metrics", []) for score in metric["scores"]],
@@ -231,6 +232,7 @@ STAYS = {
     | {"created_at", "updated_at"},
     "report_cards": {"id", "publication_id", "student_id", "term_id", "code", "average", "position"}
     | {"in_force", "changed", "class_figures_changed"},
+    "issued_transcripts": {"id", "student_id", "code", "digest", "issued_at", "card_ids"},
     "left_out_students": {"student_id", "batch_id", "term_id"},
     "promotion_decisions": {
         "promotion_id",
@@ -257,6 +259,7 @@ CHANGES = {
     "term_comments": {"form_teacher_comment", "principal_comment"},
     # Of the card who it is of, and what was said of them: the figures stay.
     "report_cards": {"card"},
+    "issued_transcripts": {"transcript"},
     "promotion_decisions": {"reason"},
     "employees": {"middle_name", "title", "dob", "join_date", "marital_status", "blood_group"}
     | {"lga_id", "state_id", "nationality_id", "religion", "status"},

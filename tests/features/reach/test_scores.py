@@ -74,6 +74,35 @@ class TestAssessments:
         assert form_teacher.post("/assessments", body).status_code == 422
 
 
+class TestSubmissions:
+    def test_who_teaches_one_arm_submits_that_arm(self, arms, make, own, teacher, assessment):
+        path = f"/cohort-subjects/{arms.subject['id']}/submission"
+        body = {"term": arms.term["id"], "blanks": "ABSENT"}
+        of_both = own.subject_teacher(arms.subject, None)
+
+        assert teacher.post(path, body).status_code == 403
+        assert "every arm" in teacher.post(path, body).get_json()["message"]
+        other, unknown = (teacher.post(path, {**body, "batch": batch}) for batch in (arms.b, UNKNOWN_ID))
+        assert said(other) == said(unknown)
+        assert teacher.ok(teacher.post(path, {**body, "batch": arms.a}))["state"] == "SUBMITTED"
+        assert of_both.ok(of_both.post(path, body))["state"] == "SUBMITTED"
+
+    def test_a_position_is_that_of_the_whole_class(self, arms, make, own, teacher, assessment):
+        for student, batch, score in (
+            (arms.in_a[0], arms.a, 5),
+            (arms.in_a[1], arms.a, 15),
+            (arms.in_b[0], arms.b, 20),
+        ):
+            make.entry(assessment, student, batch, score)
+        path = f"/cohort-subjects/{arms.subject['id']}/results?term={arms.term['id']}"
+
+        seen, whole = teacher.ok(teacher.get(path)), make.api.ok(make.api.get(path))
+
+        assert {row["student"]["id"] for row in seen} == set(arms.in_a)
+        assert seen == [row for row in whole if row["student"]["id"] in arms.in_a]
+        assert {row["cohort"]["position"] for row in seen} == {2, 3}
+
+
 class TestAbsencesAndSheets:
     def test_students_out_of_reach_are_unknown(self, arms, make, teacher, assessment):
         path, (other,) = f"/assessments/{assessment['id']}/absences", arms.in_b

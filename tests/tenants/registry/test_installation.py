@@ -420,6 +420,7 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             "DROP FUNCTION registry.enter_as_client",
             "ALTER TABLE registry.schools DROP COLUMN website",
             "ALTER TABLE registry.clients DROP COLUMN session_number",
+            "ALTER TABLE registry.clients DROP COLUMN tells_addresses",
             "UPDATE registry.revision SET version_num = 'r0004'",
             f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
             *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),

@@ -66,3 +66,14 @@ def lock_cohort(cohort_id: UUID, subject_id: UUID) -> Query:
         .where(Cohort.id == cohort_id)
         .with_for_update(key_share=True, of=Cohort)
     )
+
+
+@read_model(judged=True)
+def lock_cohort_of(cohort_subject_id: UUID) -> Query:
+    """Lock the cohort of a cohort subject FOR NO KEY UPDATE: nobody enrolls students, who take its subjects."""
+    return (
+        select(Cohort.id)
+        .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
+        .where(CohortSubject.id == cohort_subject_id)
+        .with_for_update(key_share=True, of=Cohort)
+    )

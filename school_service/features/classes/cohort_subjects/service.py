@@ -11,6 +11,7 @@ from sqlalchemy import ARRAY, Uuid, any_, cast, delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
+from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query, fetch_row
 from school_service.core.records import get, get_referenced, lock_rows, unknown_reference
@@ -23,11 +24,22 @@ from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject
 from tenants.clock import now
 
+ENTITY = "cohort-subject"
 TAKING = "subject-enrollment"
 """What the audit log calls it that a student takes an elective; the id is the student's.
 
 That they take the compulsory subjects follows from their enrollment, and from the subject being taught.
 """
+
+
+DELETION = Deletion(
+    CohortSubject,
+    {
+        "cohort": CohortSubject.cohort_id,
+        "subject": CohortSubject.subject_id,
+        "elective": CohortSubject.elective,
+    },
+)
 
 
 def check_cohort_subject_filter(
@@ -54,11 +66,21 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
     if not found["subject"]:
         raise unknown_reference(Subject, "subject_id")
     made = new_row(CohortSubject, cohort_id=cohort_id, subject_id=subject_id, elective=elective)
-    audit_change(
-        "cohort-subject", made.id, new={"cohort": cohort_id, "subject": subject_id, "elective": elective}
-    )
+    audit_change(ENTITY, made.id, new={"cohort": cohort_id, "subject": subject_id, "elective": elective})
     execute(made, *(() if elective else [_take_new_subject(made.id, now())]))
     return made
+
+
+def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
+    """Teach a subject to a cohort no more; that its students have to take it goes with it.
+
+    One that is chosen by students as an elective, or has assessments or scores, is a conflict; an assessment that was
+    deleted counts where it has scores or absences. Raises NotFound.
+    """
+    # The cohort first: who is being enrolled meanwhile takes what is taught before, or after.
+    found = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
+    audit_change(ENTITY, cohort_subject_id, old=found.values)
+    return found.delete()
 
 
 def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
@@ -83,6 +105,16 @@ def take_compulsory_subjects_of_cohorts(
 def _take_new_subject(cohort_subject_id: UUID, moment: datetime) -> Any:
     # FOR SHARE, so that no enrollment ends between being found and its student taking the subject.
     takers = _takers(CohortSubject.id == cohort_subject_id, moment=moment)
+    return _taking(takers.with_for_update(read=True, of=Enrollment))
+
+
+@statement
+def take_new_subjects(cohort_subject_ids: list[UUID], moment: datetime) -> Any:
+    """Make the statement by which all students of their cohorts take new compulsory subjects, for `execute`.
+
+    The caller has locked the cohorts, unless they are new, too.
+    """
+    takers = _takers(CohortSubject.id == _one_of(cohort_subject_ids), moment=moment)
     return _taking(takers.with_for_update(read=True, of=Enrollment))
 
 

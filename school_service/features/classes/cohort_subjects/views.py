@@ -49,6 +49,13 @@ class OneCohortSubject(MethodView):
         """Show a cohort subject."""
         return reads.cohort_subject(id)
 
+    @blp.requires(Permission.COHORT_SUBJECTS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(reads.cohort_subject, reads.lock_cohort_of, service.DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Teach a subject to a cohort no more that has neither assessments nor students who chose it."""
+        return service.delete_cohort_subject(cohort_subject_id=id)
+
 
 @blp.route("/cohort-subjects/<uuid:id>/students")
 class StudentsOfCohortSubject(MethodView):

@@ -32,13 +32,15 @@ class ReadNumbers:
     restored: int = 0
     examples: dict[str, str] = field(default_factory=dict)
 
-    def warning(self, column: str) -> str | None:
-        """Say which numbers got their 0 back; None where none did."""
+    def warnings(self, column: str) -> list[str]:
+        """Say which numbers got their 0 back, if any did."""
         if not self.restored:
-            return None
+            return []
         numbers = "number" if self.restored == 1 else "numbers"
         shown = ", ".join(f"{written} is stored as {stored}" for written, stored in self.examples.items())
-        return f"{column}: {self.restored:,} {numbers} had lost the 0 in front, which was put back: {shown}."
+        return [
+            f"{column}: {self.restored:,} {numbers} had lost the 0 in front, which was put back: {shown}."
+        ]
 
 
 def country_of(phone_number: str | None) -> str:

@@ -269,9 +269,9 @@ class _StudentUpload(SheetUpload[_Records]):
         days = read_days(rows, "dob", self.dates)
         country = country_of(current_school().phone_number)
         numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
-        for warning in (days.warning("dob"), *(each.warning(column) for column, each in numbers.items())):
-            if warning is not None:
-                self.warn(warning)
+        of_numbers = (warning for column, each in numbers.items() for warning in each.warnings(column))
+        for warning in (*days.warnings("dob"), *of_numbers):
+            self.warn(warning)
         wrong = [error for each in numbers.values() for error in each.errors]
         return [*charset_errors(rows, names=_NAMES), *days.errors, *wrong]
 

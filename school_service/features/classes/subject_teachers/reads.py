@@ -69,8 +69,7 @@ def subject_teachers(
             Subject.name,
             CohortSubject.id,
             Batch.name.nulls_first(),
-            User.last_name,
-            User.first_name,
+            User.name_sort_key,
             SubjectTeacher.id,
         )
     )

@@ -57,7 +57,6 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
 )
 from school_service.features.school.models import (
     CURRENT,
@@ -70,6 +69,7 @@ from school_service.features.school.models import (
     Enrollment,
     Subject,
     Term,
+    TermCalendar,
 )
 from school_service.features.scores.models import (
     ABSENT,
@@ -464,28 +464,41 @@ def _categories(exported: Exported) -> Rows:
     if not exported.may(RESULTS):
         titles.remove(TERM_RESULT)
     listed = unnest_rows(id=(Uuid, [_category_id(exported, title) for title in titles]), title=(Text, titles))
-    # A category of the standard has one weight for the whole school: so weights of single levels are left out.
-    weight = (
+    shares = _whole_weights()
+    return (
+        _row("categories", sourcedId=listed.c.id, title=listed.c.title, weight=shares.c.weight)
+        .select_from(listed)
+        .outerjoin(shares, shares.c.category == listed.c.title)
+    )
+
+
+def _whole_weights() -> Any:
+    """Round the weights of categories to whole numbers with the same sum, by the largest remainder.
+
+    Percents are whole numbers in the standard. A category of it has one weight for the whole school: so weights of
+    single levels are left out.
+    """
+    element = (
         func.jsonb_array_elements(ResultSettings.weights)
         .table_valued(column("value", JSONB))
         .render_derived()
     )
-    found = (
-        select(cast(weight.c.value["weight"].astext, Numeric))
-        .select_from(ResultSettings)
-        .join(weight, true())
-        .where(
-            ResultSettings.weighting == BY_CATEGORY,
-            weight.c.value["level"].astext.is_(None),
-            weight.c.value["category"].astext == listed.c.title,
+    given = (
+        select(
+            element.c.value["category"].astext.label("category"),
+            cast(element.c.value["weight"].astext, Numeric).label("weight"),
         )
-        .correlate(listed)
-        .scalar_subquery()
+        .select_from(ResultSettings)
+        .join(element, true())
+        .where(ResultSettings.weighting == BY_CATEGORY, element.c.value["level"].astext.is_(None))
+        .subquery("given")
     )
-    # Percents are whole numbers in the standard.
-    return _row(
-        "categories", sourcedId=listed.c.id, title=listed.c.title, weight=func.round(found)
-    ).select_from(listed)
+    whole = func.floor(given.c.weight)
+    rank = func.row_number().over(order_by=[(given.c.weight - whole).desc(), given.c.category])
+    lacking = func.round(func.sum(given.c.weight).over()) - func.sum(whole).over()
+    return select(given.c.category, (whole + case((rank <= lacking, 1), else_=0)).label("weight")).subquery(
+        "shares"
+    )
 
 
 def _line_items(exported: Exported) -> Rows:
@@ -502,7 +515,8 @@ def _line_items(exported: Exported) -> Rows:
                 sourcedId=Assessment.id,
                 title=Assessment.name,
                 description=func.nullif(_line(Assessment.description), ""),
-                assignDate=cast(Assessment.created_at, Date),
+                # What was created later than it was due, was assigned by then.
+                assignDate=func.least(cast(Assessment.created_at, Date), Assessment.due_date),
                 dueDate=Assessment.due_date,
                 classSourcedId=Assessment.cohort_subject_id,
                 categorySourcedId=category,
@@ -528,7 +542,7 @@ def _line_items(exported: Exported) -> Rows:
                 "lineItems",
                 sourcedId=_made_of(items.c.class_id, items.c.term_id),
                 title=literal(TERM_RESULT),
-                assignDate=cast(items.c.published_at, Date),
+                assignDate=func.least(cast(items.c.published_at, Date), _end_of_term()),
                 dueDate=_end_of_term(),
                 classSourcedId=items.c.class_id,
                 categorySourcedId=_id(_category_id(exported, TERM_RESULT)),

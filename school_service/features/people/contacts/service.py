@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.database import db, session_reach
+from school_service.core.deletion import Deletion
 from school_service.core.errors import Invalid
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
@@ -18,6 +19,14 @@ from school_service.features.people.models import Contact, User
 from school_service.features.reach import scopes
 
 ENTITY = "contact"
+
+_owner_is_deleted = (
+    select(User.deleted_at.is_not(None))
+    .where(User.id == Contact.owner_id)
+    .correlate(Contact)
+    .scalar_subquery()
+)
+DELETION = Deletion(Contact, {"owner": Contact.owner_id, "owner_is_deleted": _owner_is_deleted})
 
 
 @read_model
@@ -108,6 +117,18 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
     if new:
         audit_change(ENTITY, contact.id, old={}, new={"changed": sorted(new)})
     return contact.id
+
+
+def delete_contact(*, contact_id: UUID) -> UUID:
+    """Delete a contact; that of an employee stays with the employee, and is a conflict.
+
+    Raises NotFound, for the contact of a deleted owner too.
+    """
+    found = DELETION.lock(contact_id)
+    if found.values["owner_is_deleted"]:
+        raise not_found(Contact)
+    audit_change(ENTITY, contact_id, old={"owner": found.values["owner"]})
+    return found.delete()
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:

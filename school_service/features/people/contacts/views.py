@@ -53,3 +53,10 @@ class OneContact(MethodView):
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a contact; the owner stays."""
         return service.contact(service.change_contact(contact_id=id, **changes))
+
+    @blp.requires(Permission.CONTACTS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(service.contact, service.DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete a contact that is not an employee's own."""
+        return service.delete_contact(contact_id=id)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import exists, func, literal_column, select
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.audit.models import AuditEntry
 from school_service.features.people.models import Role, RolePermission, StoredPermission
+
+ENTITY = "role"
+"""What the audit log calls a role."""
 
 
 @read_model
@@ -37,6 +41,28 @@ def permissions_as_json(query: Query) -> Any:
         .select_from(found)
         .scalar_subquery()
     )
+
+
+def names_of_permissions() -> Any:
+    """A column of a query of Role: the names of its permissions, as `access:section`, in order."""
+    name = StoredPermission.access + ":" + StoredPermission.section
+    named = (
+        select(name)
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
+        .where(RolePermission.role_id == Role.id)
+        .order_by(name)
+        .correlate(Role)
+    )
+    return func.array(named.scalar_subquery())
+
+
+@read_model
+def had_name(role_id: UUID, name: str) -> Query:
+    """Select `had`: whether a role was once called so, by the audit log."""
+    renamed = exists().where(
+        AuditEntry.entity_id == role_id, AuditEntry.entity == ENTITY, AuditEntry.old["name"].astext == name
+    )
+    return select(renamed.label("had"))
 
 
 @read_model

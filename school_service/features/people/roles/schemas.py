@@ -57,6 +57,15 @@ class NewRoleSchema(Schema):
     reach = Choice(REACHES, load_default=SCHOOL, metadata=_REACH)
 
 
+class RoleChangesSchema(NewRoleSchema):
+    """What to change of a role: any of these."""
+
+    class Meta:
+        """What a role reaches is not changed with its name."""
+
+        exclude = ("reach",)
+
+
 class RolePermissionsSchema(Schema):
     """The permissions that a role shall have: these and no others."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,9 +11,12 @@ from sqlalchemy import Uuid, cast, delete, insert, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
+from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.records import get, unnest_rows
+from school_service.core.read_models import fetch_row
+from school_service.core.records import change, get, unnest_rows
 from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
+from school_service.core.texts import casefolded
 from school_service.features.audit.service import audit_change
 from school_service.features.people.models import (
     ADMINISTRATOR,
@@ -25,9 +28,22 @@ from school_service.features.people.models import (
     User,
     UserRole,
 )
+from school_service.features.people.roles import reads
 from school_service.features.people.roles.administrators import has_administrator, require_administrator
+from school_service.features.people.roles.reads import ENTITY as ENTITY
+from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL
 
-ENTITY = "role"
+DELETION = Deletion(
+    Role,
+    {
+        "name": Role.name,
+        "avatar": Role.avatar_number,
+        "reach": Role.reach,
+        "permissions": reads.names_of_permissions(),
+    },
+)
+_SEEDED = {casefolded(name): name for name in ROLES_OF_NEW_SCHOOL}
+_TAKEN = {"name": ["already taken"]}
 
 
 def create_permission(*, section: str, access: str) -> NewRow:
@@ -44,12 +60,63 @@ def create_permission(*, section: str, access: str) -> NewRow:
 
 
 def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
-    """Add a role without permissions; a name already taken, and an Administrator with reach OWN, is a conflict."""
+    """Add a role without permissions; a name already taken, and an Administrator with reach OWN, is a conflict.
+
+    So is the name of a seeded role.
+    """
     check_reach(name, reach)
+    if name in ROLES_OF_NEW_SCHOOL:
+        raise Conflict("A role with this name exists already.", _TAKEN)
     role = insert_row(Role, name=name, avatar_number=avatar, reach=reach)
     limited = {} if reach == SCHOOL else {"reach": reach}
     audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar, **limited})
     return role
+
+
+def change_role(*, role_id: UUID, name: str | None = None, avatar: int | None = None) -> UUID:
+    """Change name or avatar of a role; a name already taken is a conflict.
+
+    So are another name of the role Administrator, which permissions are given to by its name, and the name of a seeded
+    role, in whatever case, for a role that never had it. Raises NotFound.
+    """
+    role = get(Role, role_id, for_update=True)
+    if name is not None and name != role.name:
+        _check_new_name(role, name)
+    given = {"name": name, "avatar_number": avatar}
+    old, new = change(role, {column: value for column, value in given.items() if value is not None})
+    if new:
+        audit_change(ENTITY, role_id, old=_by_member(old), new=_by_member(new))
+    return role_id
+
+
+def _check_new_name(role: Role, name: str) -> None:
+    if role.name == ADMINISTRATOR:
+        raise Conflict(f"The role {ADMINISTRATOR} keeps its name.", {"name": ["stays"]})
+    seeded = _SEEDED.get(casefolded(name))
+    if seeded is None or role.name == seeded:
+        return
+    found = fetch_row(reads.had_name(role.id, name))
+    if found is None or not found["had"]:
+        raise Conflict(f"{seeded} is the name of a role that every school begins with.", _TAKEN)
+
+
+def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Name columns of a role as its members."""
+    return {"avatar" if name == "avatar_number" else name: value for name, value in columns.items()}
+
+
+def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
+    """Delete a role; one that a user has, deleted or not, and Administrator are a conflict.
+
+    Raises NotFound, and Forbidden where the principal lacks a permission of the role with its reach.
+    """
+    found = DELETION.lock(role_id)
+    name, reach = found.values["name"], found.values["reach"]
+    require_permissions(principal, found.values["permissions"], reach, f"Deleting the role {name}")
+    if name == ADMINISTRATOR:
+        raise Conflict(f"The role {ADMINISTRATOR} can't be deleted.")
+    audit_change(ENTITY, role_id, old=found.values)
+    return found.delete()
 
 
 def check_reach(name: str, reach: str) -> None:

@@ -15,6 +15,7 @@ from school_service.features.people.roles.schemas import (
     NewPermissionSchema,
     NewRoleSchema,
     PermissionSchema,
+    RoleChangesSchema,
     RolePermissionsSchema,
     RoleSchema,
 )
@@ -71,6 +72,21 @@ class OneRole(MethodView):
     def get(self, id: UUID) -> Any:
         """Show a role with its permissions."""
         return reads.role(id)
+
+    @blp.requires(Permission.ROLES_WRITE, school_required=True)
+    @blp.arguments(RoleChangesSchema(partial=True))
+    @blp.returns(RoleSchema)
+    @blp.if_match(reads.role, row_lock(Role))
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change name or avatar of a role; Administrator keeps its name, and no role takes a seeded role's."""
+        return reads.role(service.change_role(role_id=id, **changes))
+
+    @blp.requires(Permission.ROLES_DELETE, school_required=True)
+    @blp.returns_deleted()
+    @blp.if_match(reads.role, service.DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete a role that no user has. It needs every permission of the role; Administrator stays."""
+        return service.delete_role(role_id=id, principal=current_principal())
 
 
 @blp.route("/roles/<uuid:id>/permissions")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, case, cast, func, select, union
+from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, case, cast, func, select, union
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import matches, may_match
 from school_service.features.people.guardians.reads import primary_guardian
-from school_service.features.people.models import SEARCHED_OF_STUDENT, SEARCHED_OF_USER, Student, User
+from school_service.features.people.models import (
+    SEARCHED_OF_STUDENT,
+    SEARCHED_OF_USER,
+    Contact,
+    Student,
+    User,
+)
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 
@@ -115,6 +122,23 @@ def account_lock(student_id: UUID) -> Query:
         .where(Student.id == student_id)
         .with_for_update(key_share=True, of=User)
     )
+
+
+def account_as_json(columns: Sequence[str]) -> Any:
+    """A column of a query of Student: these columns of the user account, as a JSON object, as text."""
+    members = (part for name in columns for part in (name, getattr(User, name)))
+    return (
+        select(cast(func.json_build_object(*members), Text))
+        .where(User.id == Student.user_id)
+        .correlate(Student)
+        .scalar_subquery()
+    )
+
+
+def ids_of_contacts() -> Any:
+    """A column of a query of Student: the ids of the contacts of the user account, as texts."""
+    ids = select(cast(Contact.id, Text)).where(Contact.owner_id == Student.user_id).correlate(Student)
+    return func.array(ids.scalar_subquery())
 
 
 def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import exists
+
 from school_service.auth.principal import Principal
 from school_service.core.counters import STUDENTS as STUDENT_NUMBERS
 from school_service.core.counters import next_numbers, numbers_taken
 from school_service.core.database import db
+from school_service.core.deletion import Deletion, deleting
 from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
 from school_service.core.statements import Executable, NewRow, execute, new_row
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.access import require_to_change
-from school_service.features.people.guardians.of_students import Finding, write_primary
-from school_service.features.people.models import GRADUATED, STUDENTS, Student, User
+from school_service.features.people.guardians.of_students import Finding, remove_guardians, write_primary
+from school_service.features.people.models import GRADUATED, STUDENTS, Student, User, UserRole
+from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import give_to_new
+from school_service.features.people.students import reads
 from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, new_user
 from school_service.features.school.models import Batch, Cohort
 from tenants.clock import now
 
-ENTITY = "student"
+ENTITY, CONTACT = "student", "contact"
 AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
 """What the audit log says of a student and their account. Of other members, that they changed."""
 
@@ -124,6 +130,29 @@ def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> 
         )
 
 
+def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
+    """Delete a student who has no history, with the account and its contacts.
+
+    Guardians go who have no account and no other child.
+    Admission number and username are free again; the student's number is not given anew. Raises NotFound, Forbidden
+    where the principal lacks a permission that the account has, and Conflict for a student with a history, such as an
+    enrollment, and where nobody would be left who has every permission.
+    """
+    found = DELETION.lock(student_id)
+    found.refuse_if_in_use()
+    user_id, contacts = UUID(str(found.values["user"])), found.values.pop("contacts")
+    account, has_roles = json.loads(found.values.pop("account")), found.values.pop("has_roles")
+    held = require_to_change(principal, user_id, "Deleting this student") if has_roles else None
+    audit_change(ENTITY, student_id, old=found.values)
+    audit_change(USER, user_id, old=account)
+    audit_changes(CONTACT, [Change(UUID(one), {"owner": user_id}, None) for one in contacts])
+    remove_guardians(student_id)
+    found.delete(*deleting(User, user_id))
+    if held and held.all_of_them:
+        require_administrator("Deleting this student")
+    return student_id
+
+
 def check_student_filter(
     *, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None
 ) -> None:
@@ -134,4 +163,16 @@ def check_student_filter(
         get_referenced(Cohort, cohort, "cohort")
 
 
+DELETION = Deletion(
+    Student,
+    {
+        "user": Student.user_id,
+        "admission_number": Student.admission_number,
+        "status": Student.status,
+        "account": reads.account_as_json(AUDITED_OF_USER),
+        "contacts": reads.ids_of_contacts(),
+        "has_roles": exists().where(UserRole.user_id == Student.user_id).correlate(Student),
+    },
+    account=Student.user_id,
+)
 _OF_USER = frozenset({"first_name", "last_name", "gender"})

@@ -98,25 +98,70 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
         values = [*replaced]
         if self.download is None or not values:
             return frozenset()
-        history: dict[UUID, list[Any]] = {}
-        record_ids = {each.record_id for each in values if each.record_id}
-        for change in newest_changes(entity, record_ids, newest=newest, member=member):
-            history.setdefault(change.entity_id, []).append(change)
         errors = []
         forced = set()
-        for each in values:
-            changes = history.get(each.record_id, ()) if each.record_id else ()
-            last = _last_change(changes, each.column, score_of)
+        for each, last in _with_last_change(
+            values, entity=entity, score_of=score_of, newest=newest, member=member
+        ):
             if last is not None and _is_own(last, self.download):
                 continue
             if self.force:
                 forced.add(each.row)
             else:
-                problem = _problem(each, last)
+                problem = f"{_problem(each, last)}, after the download,"
                 errors.append(RowError(each.row, each.column, CHANGED, problem, str(each.new), _REMEDY))
         people = {each.row: each.person for each in values}
         raise_changed_rows(errors, letters=self.letters, people=people)
         return forced
+
+
+def refuse_unexpected(
+    replaced: Iterable[Replaced],
+    *,
+    list_name: str,
+    entity: str,
+    score_of: ScoreOf,
+    newest: int,
+    member: str | None = "score",
+) -> None:
+    """Refuse to replace values that are not what a list in the body, `list_name`, expected, naming who changed them.
+
+    The rows are numbered from 0; the rest is as in `refuse_changed`. Raises RowsChanged.
+    """
+    values = [*replaced]
+    if not values:
+        return
+    changes = _with_last_change(values, entity=entity, score_of=score_of, newest=newest, member=member)
+    errors = [
+        RowError(
+            each.row,
+            each.column,
+            CHANGED,
+            _problem(each, last) + ",",
+            "nothing" if each.new is None else str(each.new),
+            "read it again, or leave out what is expected",
+        )
+        for each, last in changes
+    ]
+    raise_changed_rows(errors, people={each.row: each.person for each in values}, member=list_name)
+
+
+def _with_last_change(
+    values: Iterable[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
+) -> list[tuple[Replaced, Any]]:
+    """Find the newest change of each value; None where nobody knows it."""
+    values = [*values]
+    history: dict[UUID, list[Any]] = {}
+    record_ids = {each.record_id for each in values if each.record_id}
+    for change in newest_changes(entity, record_ids, newest=newest, member=member):
+        history.setdefault(change.entity_id, []).append(change)
+    return [
+        (
+            each,
+            _last_change(history.get(each.record_id, ()) if each.record_id else (), each.column, score_of),
+        )
+        for each in values
+    ]
 
 
 _REMEDY = "download the sheet again, or send this one with force=true"
@@ -138,5 +183,5 @@ def _problem(each: Replaced, last: Any) -> str:
     who = "somebody" if last is None else last.actor_name
     when = "" if last is None else f" on {last.at:%Y-%m-%d at %H:%M} UTC"
     if each.stored is None:
-        return f"would bring back a {each.kind} that {who} removed{when}, after the download,"
-    return f"would replace {each.stored}, which {who} entered{when}, after the download,"
+        return f"would bring back a {each.kind} that {who} removed{when}"
+    return f"would replace {each.stored}, which {who} entered{when}"

@@ -64,3 +64,10 @@ class OneStudent(MethodView):
         Names and gender are those of the user account: who changes them needs every permission that the user has.
         """
         return reads.student(service.change_student(student_id=id, principal=current_principal(), **changes))
+
+    @blp.requires(Permission.STUDENTS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(reads.student, service.DELETION.row_lock, reads.account_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete a student without a history, with the account and its contacts; who has one is withdrawn instead."""
+        return service.delete_student(student_id=id, principal=current_principal())

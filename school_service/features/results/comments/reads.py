@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, Text, and_, cast, func, literal_column, or_, select
+from sqlalchemy import Select, Text, and_, cast, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.results.figures.roster import members
-from school_service.features.results.models import TermCalendar, TermComment
+from school_service.features.results.models import TermComment
 from school_service.features.results.publications.reads import published_name
-from school_service.features.school.models import Batch, Cohort, Term
-from school_service.features.school.sessions.service import is_term, is_term_id
+from school_service.features.school.models import Batch, Cohort, Term, TermCalendar
+from school_service.features.school.sessions.service import is_term
 
 COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
 """What is said of a student's term."""
 
 
 @read_model
-def comments(batch_id: UUID, term: str) -> Query:
+def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of TermCommentSchema: whoever belongs to a batch in a term, by name.
 
     `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
@@ -46,31 +48,11 @@ def comments(batch_id: UUID, term: str) -> Query:
     )
     cohort_id, term_id = (select(of_term.c[name]).scalar_subquery() for name in ("cohort_id", "term_id"))
     found = select(student.label("student"), *COMMENT, TermComment.updated_at)
-    return _class_of(found, batch_id, cohort_id, term_id).order_by(*BY_NAME)
+    listed = _class_of(found, batch_id, cohort_id, term_id).order_by(*BY_NAME)
+    return listed if reach is None else listed.where(scopes.is_form_batch(reach, batch_id))
 
 
-@read_model
-def of_batch(batch_id: UUID, term: str) -> Query:
-    """Select a batch's cohort and session, and the term of it that is named; no row without the batch.
-
-    `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
-    """
-    of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
-    return (
-        select(
-            Batch.cohort_id,
-            Cohort.session_id,
-            Term.id.label("term_id"),
-            (Term.session_id == Cohort.session_id).label("of_session"),
-        )
-        .select_from(Batch)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .outerjoin(Term, or_(is_term_id(term), of_session))
-        .where(Batch.id == batch_id)
-    )
-
-
-@read_model
+@read_model(judged=True)
 def sharing(cohort_id: UUID, term_id: UUID) -> Query:
     """Lock a cohort and a term FOR SHARE: neither the results are published meanwhile, nor is the calendar changed."""
     return (
@@ -81,13 +63,13 @@ def sharing(cohort_id: UUID, term_id: UUID) -> Query:
     )
 
 
-@read_model
+@read_model(judged=True)
 def locking(batch_id: UUID) -> Query:
     """Lock a batch FOR NO KEY UPDATE: its comments are entered one after the other."""
     return select(Batch.id).where(Batch.id == batch_id).with_for_update(key_share=True)
 
 
-@read_model
+@read_model(judged=True)
 def class_list(batch_id: UUID, term_id: UUID) -> Query:
     """Select whoever belongs to a batch in a term, by name, with what is said of their term, as JSON.
 

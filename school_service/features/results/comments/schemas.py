@@ -50,6 +50,14 @@ class CommentUploadSchema(UploadOptionsSchema):
     )
 
 
+class ExpectedCommentSchema(Schema):
+    """What was said of a student's term when it was read; of a member that is left out nothing is expected."""
+
+    times_present = StrictInteger(0, MAX_TIMES_OPENED, required=False, allow_none=True)
+    form_teacher_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
+    principal_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
+
+
 class NewTermCommentSchema(Schema):
     """What is said of a student's term: what is left out stays, null clears it."""
 
@@ -64,6 +72,14 @@ class NewTermCommentSchema(Schema):
         required=False,
         allow_none=True,
         metadata={"description": "To change it needs `write:results`, too."},
+    )
+    expected = Nested(
+        ExpectedCommentSchema,
+        required=False,
+        metadata={
+            "description": "What was there when it was read. Where a member that is to be replaced is another by now, "
+            "nothing is stored (409)."
+        },
     )
 
 

@@ -7,9 +7,10 @@ published and no calendar is changed meanwhile, and what one leaves alone is not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,15 +22,16 @@ from school_service.auth.principal import Principal
 from school_service.core.errors import Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_row
-from school_service.core.records import unknown_reference, unnest_rows
+from school_service.core.records import unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.people.models import student_name
+from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.results.comments import reads
 from school_service.features.results.models import TermComment
 from school_service.features.results.publications.service import refuse_published
-from school_service.features.school.cohorts.class_sheets import find_batch, find_term
-from school_service.features.school.models import Batch
+from school_service.features.school.cohorts.class_sheets import Place, find_batch, find_place, find_term
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
@@ -39,6 +41,7 @@ ENTITY = "comment"
 TIMES_PRESENT = "times_present"
 PRINCIPAL = "principal_comment"
 MEMBERS = (TIMES_PRESENT, "form_teacher_comment", PRINCIPAL)
+NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +67,6 @@ class Commented:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The batch and the term that comments are of, and the ids that their rows have in common."""
-
-    batch_id: UUID
-    cohort_id: UUID
-    session_id: UUID
-    term_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
 class ClassList:
     """Whoever belongs to a batch in a term, by name, and how often school opened; None where that is not set."""
 
@@ -91,12 +84,14 @@ def enter_comments(
 ) -> BoundQuery:
     """Enter comments on students of a batch, all or none: a member that is left out stays, None clears it.
 
+    With `expected`, members as they were when they were read, a member is replaced only where it still is as expected.
     Returns the read model of the batch's comments, which are stored in the round trip that reads it. Raises Invalid
     for an unknown batch or term, and naming the students who are named twice, are not in the batch, or were present
     more often than school opened; Forbidden where a principal's comment changes and the caller may not write results,
-    and Conflict while the batch's results of the term are published.
+    RowsChanged where something else than expected would be replaced, and Conflict while the batch's results of the term
+    are published.
     """
-    place = _find(batch, term)
+    place = find_place(batch, term)
     listed = lock_class(place)
     students = {UUID(student.student_id): student for student in listed.students}
     _refuse(comments, students, listed.times_opened)
@@ -106,6 +101,14 @@ def enter_comments(
         if (differing := (student := students[row["student"]]).differing(row))
     ]
     require_for(changes, principal)
+    refuse_unexpected(
+        _unexpected(comments, students),
+        list_name="comments",
+        entity=ENTITY,
+        score_of=partial(is_change, term=str(place.term_id)),
+        newest=NEWEST_CHANGES,
+        member=None,
+    )
     read = reads.comments(batch, str(place.term_id))
     return in_one_round_trip(storing(place, changes, source="hand"), read=read) if changes else read
 
@@ -202,17 +205,6 @@ def _class_list(found: dict[str, Any] | None) -> ClassList:
     return ClassList([Commented(**row) for row in orjson.loads(found["rows"])], found["times_opened"])
 
 
-def _find(batch: UUID, term: str) -> Place:
-    found = fetch_row(reads.of_batch(batch, term))
-    if found is None:
-        raise unknown_reference(Batch, "batch")
-    if found["term_id"] is None:
-        raise Invalid.field("term", "no such term")
-    if not found["of_session"]:
-        raise Invalid.field("term", "is not of the batch's session")
-    return Place(batch, found["cohort_id"], found["session_id"], found["term_id"])
-
-
 def _refuse(
     comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented], times_opened: int | None
 ) -> None:
@@ -230,6 +222,24 @@ def _refuse(
     wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
     if wrong:
         raise Invalid.field("comments", wrong)
+
+
+def _unexpected(
+    comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]
+) -> Iterator[Replaced]:
+    """Find the members that would be replaced, and are not as a record expected them."""
+    for number, row in enumerate(comments):
+        student, expected = students[row["student"]], row.get("expected", {})
+        for name, value in student.differing(row).items():
+            stored = getattr(student, name)
+            if name in expected and expected[name] != stored:
+                whose = shown(student), UUID(student.student_id)
+                yield Replaced(number, name, *whose, stored, value, kind="value")
+
+
+def is_change(values: Any, column: str, term: str) -> bool:
+    """Tell whether what the log says of a student's comments after a change is that this one changed."""
+    return bool(values) and values.get("term") == term and column in values.get("changed", ())
 
 
 def _is_more(times_present: int | None, times_opened: int | None) -> bool:

@@ -23,11 +23,12 @@ from school_service.features.people.students.sheet_uploads import ClassSheetUplo
 from school_service.features.results.comments.service import (
     ENTITY,
     MEMBERS,
+    NEWEST_CHANGES,
     TIMES_PRESENT,
     ClassList,
     Commented,
-    Place,
     count,
+    is_change,
     list_class,
     lock_class,
     require_for,
@@ -36,8 +37,8 @@ from school_service.features.results.comments.service import (
 from school_service.features.results.models import COMMENT_LENGTH, MAX_TIMES_OPENED
 from school_service.features.school.cohorts.class_sheets import (
     TERM,
+    Place,
     about_class,
-    class_name,
     find_batch,
     find_term,
     judge_batch,
@@ -53,7 +54,6 @@ from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
 
 SHEET = "Comments"
-NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
 
 _MatchedRows = list[tuple[Commented, Row]]
 
@@ -80,13 +80,13 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     words, ids = about_class(found, of_term)
     opened = [("Times opened", str(listed.times_opened))] if listed.times_opened is not None else []
     page_header = (
-        f"{current_school().name}\n{class_name(found)} {found.session}",
+        f"{current_school().name}\n{found.class_name} {found.session}",
         f"Comments, {of_term.display_name}",
     )
     content = write_workbook(
         [table], [*words, *opened, *ids, downloaded], hidden=hidden, page_header=page_header
     )
-    return f"{class_name(found)} {found.session} {of_term.display_name} comments.xlsx", content
+    return f"{found.class_name} {found.session} {of_term.display_name} comments.xlsx", content
 
 
 def upload(
@@ -153,7 +153,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         refused = self.refuse_changed(
             self._replaced([(student, row, differing) for student, row, _, differing in rows]),
             entity=ENTITY,
-            score_of=partial(_is_change, term=str(self.place.term_id)),
+            score_of=partial(is_change, term=str(self.place.term_id)),
             newest=NEWEST_CHANGES,
             member=None,
         )
@@ -185,11 +185,6 @@ class _CommentUpload(ClassSheetUpload[Commented]):
 
 
 _IDENTITY = (ADMISSION_NUMBER, "first_name", "last_name")
-
-
-def _is_change(values: Any, column: str, term: str) -> bool:
-    """Tell whether what the log says of a student's comments after a change is that this one changed."""
-    return bool(values) and values.get("term") == term and column in values.get("changed", ())
 
 
 def _place(batch: Any, term_id: UUID) -> Place:

@@ -8,6 +8,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.comments import reads, service, sheet
 from school_service.features.results.comments.schemas import (
     CommentFilterSchema,
@@ -26,20 +27,22 @@ blp = Blueprint("comments", __name__, description="What is said of students' ter
 class Comments(MethodView):
     """What is said of the students of a batch in a term."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.arguments(CommentFilterSchema, location="query")
     @blp.returns_list(TermCommentSchema, if_empty=service.check_comment_filter)
     def get(self, filters: dict[str, Any]) -> Any:
         """List the students of a batch by name, each with what is said of their term; the withdrawn are left out."""
         return reads.comments(filters["batch"], filters["term"])
 
-    @blp.requires(Permission.METRICS_WRITE)
+    @blp.requires(Permission.METRICS_WRITE, own=related("F"))
     @blp.arguments(TermCommentsSchema)
+    @blp.answers(409)
     @blp.returns_list(TermCommentSchema)
     def put(self, body: dict[str, Any]) -> Any:
         """Enter comments on students of a batch, all or none; answers those of the whole batch.
 
         A member that is left out stays, null clears it. To change a principal's comment needs `write:results`, too.
+        What is not as `expected` is 409: `errors.rows` names each by its place in the list, from 0.
         """
         return service.enter_comments(**body, principal=current_principal())
 
@@ -48,7 +51,7 @@ class Comments(MethodView):
 class SheetToFillIn(MethodView):
     """The comment sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
     @blp.arguments(CommentFilterSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:
@@ -60,7 +63,7 @@ class SheetToFillIn(MethodView):
 class FilledInSheet(MethodView):
     """The comment sheet of a batch, filled in."""
 
-    @blp.requires(Permission.METRICS_WRITE)
+    @blp.requires(Permission.METRICS_WRITE, own=related("F"))
     @blp.takes_file("comments_sheet")
     @blp.arguments(CommentUploadSchema, location="query")
     @blp.answers(409)

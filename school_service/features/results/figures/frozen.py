@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
 from school_service.features.people.models import (
@@ -45,12 +46,14 @@ from school_service.features.people.models import (
     StudentGuardian,
     UserRole,
 )
+from school_service.features.reach import scopes
 from school_service.features.results.figures.rules import one, term_of_student
 from school_service.features.results.models import (
     BATCH,
     BOTH,
     COHORT,
     SUPERSEDED,
+    SURNAME_FIRST,
     WITHDRAWN,
     Publication,
     ReportCard,
@@ -266,7 +269,26 @@ def shows_position(card: Any, name: str) -> Column:
     return or_(positions == BOTH, positions == {"batch": BATCH, "cohort": COHORT}[name])
 
 
-def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query) -> Query:
+def printed_class(card: Any) -> Column:
+    """The class as a card has it on paper: with the arm in cards of the first layout, which do not say."""
+    in_full = card["classroom"].astext + " " + card["batch_name"].astext
+    return func.coalesce(card["class_name"].astext, in_full)
+
+
+def printed_name(card: Any) -> Column:
+    """The student's name as a card has it on paper: the surname last where the card does not say."""
+    student = card["student"]
+    first, last = student["first_name"].astext, student["last_name"].astext
+    middle = func.nullif(student["middle_name"].astext, "")
+    return case(
+        (card["name_order"].astext == SURNAME_FIRST, func.concat_ws(" ", last, first, middle)),
+        else_=func.concat_ws(" ", first, middle, last),
+    )
+
+
+def subject_results(
+    scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query, reach: Reach | None = None
+) -> Query:
     """Select the results of a cohort subject, by position, then by name: as they were published, else live.
 
     `scope` is of the cohort and the term, `roster` who belongs to it, `batch_id` None for all batches of the cohort;
@@ -306,6 +328,11 @@ def subject_results(scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: A
         .join(listed, literal(True))
         .where(subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
     )
+    if reach is not None:
+        batch = cast(cards.c.card["batch"].astext, Uuid)
+        frozen = frozen.where(scopes.results_in_reach(reach, cohort_subject_id, batch))
+        if batch_id is not None:
+            frozen = frozen.where(scopes.arms_in_reach(reach, batch_id))
     found = live.order_by(None).subquery("live")
     has_card = (
         select(ReportCard.id)

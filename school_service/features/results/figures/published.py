@@ -27,11 +27,12 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from school_service.core.read_models import Query
 from school_service.features.results.figures.broadsheets import broadsheet_of
-from school_service.features.results.figures.frozen import name_order
+from school_service.features.results.figures.frozen import name_order, printed_class
 from school_service.features.results.figures.rules import mean_over, one
 from school_service.features.results.models import (
     GRADED,
     IN_FORCE,
+    SURNAME_FIRST,
     WITHDRAWN,
     Publication,
     ReportCard,
@@ -220,6 +221,11 @@ def _broadsheet(
             (card["term_name"].astext if of_term else cast(null(), Text)).label("term_name"),
             publication.c.places.label("places"),
             func.statement_timestamp().label("moment"),
+            printed_class(card).label("class_name"),
+            card["positions"].astext.label("positions"),
+            # Broadsheets of cards that do not say have the surname first, and days in UTC, as they had.
+            func.coalesce(card["name_order"].astext, SURNAME_FIRST).label("name_order"),
+            func.coalesce(card["time_zone"].astext, "UTC").label("time_zone"),
         )
     return select(
         cast(card["batch"].astext, Uuid).label("batch"),

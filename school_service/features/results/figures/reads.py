@@ -29,10 +29,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query, read_model, school_value
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
 from school_service.features.results.figures import frozen, published
 from school_service.features.results.figures.broadsheets import NONE_LISTED, broadsheet_of, listed, members
 from school_service.features.results.figures.published import latest_of_session, latest_publication
@@ -45,8 +47,16 @@ from school_service.features.results.figures.rules import (
     scope_of_student,
     scope_of_subject,
 )
-from school_service.features.results.models import GRADED, INCOMPLETE, PROVISIONAL
+from school_service.features.results.models import (
+    DEFAULTS,
+    GRADED,
+    INCOMPLETE,
+    PROVISIONAL,
+    ResultSettings,
+)
+from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import TERMS, Subject
+from school_service.features.school.settings.service import time_zone
 from school_service.features.scores.models import Absence, GradebookEntry, Submission
 
 Column = ColumnElement[Any]
@@ -70,30 +80,36 @@ _LIVE = (
 
 
 @read_model
-def subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+def subject_results(
+    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
+) -> Query:
     """Read model of StudentSubjectResultSchema: as they were published, else live; `live_subject_results` otherwise."""
-    computed, live = _subject_results(cohort_subject_id, term, batch_id)
-    return frozen.subject_results(computed.scope, computed.roster, cohort_subject_id, batch_id, live)
+    computed, live = _subject_results(cohort_subject_id, term, batch_id, reach)
+    return frozen.subject_results(computed.scope, computed.roster, cohort_subject_id, batch_id, live, reach)
 
 
 @read_model
-def live_subject_results(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+def live_subject_results(
+    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
+) -> Query:
     """Read model of StudentSubjectResultSchema: of whoever takes a cohort subject, by position, then by name.
 
     `term` is the id of a term or its name in the cohort's session. With a batch, those who are in it, by their position
     there.
     """
-    return _subject_results(cohort_subject_id, term, batch_id)[1]
+    return _subject_results(cohort_subject_id, term, batch_id, reach)[1]
 
 
-def _subject_results(cohort_subject_id: Any, term: Any, batch_id: Any) -> tuple[Computed, Query]:
+def _subject_results(
+    cohort_subject_id: Any, term: Any, batch_id: Any, reach: Reach | None
+) -> tuple[Computed, Query]:
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     found = computed.subjects
     if batch_id is None:
         position, scores = found.c.cohort_position, _scores(computed)
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
-    return computed, (
+    listed_results = (
         select(STUDENT.label("student"), *_subject_result(found, scores.c.listed), *_LIVE[:2])
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
@@ -103,6 +119,15 @@ def _subject_results(cohort_subject_id: Any, term: Any, batch_id: Any) -> tuple[
         .join(scores, _same(scores, found))
         .order_by(position.nulls_last(), *BY_NAME)
     )
+    if reach is not None:
+        # Who belongs to the batch in that term is in reach, also who has left since.
+        belongs = select(computed.roster.c.student_id).where(
+            scopes.results_in_reach(reach, cohort_subject_id, computed.roster.c.batch_id)
+        )
+        listed_results = listed_results.where(found.c.student_id.in_(belongs))
+        if batch_id is not None:
+            listed_results = listed_results.where(scopes.arms_in_reach(reach, batch_id))
+    return computed, listed_results
 
 
 @read_model
@@ -124,7 +149,11 @@ def term_results_in(computed: Computed, batches: FromClause) -> Query:
 
 @read_model
 def term_result(
-    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Read model of TermResultSchema, for a student: as it was published, else live; `term` as in `live_term_result`.
 
@@ -134,31 +163,42 @@ def term_result(
     live = _term_results(compute(scope_of_student(student_id, term, session)), student_id).order_by(None)
     unpublished = ~select(staff_found.c.state).exists()
     if user_id is None:
-        return _either(frozen.term_result(staff_found), live.where(unpublished))
+        return _in_reach(_either(frozen.term_result(staff_found), live.where(unpublished)), reach, student_id)
     is_own = frozen.is_own(student_id, user_id)
     in_force = frozen.latest_card(student_id, term, session, withdrawn=False)
-    return _either(
+    found = _either(
         frozen.own_term_result(in_force).where(is_own),
         frozen.term_result(staff_found).where(~is_own),
         live.where(~is_own, unpublished),
     )
+    return _in_reach(found, reach, student_id)
 
 
 @read_model
 def term_result_of_version(
-    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    version: int,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Read model of TermResultSchema, for a student: as a version of their batch's results was published.
 
     `term` as in `live_term_result`. No row for their own account, `user_id`.
     """
     found = frozen.term_result(frozen.card_of_version(student_id, term, version, session))
-    return found if user_id is None else found.where(~frozen.is_own(student_id, user_id))
+    found = found if user_id is None else found.where(~frozen.is_own(student_id, user_id))
+    return _in_reach(found, reach, student_id)
 
 
 @read_model
 def live_term_result(
-    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Read model of TermResultSchema, for a student in the batch that they belong to; no row for their own account.
 
@@ -166,7 +206,17 @@ def live_term_result(
     they are in no batch of that session.
     """
     live = _term_results(compute(scope_of_student(student_id, term, session)), student_id)
-    return live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+    live = live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+    return _in_reach(live, reach, student_id)
+
+
+def _in_reach(query: Query, reach: Reach | None, student_id: Any) -> Query:
+    """Select a term result where its student is in reach now, or was of a batch in reach in that term."""
+    if reach is None:
+        return query
+    found = query.order_by(None).subquery("of_student")
+    of_batch = scopes.is_form_batch(reach, found.c.batch)
+    return select(found).where(scopes.is_form_student(reach, student_id) | of_batch)
 
 
 def _either(*queries: Query) -> Query:
@@ -176,46 +226,52 @@ def _either(*queries: Query) -> Query:
 
 
 @read_model
-def broadsheet(batch_id: UUID, term: str) -> Query:
+def broadsheet(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of BroadsheetSchema, of a term: as it was published last, else live; `term` as in `term_results`."""
-    return _published_or_live(batch_id, term, printed=False)
+    return _of_form_batch(_published_or_live(batch_id, term, printed=False), reach, batch_id)
 
 
 @read_model
-def live_broadsheet(batch_id: UUID, term: str) -> Query:
+def live_broadsheet(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of BroadsheetSchema, of a term, live; `term` as in `term_results`."""
-    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=False)
+    return _of_form_batch(
+        _broadsheet(compute(scope_of_batch(batch_id, term)), printed=False), reach, batch_id
+    )
 
 
 @read_model
-def session_broadsheet(batch_id: UUID, session: str) -> Query:
+def session_broadsheet(batch_id: UUID, session: str, reach: Reach | None = None) -> Query:
     """Read model of BroadsheetSchema, of a session until the latest term that is published; `session` by id or name.
 
     No row where no term of it is.
     """
-    return published.session_broadsheet(latest_of_session(batch_id, session), printed=False)
+    return _of_form_batch(
+        published.session_broadsheet(latest_of_session(batch_id, session), printed=False), reach, batch_id
+    )
 
 
 @read_model
-def printed_broadsheet(batch_id: UUID, term: str) -> Query:
+def printed_broadsheet(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select what the workbook of `broadsheet` says: `broadsheets.broadsheet_of`, printed, in texts of JSON.
 
     Beside it, the names of the school, of what is published as its cards have it, and of the term, the decimal places
     of percents, and the moment of the figures.
     """
-    return _published_or_live(batch_id, term, printed=True)
+    return _of_form_batch(_published_or_live(batch_id, term, printed=True), reach, batch_id)
 
 
 @read_model
-def printed_live_broadsheet(batch_id: UUID, term: str) -> Query:
+def printed_live_broadsheet(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select what the workbook of a term's figures as they are now says, in texts of JSON."""
-    return _broadsheet(compute(scope_of_batch(batch_id, term)), printed=True)
+    return _of_form_batch(_broadsheet(compute(scope_of_batch(batch_id, term)), printed=True), reach, batch_id)
 
 
 @read_model
-def printed_session_broadsheet(batch_id: UUID, session: str) -> Query:
+def printed_session_broadsheet(batch_id: UUID, session: str, reach: Reach | None = None) -> Query:
     """Select what the workbook of a session's figures says, in texts of JSON; its term has no name."""
-    return published.session_broadsheet(latest_of_session(batch_id, session), printed=True)
+    return _of_form_batch(
+        published.session_broadsheet(latest_of_session(batch_id, session), printed=True), reach, batch_id
+    )
 
 
 def any_broadsheet(
@@ -237,6 +293,11 @@ def any_broadsheet(
     if live:
         return (printed_live_broadsheet if printed else live_broadsheet)(batch, term)
     return (printed_broadsheet if printed else broadsheet)(batch, term)
+
+
+def _of_form_batch(query: Query, reach: Reach | None, batch_id: Any) -> Query:
+    """Select a broadsheet where the caller looks after its batch."""
+    return query if reach is None else query.where(scopes.is_form_batch(reach, batch_id))
 
 
 def _published_or_live(batch_id: Any, term: Any, *, printed: bool) -> Query:
@@ -318,8 +379,17 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
             scope.c.term_name,
             one(computed.rules, "percent_places").label("places"),
             func.statement_timestamp().label("moment"),
+            class_name(scope.c.classroom, scope.c.batch_name, scope.c.cohort_id).label("class_name"),
+            *(_chosen(name).label(name) for name in ("positions", "name_order")),
+            time_zone().label("time_zone"),
         )
     return select(*_head(scope), *_LIVE, *columns).select_from(scope)
+
+
+def _chosen(name: str) -> Any:
+    """A result setting of now, or its default where the school has no row."""
+    chosen = select(getattr(ResultSettings, name)).limit(1).scalar_subquery()
+    return func.coalesce(chosen, literal(DEFAULTS[name], Text))
 
 
 def _term_results(computed: Computed, student_id: Any = None, *, batches: FromClause | None = None) -> Query:

@@ -94,23 +94,23 @@ def check_term_of_student(*, student_id: UUID, term: str, session: str | None = 
         _check_term_of(term, session_id, "that")
         return
     is_meant = is_term_id(term_of_student(student_id, term))
-    if db.session.scalar(select(Term.id).where(is_meant)) is not None:
+    if db.session.scalar(select(Term.id).where(is_meant).execution_options(judged=True)) is not None:
         return
     is_theirs = or_(
         exists().where(Enrollment.student_id == student_id, CURRENT),
         exists().where(ReportCard.student_id == student_id),
     )
-    if term not in TERMS or db.session.scalar(select(is_theirs)):
+    if term not in TERMS or db.session.scalar(select(is_theirs).execution_options(judged=True)):
         raise unknown_reference(Term, "term")
 
 
 def _check_term(term: str, cohort_id: UUID, whose: str) -> None:
-    _check_term_of(term, get(Cohort, cohort_id).session_id, whose)
+    _check_term_of(term, get(Cohort, cohort_id, judged=True).session_id, whose)
 
 
 def _check_term_of(term: str, session_id: UUID, whose: str) -> None:
     is_meant = or_(is_term_id(term), and_(Term.term == term, Term.session_id == session_id))
-    found = db.session.scalar(select(Term.session_id).where(is_meant))
+    found = db.session.scalar(select(Term.session_id).where(is_meant).execution_options(judged=True))
     if found is None:
         raise unknown_reference(Term, "term")
     if found != session_id:
@@ -118,8 +118,8 @@ def _check_term_of(term: str, session_id: UUID, whose: str) -> None:
 
 
 def _check_session(session: str, cohort_id: UUID) -> None:
-    session_id = db.session.scalar(session_by_id_or_name(session))
+    session_id = db.session.scalar(session_by_id_or_name(session).execution_options(judged=True))
     if session_id is None:
         raise unknown_reference(AcademicSession, "session")
-    if db.session.scalar(select(Cohort.session_id).where(Cohort.id == cohort_id)) != session_id:
+    if get(Cohort, cohort_id, judged=True).session_id != session_id:
         raise Invalid.field("session", "is not the batch's")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from school_service.core.errors import NotFound
 from school_service.core.read_models import fetch_row
-from school_service.core.texts import position_text
+from school_service.core.texts import full_name, position_text
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.results.figures import reads
 from school_service.features.results.figures.service import check_broadsheet
-from school_service.features.results.models import INCOMPLETE, PROVISIONAL
+from school_service.features.results.models import BATCH, BOTH, COHORT, INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
 from school_service.sheets.report_writer import Report, ReportColumn, write_report
 from school_service.sheets.workbook_layout import Marked, Value
@@ -24,6 +24,11 @@ BROADSHEET, SUBJECTS = "Broadsheet", "Subjects"
 ON_A4 = 10  # subjects; more are printed on A3
 NOT_TAKEN, NOT_COMPLETE = "–", "inc"  # noqa: RUF001 -- a dash, as tables have it
 AVERAGE_PLACES = 2
+
+_POSITIONS = {
+    BATCH: ReportColumn("Position", least=9),
+    COHORT: ReportColumn("Position in all arms", least=10),
+}
 
 _PERSON = (
     ReportColumn("No.", least=5),
@@ -45,7 +50,7 @@ def download(
         check_broadsheet(batch=batch, term=term, session=session)
         raise NotFound("No such broadsheet.")
     sheet = {**found, **{name: _exact(found[name]) for name in ("subjects", "students", "summary")}}
-    sheet["about"] = f"{sheet['classroom']} {sheet['batch_name']}"
+    sheet["about"] = sheet["class_name"]
     audit_change(EXPORT, batch, new={"sheet": "broadsheet", "students": len(sheet["students"])})
     words = ("Broadsheet", sheet["about"], sheet["term_name"], sheet["session"]["name"])
     return f"{' '.join(filter(None, words))}.xlsx", write_report([_broadsheet(sheet), _subjects(sheet)])
@@ -67,11 +72,10 @@ def _broadsheet(sheet: Mapping[str, Any]) -> Report:
         ReportColumn("Total", least=9, places=places),
         ReportColumn("Average", least=9, places=AVERAGE_PLACES),
         ReportColumn("Grade", least=7, most=16),
-        ReportColumn("Position", least=9),
-        ReportColumn("Position in cohort", least=10),
+        *(_POSITIONS[name] for name in _shown_positions(sheet)),
         ReportColumn("Subjects graded", least=10),
     ]
-    rows = [_row(number, student, subjects, terms) for number, student in enumerate(sheet["students"], 1)]
+    rows = [_row(number, student, sheet, terms) for number, student in enumerate(sheet["students"], 1)]
     return Report(
         BROADSHEET,
         [*_lines(sheet)],
@@ -87,15 +91,20 @@ def _broadsheet(sheet: Mapping[str, Any]) -> Report:
     )
 
 
+def _shown_positions(sheet: Mapping[str, Any]) -> list[str]:
+    """Tell which positions the school shows: in the arm, in all arms."""
+    return [name for name in _POSITIONS if sheet["positions"] in (name, BOTH)]
+
+
 def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
     yield sheet["school_name"]
     yield ", ".join(
         filter(None, (f"Broadsheet of {sheet['about']}", sheet["term_name"], sheet["session"]["name"]))
     )
     if sheet["state"] == PROVISIONAL:
-        yield f"{PROVISIONAL}: as of {_day(sheet['moment'].date())}"
+        yield f"{PROVISIONAL}: as of {_day(sheet, 'moment')}"
     else:
-        yield f"{sheet['state']}: version {sheet['version']} of {_day(sheet['published_at'].date())}"
+        yield f"{sheet['state']}: version {sheet['version']} of {_day(sheet, 'published_at')}"
 
 
 def _page_note(sheet: Mapping[str, Any]) -> str:
@@ -103,22 +112,22 @@ def _page_note(sheet: Mapping[str, Any]) -> str:
     return ", ".join(filter(None, (state, sheet["term_name"])))
 
 
-def _row(
-    number: int, row: Mapping[str, Any], subjects: Sequence[Mapping[str, Any]], terms: Sequence[str]
-) -> list[Value]:
+def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: Sequence[str]) -> list[Value]:
     student = row["student"]
-    names = (student["last_name"], student["first_name"], student["middle_name"])
+    positions = {
+        BATCH: position_text(row["position"], tied=row["tied"]),
+        COHORT: position_text(row["cohort_position"]),
+    }
     return [
         number,
         student["admission_number"],
-        " ".join(filter(None, names)),
-        *(_cell(row["results"].get(subject["id"])) for subject in subjects),
+        full_name(student, sheet["name_order"]),
+        *(_cell(row["results"].get(subject["id"])) for subject in sheet["subjects"]),
         *(_number(row["averages"][term]) for term in terms),
         _number(row["total"]),
         _number(row["average"]),
         row["grade"] or "",
-        position_text(row["position"], tied=row["tied"]),
-        position_text(row["cohort_position"]),
+        *(positions[name] for name in _shown_positions(sheet)),
         row["graded"],
     ]
 
@@ -144,7 +153,8 @@ def _summary(sheet: Mapping[str, Any], terms: Sequence[str]) -> Iterator[list[Va
             subject[name] if name == "passes" else _number(subject[name]) for subject in sheet["subjects"]
         ]
         shown = figure if name == "passes" else _number(figure)
-        yield [None, None, label, *figures, *(None for _ in terms), None, shown, None, None, None, None]
+        after = [None] * (2 + len(_shown_positions(sheet)))
+        yield [None, None, label, *figures, *(None for _ in terms), None, shown, *after]
 
 
 def _subjects(sheet: Mapping[str, Any]) -> Report:
@@ -177,5 +187,7 @@ def _number(figure: Decimal | int | None) -> Decimal | None:
     return None if figure is None else Decimal(figure)
 
 
-def _day(day: date) -> str:
+def _day(sheet: Mapping[str, Any], moment: str) -> str:
+    """Write the day of one of its moments, where the school is."""
+    day = sheet[moment].astimezone(ZoneInfo(sheet["time_zone"]))
     return f"{day.day} {day:%B %Y}"

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.figures import reads, service, sheet
 from school_service.features.results.figures.schemas import (
     BroadsheetFilterSchema,
@@ -29,7 +30,7 @@ blp = Blueprint(
 class SubjectResults(MethodView):
     """The results of a cohort subject."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("TF"))
     @blp.arguments(SubjectResultFilterSchema, location="query")
     @blp.returns_list(StudentSubjectResultSchema, if_empty=service.check_subject_results)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -45,7 +46,7 @@ class SubjectResults(MethodView):
 class StudentResults(MethodView):
     """The results of a student."""
 
-    @blp.requires(Permission.RESULTS_READ, own_student="id")
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id")
     @blp.arguments(TermResultFilterSchema, location="query")
     @blp.returns(TermResultSchema, if_empty=service.check_term_result)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -66,7 +67,7 @@ class StudentResults(MethodView):
 class Broadsheets(MethodView):
     """The results of a batch."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.arguments(BroadsheetFilterSchema, location="query")
     @blp.returns(BroadsheetSchema, if_empty=service.check_broadsheet)
     def get(self, filters: dict[str, Any]) -> Any:
@@ -78,7 +79,7 @@ class Broadsheets(MethodView):
 class BroadsheetWorkbook(MethodView):
     """The workbook of a broadsheet."""
 
-    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
     @blp.arguments(BroadsheetFilterSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.counters import TRAITS, Counter
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import is_one_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
-from school_service.features.results.models import Metric, MetricDefinition, MetricScore
-from school_service.features.school.models import CURRENT, Enrollment, Term
+from school_service.features.reach import scopes
+from school_service.features.results.models import METRIC_TYPES, Metric, MetricDefinition, MetricScore
+from school_service.features.results.publications.reads import published_name
+from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
 
 _IN_ORDER = aggregate_order_by(MetricScore.score, MetricDefinition.position)
-_SCORES = (
+SCORES = (
     select(func.json_object_agg(MetricDefinition.name, _IN_ORDER, type_=JSON))
     .select_from(MetricScore)
     .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
@@ -26,8 +32,16 @@ _SCORES = (
 
 
 @read_model
-def metrics(batch_id: UUID) -> Query:
-    """Read model of MetricRecordSchema: what was entered in a batch, by student, term and type."""
+def metrics(batch_id: UUID, term_id: UUID | None = None, reach: Reach | None = None) -> Query:
+    """Read model of MetricRecordSchema: what was entered in a batch, in all terms or in one, by student and type."""
+    found = _records().where(Metric.batch_id == batch_id)
+    if term_id is not None:
+        found = found.where(Metric.term_id == term_id)
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Metric.batch_id))
+
+
+def _records() -> Query:
+    """Select all records, by student, term and type."""
     return (
         select(
             Metric.id,
@@ -36,12 +50,11 @@ def metrics(batch_id: UUID) -> Query:
             Term.term,
             Metric.batch_id.label("batch"),
             Metric.metric_type,
-            _SCORES.label("metric_scores"),
+            SCORES.label("metric_scores"),
         )
         .join(Student, Student.id == Metric.student_id)
         .join(User, User.id == Student.user_id)
         .join(Term, Term.id == Metric.term_id)
-        .where(Metric.batch_id == batch_id)
         # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
         .order_by(*BY_NAME, Term.term, Metric.metric_type, Metric.id)
     )
@@ -49,6 +62,8 @@ def metrics(batch_id: UUID) -> Query:
 
 def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
     """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
+
+    The batch is one that was judged.
 
     `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
     are None without a record.
@@ -66,7 +81,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
             cast(Metric.id, Text).label("metric_id"),
             Metric.batch_id,
             Metric.sheet,
-            _SCORES.label("scores"),
+            SCORES.label("scores"),
         )
         .select_from(Enrollment)
         .join(Student, Student.id == Enrollment.student_id)
@@ -74,7 +89,62 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .outerjoin(Metric, of_term)
         .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
+        .execution_options(judged=True)
     )
+
+
+@read_model
+def metric(metric_id: UUID) -> Query:
+    """Read model of MetricRecordSchema, for one."""
+    return _records().where(Metric.id == metric_id)
+
+
+@read_model
+def lock_cohort_of(metric_id: UUID) -> Query:
+    """Lock the cohort of a record FOR NO KEY UPDATE, as whoever enters a sheet of it or publishes it does first."""
+    return (
+        select(Cohort.id)
+        .join(Metric, Metric.cohort_id == Cohort.id)
+        .where(Metric.id == metric_id)
+        .with_for_update(key_share=True, of=Cohort)
+    )
+
+
+@read_model
+def lock_traits() -> Query:
+    """Lock the counters of traits: nobody else adds a trait, or changes one, meanwhile."""
+    return (
+        select(Counter.id)
+        .where(is_one_of(Counter.name, TRAITS.values()))
+        .order_by(Counter.name)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
+def observed(batch_id: UUID, term_id: UUID) -> Query:
+    """Select whoever is in a batch now, with their records of a term: for each type an array in JSON, as text.
+
+    In one row with `traits`, and `published`, the name of batch and term while the results are. The rows of the arrays
+    have the columns of `class_list`.
+    """
+    trait = func.json_build_object(
+        "id", MetricDefinition.id, "name", MetricDefinition.name, "metric_type", MetricDefinition.metric_type
+    )
+    return select(
+        *(_gathered(batch_id, term_id, kind).label(kind) for kind in METRIC_TYPES),
+        select(_array(trait)).scalar_subquery().label("traits"),
+        published_name(batch_id, term_id).label("published"),
+    )
+
+
+def _gathered(batch_id: UUID, term_id: UUID, metric_type: str) -> Any:
+    listed = class_list(batch_id, term_id, metric_type).subquery(metric_type.lower())
+    return select(_array(func.row_to_json(listed.table_valued()))).scalar_subquery()
+
+
+def _array(rows: Any) -> Any:
+    return func.coalesce(cast(func.json_agg(rows, type_=JSON), Text), "[]")
 
 
 _DEFINITION = (

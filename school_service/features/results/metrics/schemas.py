@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from marshmallow import fields, validate
+from marshmallow.exceptions import ValidationError
 
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
-from school_service.web.fields import Choice, Id, Input, QueryInteger, Text
+from school_service.web.fields import Choice, Id, Input, QueryInteger, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
 MAX_NUMBER = 2**31 - 1
@@ -60,6 +61,48 @@ class MetricFilterSchema(Schema):
     batch_id = Id(data_key="batchId")
 
 
+class _ScoresOfTraits(Input, fields.Dict):
+    """Scores by the name of the trait; null for none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            keys=Text(), values=StrictInteger(POOREST, BEST, required=False, allow_none=True), **options
+        )
+
+
+def _not_empty(scores: Mapping[str, Any]) -> None:
+    if not scores:
+        raise ValidationError("Give a score at least.")
+
+
+class MetricListSchema(Schema):
+    """Whose metrics to enter."""
+
+    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    term = term_text("the batch's")
+
+
+class NewMetricSchema(Schema):
+    """What was seen of a student, of one type: a trait that is left out stays, null takes its score away."""
+
+    student = Id(metadata={"description": "In the batch."})
+    metric_type = Choice(METRIC_TYPES)
+    metric_scores = _ScoresOfTraits(
+        validate=_not_empty,
+        metadata={
+            "minProperties": 1,
+            "description": "By the name of the trait: from 5, excellent, to 1, poor.",
+        },
+    )
+    expected = _ScoresOfTraits(
+        required=False,
+        metadata={
+            "description": "The scores that were there when they were read, null for none. Where a score that is to be "
+            "replaced is another by now, nothing is stored (409)."
+        },
+    )
+
+
 class MetricSheetSchema(MetricFilterSchema):
     """Which sheet to fill in."""
 
@@ -96,3 +139,7 @@ class NewMetricDefinitionSchema(Schema):
 
     name = Text()
     metric_type = Choice(METRIC_TYPES)
+
+
+class MetricDefinitionChangesSchema(NewMetricDefinitionSchema):
+    """What to change of a trait: any of its members."""

@@ -22,6 +22,7 @@ from school_service.features.people.students.sheet_uploads import ClassSheetUplo
 from school_service.features.results.metrics.reads import class_list
 from school_service.features.results.metrics.service import (
     ENTITY,
+    NEWEST_CHANGES,
     CommonColumns,
     Scores,
     compare_scores,
@@ -34,7 +35,6 @@ from school_service.features.school.cohorts.class_sheets import (
     BATCH,
     TERM,
     about_class,
-    class_name,
     detail,
     find_batch,
     find_term,
@@ -59,7 +59,6 @@ from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
 
 SHEET = "Metrics"
-NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
 METRIC_TYPE = "Metric type"
 BATCH_FIELD = "batchId"
 _SCALE = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"
@@ -78,7 +77,7 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     """
     batch = find_batch(batch_id, field=BATCH_FIELD)
     found = find_term(term, batch)
-    names = [trait.name for trait in list_traits() if trait.metric_type == metric_type]
+    traits = {str(trait.id): trait.name for trait in list_traits() if trait.metric_type == metric_type}
     rows = []
     for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings():
         scores = row["scores"] or {}
@@ -86,13 +85,13 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     audit_change(
         EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
     )
-    table = Table(SHEET, _columns(names), [columns for columns, _ in rows])
-    about = f"{class_name(batch)} {batch.session} {found.display_name} {metric_type.lower()}"
+    table = Table(SHEET, _columns(traits.values()), [columns for columns, _ in rows])
+    about = f"{batch.class_name} {batch.session} {found.display_name} {metric_type.lower()}"
     stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
-    downloaded, hidden = download_details(batch.moment, stored)
+    downloaded, hidden = download_details(batch.moment, stored, traits)
     details = [*_details(batch, found, metric_type), downloaded]
     page_header = (
-        f"{current_school().name}\n{class_name(batch)} {batch.session}",
+        f"{current_school().name}\n{batch.class_name} {batch.session}",
         f"{metric_type}, {found.display_name}\n{BEST} (excellent) to {POOREST} (poor)",
     )
     return f"{about}.xlsx", write_workbook([table], details, hidden=hidden, page_header=page_header)
@@ -137,6 +136,7 @@ class _MetricUpload(ClassSheetUpload[Any]):
     term: Term = field(init=False)
     metric_type: str = field(init=False)
     trait_ids: dict[str, UUID] = field(init=False)
+    renamed: dict[str, str] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook)
@@ -146,17 +146,31 @@ class _MetricUpload(ClassSheetUpload[Any]):
     def read_rows(self, workbook: SheetFile) -> SheetContent:
         traits = list_traits()
         self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.metric_type}
+        self.renamed = self._renamed()
+        names = [*self.renamed, *(name for name in self.trait_ids if name not in self.renamed.values())]
         content = read_sheet(
-            workbook, SHEET, _columns(self.trait_ids), unknown_column=partial(_unknown_trait, traits=traits)
+            workbook, SHEET, _columns(names), unknown_column=partial(_unknown_trait, traits=traits)
         )
         # A word such as Excellent: what the scores mean is in the sheet.
         content.errors[:] = [
-            replace(error, remedy=_SCALE)
-            if error.column in self.trait_ids and error.remedy == ANY_NUMBER
-            else error
+            replace(error, remedy=_SCALE) if error.column in names and error.remedy == ANY_NUMBER else error
             for error in content.errors
         ]
-        return content
+        return content.with_columns_named(self.renamed) if self.renamed else content
+
+    def _renamed(self) -> dict[str, str]:
+        """Find the traits that have another name since the download: what they are called now, by what they were.
+
+        Raises Invalid where another trait has such a name by now that the sheet has no column of.
+        """
+        then = self.download.names if self.download else {}
+        called = {
+            then[str(trait_id)]: name for name, trait_id in self.trait_ids.items() if str(trait_id) in then
+        }
+        renamed = {was: name for was, name in called.items() if was != name}
+        if any(name in renamed for name, trait_id in self.trait_ids.items() if str(trait_id) not in then):
+            raise Invalid("The traits are others since the sheet was downloaded: download it again.")
+        return renamed
 
     def lock(self) -> None:
         lock_open(cohort_id=self.batch.cohort_id, batch_id=self.batch.id, term_id=self.term.id)
@@ -211,7 +225,8 @@ class _MetricUpload(ClassSheetUpload[Any]):
         if self.download is None:
             return
         for student, row in matched:
-            then = self.download.values_of(student.admission_number)
+            values = self.download.values_of(student.admission_number)
+            then = {self.renamed.get(name, name): score for name, score in values.items()}
             stored = student.scores or {}
             for name, score in changed.get(student.student_id, {}).items():
                 if name in stored and stored[name] != then.get(name):

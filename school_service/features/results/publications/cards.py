@@ -57,11 +57,12 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
     TermComment,
 )
 from school_service.features.results.publications.changes import class_figures, own_figures
-from school_service.features.school.models import Batch
+from school_service.features.school.cohorts.reads import class_name
+from school_service.features.school.models import Batch, TermCalendar
+from school_service.features.school.settings.service import time_zone
 from school_service.features.scores.models import GradeConfiguration, Submission
 
 Column = ColumnElement[Any]
@@ -70,6 +71,7 @@ _REGISTERED = ("name", "address", "phone_number", "email_address", "motto")
 _OWN = ("website", "principal_name", "principal_title")
 _OF_PAPER = (
     "number_in_class",
+    "class_name",
     "term_name",
     "level",
     "letterhead",
@@ -80,7 +82,11 @@ _OF_PAPER = (
     "pass_mark",
     "percent_places",
     "verification",
+    "name_order",
+    "signatures",
+    "time_zone",
 )
+_SETTINGS = ("positions", "pass_mark", "percent_places", "verification", "name_order", "signatures")
 _COMPARED = (
     "student", "subjects", "status", "total", "average", "grade", "remark", "passed", "failed", "batch_figures",
     "cohort_figures", "cumulative", "traits", "comments", "attendance", "positions", "number_in_class",
@@ -100,7 +106,7 @@ def cards(batch_id: Any, term: Any) -> Query:
         computed.scope.c.batch_id,
         computed.scope.c.batch_name,
         cast(null(), Integer).label("version"),
-    ).cte("batches")
+    ).cte("drafted_batches")
     return _cards(computed, draft, published_at=null())
 
 
@@ -117,7 +123,7 @@ def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, ro
     batches = (
         select(Batch.id.label("batch_id"), Batch.name.label("batch_name"), given.c.version)
         .join(given, given.c.batch_id == Batch.id)
-        .cte("batches")
+        .cte("published_batches")
     )
     # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
     found = _cards(computed, batches, published_at=published_at).cte("cards").prefix_with("MATERIALIZED")
@@ -231,6 +237,7 @@ def _paper(computed: Computed, batches: CTE) -> CTE:
         "times_opened": TermCalendar.times_opened,
         "principal_comments": setting("principal_comments"),
         "number_in_class": in_batch.scalar_subquery(),
+        "class_name": class_name(scope.c.classroom, batches.c.batch_name, scope.c.cohort_id),
         "term_name": scope.c.term_name,
         "level": scope.c.level,
         "letterhead": letterhead(logo, signature),
@@ -243,7 +250,8 @@ def _paper(computed: Computed, batches: CTE) -> CTE:
         ),
         "form_teacher_name": _form_teacher(batches),
         "bands": bands(),
-        **{name: setting(name) for name in ("positions", "pass_mark", "percent_places", "verification")},
+        **{name: setting(name) for name in _SETTINGS},
+        "time_zone": time_zone(),
     }  # fmt: skip
     return (
         select(*(value.label(name) for name, value in columns.items()))

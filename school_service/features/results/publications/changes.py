@@ -59,6 +59,35 @@ def own_figures(card: Any) -> Column:
     )
 
 
+def term_figures(card: Any, shows_position: Any) -> Column:
+    """What a transcript says of a term, as one document; `shows_position` tells whether it has positions."""
+    return func.jsonb_build_array(
+        card["average"],
+        card["grade"],
+        case((shows_position, card["batch_figures"]["position"])),
+        type_=JSONB,
+    )
+
+
+def session_figures(card: Any, shows_position: Any) -> Column:
+    """What a transcript says of a session and of its student, as one document, of the card of its latest term."""
+    base = _element("base")
+    session = card["cumulative"]
+    return func.jsonb_build_array(
+        card["student"],
+        session["average"],
+        session["grade"],
+        case((shows_position, session["batch_figures"]["position"])),
+        _by_key(
+            session["subjects"],
+            "base",
+            _text(base, "base"),
+            func.jsonb_build_array(base["name"], base["terms"], base["percent"], base["grade"]),
+        ),
+        type_=JSONB,
+    )
+
+
 def class_figures(card: Any) -> Column:
     """What a card says of how the class did, as one document."""
     subject = _element("subject")

@@ -25,10 +25,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.reach import scopes
 from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.figures.roster import belongs_without_card, members
 from school_service.features.results.figures.rules import (
@@ -75,6 +77,7 @@ def publications(
     cohort: UUID | None = None,
     term: str | None = None,
     session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Read model of PublicationSchema, the newest first: all, or those that fit every filter.
 
@@ -115,6 +118,8 @@ def publications(
         .join(Term, Term.id == Publication.term_id)
         .order_by(Publication.published_at.desc(), Publication.id.desc())
     )
+    if reach is not None:
+        found = found.where(scopes.is_form_batch(reach, Publication.batch_id))
     if batch is not None:
         found = found.where(Publication.batch_id == batch)
     if cohort is not None:
@@ -132,9 +137,9 @@ def _then(name: str, now: Any) -> Any:
 
 
 @read_model
-def publication(publication_id: UUID) -> Query:
+def publication(publication_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of PublicationSchema, for one."""
-    return publications.query().where(Publication.id == publication_id)
+    return publications.query(reach=reach).where(Publication.id == publication_id)
 
 
 @read_model
@@ -145,13 +150,13 @@ def published(publication_ids: list[UUID]) -> Query:
 
 
 @read_model
-def changes(publication_id: UUID) -> Query:
+def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of ChangedCardSchema: the cards of a publication that differ from those before, by name."""
     earlier, before = aliased(Publication), aliased(ReportCard)
     student = ReportCard.card["student"]
     figures = func.json_build_object("average", ReportCard.average, "position", ReportCard.position)
     figures_before = func.json_build_object("average", before.average, "position", before.position)
-    return (
+    found = (
         select(
             student.op("-")("dob").label("student"),
             case((before.id.is_not(None), figures_before)).label("before"),
@@ -173,13 +178,14 @@ def changes(publication_id: UUID) -> Query:
         .where(ReportCard.publication_id == publication_id, ReportCard.changed)
         .order_by(*name_order(student))
     )
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
 
 
 @read_model
-def cards_of(publication_id: UUID) -> Query:
+def cards_of(publication_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of PublishedCardSchema: the cards of a publication, by name."""
     student = ReportCard.card["student"]
-    return (
+    found = (
         select(
             student.op("-")("dob").label("student"),
             ReportCard.average,
@@ -190,6 +196,7 @@ def cards_of(publication_id: UUID) -> Query:
         .where(ReportCard.publication_id == publication_id)
         .order_by(*name_order(student))
     )
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
 
 
 # Publishing
@@ -686,13 +693,13 @@ def published_name(batch_id: Any, term_id: Any) -> Any:
     )
 
 
-@read_model
+@read_model(judged=True)
 def is_open(batch_id: UUID, term_id: UUID) -> Query:
     """Select `published`: the name of a batch and a term while its results are published, else null."""
     return select(published_name(batch_id, term_id).label("published"))
 
 
-@read_model
+@read_model(judged=True)
 def lock_cohort_by_id(cohort_id: UUID) -> Query:
     """Lock a cohort FOR NO KEY UPDATE."""
     return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.publications import reads, service
 from school_service.features.results.publications.schemas import (
     ChangedCardSchema,
@@ -29,7 +30,7 @@ blp = Blueprint(
 class Publications(MethodView):
     """What has been released."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.returns_page(PublicationSchema, if_empty=service.check_publication_filter)
     @blp.arguments(PublicationFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
@@ -55,7 +56,7 @@ class Publications(MethodView):
 class OnePublication(MethodView):
     """A version of a batch's results in a term."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.returns(PublicationSchema)
     def get(self, id: UUID) -> Any:
         """Show a publication."""
@@ -66,7 +67,7 @@ class OnePublication(MethodView):
 class ChangesOfPublication(MethodView):
     """How a version differs from the one before."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.returns_list(ChangedCardSchema, if_empty=service.check_publication)
     def get(self, id: UUID) -> Any:
         """List whose report card says something else of them than that of the version before, by name.
@@ -80,7 +81,7 @@ class ChangesOfPublication(MethodView):
 class CardsOfPublication(MethodView):
     """The report cards of a version."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.returns_list(PublishedCardSchema, if_empty=service.check_publication)
     def get(self, id: UUID) -> Any:
         """List the report cards of a version, by name, whether it is replaced or withdrawn since or not."""

@@ -10,6 +10,7 @@ from sqlalchemy import (
     CTE,
     JSON,
     ColumnElement,
+    Integer,
     Text,
     Uuid,
     and_,
@@ -20,19 +21,26 @@ from sqlalchemy import (
     func,
     literal_column,
     not_,
+    null,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, array
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.features.reach import scopes
 from school_service.features.results.figures.frozen import (
     card_of_version,
     is_own,
     latest_card,
     name_order,
+    printed_class,
+    printed_name,
     published_cards,
+    shows_position,
 )
 from school_service.features.results.figures.rules import scope_of_student
 from school_service.features.results.models import (
@@ -42,6 +50,7 @@ from school_service.features.results.models import (
     REPLACED_CARD,
     WITHDRAWN,
     WITHDRAWN_CARD,
+    IssuedTranscript,
     LeftOut,
     Letterhead,
     Picture,
@@ -50,15 +59,21 @@ from school_service.features.results.models import (
     ResultSettings,
 )
 from school_service.features.results.publications.cards import cards, rules
-from school_service.features.results.publications.changes import class_figures, own_figures
-from school_service.features.results.transcripts.reads import outcome_of
-from school_service.features.results.transcripts.reads import printed_transcript as transcript
-from school_service.features.school.models import Term
+from school_service.features.results.publications.changes import (
+    class_figures,
+    own_figures,
+    session_figures,
+    term_figures,
+)
+from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
+from school_service.features.school.models import TERMS, Term
 from school_service.features.school.sessions.service import is_term
 
 
 @read_model
-def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
+def printed_of_batch(
+    batch_id: UUID, term: str, student_ids: list[UUID] | None = None, reach: Reach | None = None
+) -> Query:
     """Select what is printed for a batch: one row; `cards` is null where nothing is published.
 
     Texts of JSON: `cards`, an array of `{"card", "code", "rules"}` in the order of the class list; `pictures`, an
@@ -70,20 +85,29 @@ def printed_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None =
         .add_columns(ReportCard.in_force)
         .where(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
     )
+    if reach is not None:
+        found = found.where(scopes.is_form_batch(reach, Publication.batch_id))
     if student_ids is not None:
         found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
 
 
 @read_model
-def printed_of_student(student_id: UUID, term: str, session: str | None = None) -> Query:
+def printed_of_student(
+    student_id: UUID, term: str, session: str | None = None, reach: Reach | None = None
+) -> Query:
     """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published."""
-    return _printed(latest_card(student_id, term, session, withdrawn=False))
+    return _printed(_in_reach(latest_card(student_id, term, session, withdrawn=False), reach))
 
 
 @read_model
 def printed_of_version(
-    student_id: UUID, term: str, version: int, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    version: int,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Select what is printed for a student in a version of their batch's results: one row with one card.
 
@@ -92,18 +116,27 @@ def printed_of_version(
     found = card_of_version(student_id, term, version, session)
     if user_id is not None:
         found = select(found).where(~is_own(student_id, user_id)).cte("of_others")
-    return _printed(found)
+    return _printed(_in_reach(found, reach))
 
 
 @read_model
-def drafted_of_batch(batch_id: UUID, term: str, student_ids: list[UUID] | None = None) -> Query:
+def drafted_of_batch(
+    batch_id: UUID, term: str, student_ids: list[UUID] | None = None, reach: Reach | None = None
+) -> Query:
     """Select what is printed for a batch as results are now: one row with drafts of the cards, which have no codes."""
-    return _printed(_drafted(cards(batch_id, term), student_ids).cte("found"))
+    found = _drafted(cards(batch_id, term), student_ids)
+    if reach is not None:
+        found = found.where(scopes.is_form_batch(reach, batch_id))
+    return _printed(found.cte("found"))
 
 
 @read_model
 def drafted_of_student(
-    student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None
+    student_id: UUID,
+    term: str,
+    user_id: UUID | None = None,
+    session: str | None = None,
+    reach: Reach | None = None,
 ) -> Query:
     """Select what is printed for a student as results are now: one row with a draft of the card, which has no code.
 
@@ -113,23 +146,21 @@ def drafted_of_student(
     batch_id = select(scope.c.batch_id).scalar_subquery()
     term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
     found = _drafted(cards(batch_id, term_id), array([student_id]))
-    return _printed((found if user_id is None else found.where(~is_own(student_id, user_id))).cte("found"))
+    drafted = (found if user_id is None else found.where(~is_own(student_id, user_id))).cte("found")
+    return _printed(_in_reach(drafted, reach))
 
 
-@read_model
-def printed_transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
-    """Select what a transcript says on paper: `transcript` and `pictures` are texts of JSON; `name` and so on.
+def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
+    """The pictures of these hashes: an object of base64 by hash, as text, for use within a statement."""
+    return _pictures(*(Picture.sha256 == one for one in hashes))
 
-    No row without a student, nor where nothing is published and the student's own account asks (`user_id`).
-    """
-    found = transcript.query(student_id, user_id).subquery("transcript")
-    hashes = [cast(found.c.school, JSONB)[name].astext for name in ("logo", "signature")]
-    student = cast(found.c.student, JSONB)
-    return select(
-        cast(func.row_to_json(literal_column("transcript")), Text).label("transcript"),
-        _pictures(*(Picture.sha256 == one for one in hashes)).label("pictures"),
-        *(student[name].astext.label(name) for name in ("admission_number", "last_name", "first_name")),
-    ).select_from(found)
+
+def _in_reach(found: CTE, reach: Reach | None) -> CTE:
+    """Narrow cards of a student to those that are in reach: of who is in the batch now, or belonged to it then."""
+    if reach is None:
+        return found
+    of_batch = scopes.is_form_batch(reach, cast(found.c.card["batch"].astext, Uuid))
+    return select(found).where(scopes.is_form_student(reach, found.c.student_id) | of_batch).cte("in_reach")
 
 
 def _drafted(drafts: Query, student_ids: Any) -> Query:
@@ -157,11 +188,17 @@ def _printed(found: CTE) -> Query:
         "card", found.c.card,
         "code", found.c.code,
         "rules", found.c.rules,
-        "outcome", case((_has_outcome(found), outcome_of(found.c.student_id, _session_id(found), found))),
+        *(
+            part
+            for name, of_decision in (("outcome", outcome_of), ("outcome_class", class_of_outcome))
+            for part in (
+                name, case((_has_outcome(found), of_decision(found.c.student_id, _session_id(found), found)))
+            )
+        ),
     )  # fmt: skip
     about = select(
         func.json_build_object(
-            "class", found.c.card["classroom"].astext + " " + found.c.card["batch_name"].astext,
+            "class", printed_class(found.c.card),
             "session", found.c.card["session"]["name"],
             "term", found.c.card["term"]["id"],
             "term_name", found.c.card["term_name"],
@@ -210,12 +247,32 @@ def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
 
 
 @read_model
-def verified(first: UUID, last: UUID, digest: str) -> Query:
-    """Read model of VerifiedCardSchema: what the paper with a code says, as it was published.
+def verified(first: UUID, last: UUID, digest: str, on_page: bool | None = None) -> Query:
+    """Read model of VerifiedPaperSchema: what the paper with a code says, a card as it was published, or a transcript.
 
     The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
-    or where the school does not let its cards be verified. It is compared with the card in force of the same student
-    and term: CURRENT while that says the same of them, with a `note` where the figures of the class are others.
+    or where the school does not let its papers be verified. `on_page`: with the `time_zone` of the paper, for a page.
+    """
+    card = _verified_card(_has_code(ReportCard.code, first, last, digest))
+    transcript = _verified_transcript(_has_code(IssuedTranscript.code, first, last, digest))
+    found = union_all(card, transcript).subquery("either")
+    return select(*(column for column in found.c if on_page is not None or column.name != "time_zone"))
+
+
+def _has_code(code: Any, first: Any, last: Any, digest: Any) -> ColumnElement[bool]:
+    is_it = func.encode(func.sha256(func.uuid_send(code)), "hex") == digest
+    return and_(code.between(first, last), is_it)
+
+
+def _is_switched_off() -> ColumnElement[bool]:
+    return select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()
+
+
+def _verified_card(has_code: ColumnElement[bool]) -> Query:
+    """Select what the card with the code says.
+
+    It is compared with the card in force of the same student and term: CURRENT while that says the same of them, with a
+    `note` where the figures of the class are others.
     """
     card, of = ReportCard.card, Publication
     student, place, subject = card["student"], card["batch_figures"], literal_column("subject", JSONB)
@@ -240,15 +297,11 @@ def verified(first: UUID, last: UUID, digest: str) -> Query:
         .correlate(ReportCard)
         .scalar_subquery()
     )
-    name = func.concat_ws(
-        " ",
-        student["first_name"].astext,
-        func.nullif(student["middle_name"].astext, ""),
-        student["last_name"].astext,
-    )
     named = {
-        "student": func.json_build_object("name", name, "admission_number", student["admission_number"]),
-        "class": card["classroom"].astext + " " + card["batch_name"].astext,
+        "student": func.json_build_object(
+            "name", printed_name(card), "admission_number", student["admission_number"]
+        ),
+        "class": printed_class(card),
         "session": card["session"]["name"],
         "term": card["term"]["term"],
     }
@@ -263,7 +316,8 @@ def verified(first: UUID, last: UUID, digest: str) -> Query:
     def unless_withdrawn(columns: dict[str, Any]) -> list[Any]:
         return [case((not_(is_withdrawn), value)).label(name) for name, value in columns.items()]
 
-    corrected_on = func.to_char(func.timezone("UTC", now.c.published_at), "FMDD FMMonth YYYY")
+    zone = func.coalesce(card["time_zone"].astext, "UTC")
+    corrected_on = func.to_char(func.timezone(zone, now.c.published_at), "FMDD FMMonth YYYY")
     note = func.concat(
         "Class figures were corrected on ", corrected_on, "; the student's own results are the same."
     )
@@ -277,15 +331,16 @@ def verified(first: UUID, last: UUID, digest: str) -> Query:
             func.coalesce(now.c.published_at, _next_version_at()).label("newer_at"),
             case((is_corrected, note)).label("note"),
             *unless_withdrawn(figures),
+            cast(null(), JSON).label("sessions"),
+            zone.label("time_zone"),
         )
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
         .outerjoin(now, literal_column("true"))
         .where(
-            ReportCard.code.between(first, last),
-            func.encode(func.sha256(func.uuid_send(ReportCard.code)), "hex") == digest,
+            has_code,
             card["verification"].as_boolean(),
-            not_(select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()),
+            not_(_is_switched_off()),
         )
         .subquery("found")
     )
@@ -296,6 +351,110 @@ def verified(first: UUID, last: UUID, digest: str) -> Query:
     }
     return select(
         *(column.label({"newer_at": "replaced_at"}.get(name, name)) for name, column in shown.items())
+    )
+
+
+def _verified_transcript(has_code: ColumnElement[bool]) -> Query:
+    """Select what the transcript with the code says, by the columns of a card.
+
+    Each card that it rests on is compared with the one in force of the same term: CURRENT while these say the same of
+    what stands on a transcript, REPLACED where one does not, WITHDRAWN where there is none.
+    """
+    of = IssuedTranscript
+    said = of.transcript
+    now = _compared_cards().lateral("now")
+    is_withdrawn = func.coalesce(now.c.is_withdrawn, false())
+    named = func.json_build_object(
+        "name", printed_name(said), "admission_number", said["student"]["admission_number"]
+    )
+    session, subject = literal_column("session", JSONB), literal_column("subject", JSONB)
+    subjects = select(
+        func.json_agg(
+            func.json_build_object(
+                *(part for name in ("name", *TERMS, "percent", "grade") for part in (name, subject[name]))
+            )
+        )
+    ).select_from(func.jsonb_array_elements(session["subjects"]).alias("subject"))
+    sessions = select(
+        func.json_agg(
+            func.json_build_object(
+                "session", session["session"]["name"],
+                "class", session["class_name"],
+                *(part for name in ("average", "grade", "position", "of") for part in (name, session[name])),
+                "subjects", func.coalesce(subjects.scalar_subquery(), literal_column("'[]'::json")),
+            )
+        )
+    ).select_from(func.jsonb_array_elements(said["sessions"]).alias("session"))  # fmt: skip
+    nothing: dict[str, Any] = {
+        "class": Text(), "session": JSONB(), "term": JSONB(), "version": Integer(),
+    }  # fmt: skip
+    figures: dict[str, Any] = {
+        "average": JSONB(), "grade": JSONB(), "position": JSONB(), "of": JSONB(), "subjects": JSON(),
+    }  # fmt: skip
+    state = case(
+        (is_withdrawn, WITHDRAWN_CARD), (now.c.replaced_at.is_not(None), REPLACED_CARD), else_=CURRENT_CARD
+    )
+    none: Any = literal_column("'[]'::json")
+    return (
+        select(
+            state.label("state"),
+            said["school"]["name"].label("school"),
+            case((not_(is_withdrawn), named)).label("student"),
+            *(cast(null(), kind).label(name) for name, kind in nothing.items()),
+            of.issued_at.label("published_at"),
+            case((not_(is_withdrawn), now.c.replaced_at)).label("replaced_at"),
+            cast(null(), Text).label("note"),
+            *(cast(null(), kind).label(name) for name, kind in figures.items()),
+            case(
+                (is_withdrawn, none),
+                else_=func.coalesce(sessions.correlate(of).scalar_subquery(), none),
+            ).label("sessions"),
+            said["time_zone"].astext.label("time_zone"),
+        )
+        .select_from(of)
+        .outerjoin(now, literal_column("true"))
+        .where(has_code, said["verification"].as_boolean(), not_(_is_switched_off()))
+    )
+
+
+def _compared_cards() -> Query:
+    """Select how the cards that a transcript rests on compare with those in force: one row.
+
+    `is_withdrawn` tells whether a term has none, `replaced_at` when the latest was published that says something else.
+    """
+    paper, now, publication, term = (
+        aliased(ReportCard), aliased(ReportCard), aliased(Publication), aliased(Term),
+    )  # fmt: skip
+
+    def shows(card: Any) -> Any:
+        return or_(not_(IssuedTranscript.transcript["own"].as_boolean()), shows_position(card, "batch"))
+
+    def differs(figures: Any) -> Any:
+        return figures(now.card, shows(now.card)) != figures(paper.card, shows(paper.card))
+
+    # The session's result on a transcript is that of its latest term.
+    place = func.row_number().over(partition_by=term.session_id, order_by=term.term.desc())
+    compared = (
+        select(
+            now.id.label("now"),
+            publication.published_at,
+            or_(
+                differs(term_figures), and_(place == 1, differs(session_figures))
+            ).label("differs"),
+        )
+        .select_from(paper)
+        .join(term, term.id == paper.term_id)
+        .outerjoin(
+            now, and_(now.student_id == paper.student_id, now.term_id == paper.term_id, now.in_force)
+        )
+        .outerjoin(publication, publication.id == now.publication_id)
+        .where(paper.id == any_(IssuedTranscript.card_ids))
+        .correlate(IssuedTranscript)
+        .subquery("compared")
+    )  # fmt: skip
+    return select(
+        func.bool_or(compared.c.now.is_(None)).label("is_withdrawn"),
+        func.max(compared.c.published_at).filter(compared.c.differs).label("replaced_at"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import marshmallow as ma
 from marshmallow import fields, validate
@@ -79,8 +79,38 @@ class VerifiedSubjectSchema(RecordSchema):
     grade = _said(fields.String, "Of the percent.", allow_none=True)
 
 
-class VerifiedCardSchema(RecordSchema):
-    """What a report card says, for whoever holds the paper. Of a withdrawn one: that it was withdrawn."""
+class VerifiedSessionSubjectSchema(RecordSchema):
+    """A subject of a session on a transcript."""
+
+    name = _said(fields.String, "The subject.")
+    FIRST = _said(fields.Decimal, "Percent of the first term.", allow_none=True)
+    SECOND = _said(fields.Decimal, "Percent of the second term.", allow_none=True)
+    THIRD = _said(fields.Decimal, "Percent of the third term.", allow_none=True)
+    percent = _said(fields.Decimal, "Of the session.", allow_none=True)
+    grade = _said(fields.String, "Of the session's percent.", allow_none=True)
+
+
+class VerifiedSessionSchema(RecordSchema):
+    """A session on a transcript."""
+
+    session = _said(fields.String, "The academic session.")
+    class_ = _said(fields.String, "The class.", data_key="class", attribute="class")
+    average = _said(fields.Decimal, "Of the session.", allow_none=True)
+    grade = _said(fields.String, "Of the average.", allow_none=True)
+    position = _said(fields.Integer, "In the class, where the paper has it.", allow_none=True)
+    of = _said(fields.Integer, "How many have a position.", allow_none=True)
+    subjects = fields.List(
+        fields.Nested(VerifiedSessionSubjectSchema), metadata={"description": "In the order of the paper."}
+    )
+
+
+class VerifiedPaperSchema(RecordSchema):
+    """What a report card or a transcript says, for whoever holds it. Of a withdrawn one: that it was withdrawn.
+
+    A transcript has `sessions`, and null for what is of a single term.
+    """
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"sessions"})
 
     state = fields.String(
         validate=validate.OneOf(CARD_STATES),
@@ -97,8 +127,10 @@ class VerifiedCardSchema(RecordSchema):
     class_ = _said(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
     session = _said(fields.String, "The academic session.", allow_none=True)
     term = _said(fields.String, "The term.", allow_none=True, validate=validate.OneOf([*TERMS, None]))
-    version = _said(fields.Integer, "Of this class's results in the term.")
-    published_at = _said(fields.DateTime, "When this version was published.")
+    version = _said(fields.Integer, "Of this class's results in the term.", allow_none=True)
+    published_at = _said(
+        fields.DateTime, "When this version was published; of a transcript, when it was issued."
+    )
     replaced_at = fields.DateTime(
         allow_none=True, metadata={"description": "When the newer one was published."}
     )
@@ -117,4 +149,8 @@ class VerifiedCardSchema(RecordSchema):
         fields.Nested(VerifiedSubjectSchema),
         allow_none=True,
         metadata={"description": "In the order of the card."},
+    )
+    sessions = fields.List(
+        fields.Nested(VerifiedSessionSchema),
+        metadata={"description": "Of a transcript alone: its sessions, the oldest first."},
     )

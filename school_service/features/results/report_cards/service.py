@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import orjson
 
-from school_service.core.database import request_context
+from school_service.core.database import request_context, session_reach
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get
+from school_service.core.statements import execute
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.models import Student
 from school_service.features.results.figures.service import (
@@ -22,11 +23,13 @@ from school_service.features.results.figures.service import (
 )
 from school_service.features.results.models import MAX_CARDS, ZIP
 from school_service.features.results.report_cards import reads
+from school_service.features.results.report_cards.issuing import issue
 from school_service.features.results.transcripts.service import check_transcript
 from school_service.printing.portions import print_cards as print_in_portions
 from school_service.printing.printers import print_paper
 from tenants.clock import now
 
+NOBODY = UUID(int=0)  # asks where a client does, which is nobody's account
 _DRAFT = " draft"  # in the name of a file that is one
 
 File = tuple[str, Callable[[], bytes]]
@@ -111,12 +114,17 @@ def print_cards(
     )
 
 
-def print_transcript(*, student_id: UUID, user_id: UUID | None) -> File:
-    """Print a student's transcript, as a PDF that says its structure.
+def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str | None) -> File:
+    """Print a student's transcript, as a PDF that says its structure, and store what it says with its code.
 
-    `user_id` is whose token asks, as for the transcript that is shown. Raises NotFound.
+    Printed again on the same day it is the same paper, unless something else is to be said. `user_id` is whose token
+    asks, as for the transcript that is shown. `public_url`: where the service is found, for what verifies it. Raises
+    NotFound.
     """
-    found = fetch_row(reads.printed_transcript(student_id, user_id))
+    if session_reach() is not None:
+        get(Student, student_id)
+    asking = user_id or NOBODY
+    found = execute(issue(id=uuid4(), code=uuid4(), student_id=student_id, user_id=asking, moment=now()))
     if found is None:
         check_transcript(id=student_id)
         raise RuntimeError("Whoever has no transcript was told why.")
@@ -124,6 +132,9 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None) -> File:
     task = {
         "paper": "transcript",
         "transcript": orjson.Fragment(found["transcript"]),
+        "issued_at": found["issued_at"].isoformat(),
+        "code": str(found["code"]),
+        "verify_at": _verify_at(public_url),
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
     }
     name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
@@ -140,12 +151,11 @@ def _printing(
     found: dict[str, Any], *, title: str | None, archive: bool, draft: bool, public_url: str | None
 ) -> Callable[[], bytes]:
     """Make the function that prints. What PostgreSQL wrote goes to the printer as it is."""
-    verify_at = f"{public_url}/verify/{request_context().school_id}" if public_url else None
     task = {
         "paper": "report-cards",
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
         "title": title,
-        "verify_at": verify_at,
+        "verify_at": _verify_at(public_url),
         "drafted_at": now().isoformat() if draft else None,
         "archive": archive,
     }
@@ -153,6 +163,11 @@ def _printing(
     return partial(
         print_in_portions, task, cards=found["cards"], count=len(found["students"]), school=school_id
     )
+
+
+def _verify_at(public_url: str | None) -> str | None:
+    """The address before the code of a paper of the school; None where papers can't be verified."""
+    return f"{public_url}/verify/{request_context().school_id}" if public_url else None
 
 
 def _term(about: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The verification of a report card, by the code that is printed on it, for whoever holds the paper.
+"""The verification of a report card or a transcript, by the code that is printed on it, for whoever holds the paper.
 
 It tells nothing without the code. Whether it is the school or the code that there is not, or the school that does not
 answer or does not want its cards verified, makes no difference, to the time that it takes neither. The code is in no
@@ -21,10 +21,11 @@ from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.errors import NotFound
 from school_service.core.texts import ordinal
 from school_service.features.results.report_cards import reads
-from school_service.features.results.report_cards.schemas import VerifiedCardSchema
+from school_service.features.results.report_cards.schemas import VerifiedPaperSchema
 from school_service.printing.wording import long_date
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
+from school_service.web.pages import prefers_page
 from school_service.web.rendering import render_one
 from school_service.web.request_scope import reading_without_token
 from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
@@ -45,15 +46,15 @@ blp.add_app_template_filter(ordinal)
 blp.add_app_template_filter(long_date)
 
 
-@blp.route("/verify/<school>/<code>")
+@blp.route("/verify/<school>/<path:code>")
 class Verification(MethodView):
     """What a report card says."""
 
     @blp.public
     @blp.answers(404, 429)
-    @blp.returns_or_shows(VerifiedCardSchema, template="verified.html", error_template="not_verified.html")
+    @blp.returns_or_shows(VerifiedPaperSchema, template="verified.html", error_template="not_verified.html")
     def get(self, school: str, code: str) -> Any:
-        """Verify a report card by the address that is printed on it: JSON, or a page for a browser.
+        """Verify a report card or a transcript by the address that is printed on it: JSON, or a page for a browser.
 
         It says what the paper must say. It is the same 404 for whatever can't be verified, a page for a browser, too.
         """
@@ -64,7 +65,8 @@ class Verification(MethodView):
             suppress(UnknownSchool, SchoolSuspended, SchoolUpgrading),
             reading_without_token(_id(school)) as there,
         ):
-            answer = render_one(reads.verified(**_traces(_id(code))))
+            read = reads.verified(**_traces(_id(code)), on_page=True if prefers_page() else None)
+            answer = render_one(read, without_null="sessions")
             found = answer if there else None
         if found is None:
             raise NotFound("There is nothing at this address.")

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.report_cards import service
 from school_service.features.results.report_cards.schemas import (
     ReportCardFilterSchema,
@@ -25,7 +26,7 @@ blp = Blueprint(
 class StudentReportCard(MethodView):
     """A student's report card."""
 
-    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -38,18 +39,23 @@ class StudentReportCard(MethodView):
 class StudentTranscript(MethodView):
     """A student's transcript."""
 
-    @blp.requires(Permission.RESULTS_READ, own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
     @blp.returns_file(PDF)
     def get(self, id: UUID) -> Any:
-        """Print a student's transcript. Students need no permission for their own."""
-        return service.print_transcript(student_id=id, user_id=current_user_id())
+        """Print a student's transcript. Students need no permission for their own.
+
+        What it says is stored with a code, by which it is verified as a report card is. Printed again on the same day
+        it is the same paper, unless something else is to be said.
+        """
+        public_url = app_state().settings.public_url
+        return service.print_transcript(student_id=id, user_id=current_user_id(), public_url=public_url)
 
 
 @blp.route("/report-cards")
 class ReportCards(MethodView):
     """The report cards of a batch."""
 
-    @blp.requires(Permission.RESULTS_READ, audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
     @blp.arguments(ReportCardsFilterSchema, location="query")
     @blp.returns_file(PDF, ZIP)
     def get(self, filters: dict[str, Any]) -> Any:

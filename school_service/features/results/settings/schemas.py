@@ -12,8 +12,10 @@ from school_service.features.results.models import (
     MAX_PLACES,
     MAX_SUBJECTS,
     MAX_TERMS,
+    NAME_ORDERS,
     RANKINGS,
     SHOWN_POSITIONS,
+    SIGNATURES,
     WEIGHTINGS,
 )
 from school_service.web.fields import Choice, ListOf, Nested, Points, StrictBoolean, StrictInteger, Text
@@ -37,7 +39,11 @@ _WORDS = {
     "positions": "Which positions report cards and a student's own reading show.",
     "principal_comments": "The principal's comment where none is written, by the average: that of the highest "
     "threshold that is not above it.",
-    "verification": "Whether report cards can be verified by their code.",
+    "verification": "Whether report cards and transcripts can be verified by their code.",
+    "name_order": "How names stand on papers: surname, first name, middle name; or first, middle name, surname.",
+    "signatures": "What report cards have for those who sign. NONE: nothing. LINES: lines for form teacher and "
+    "principal, and a space for the stamp. PICTURES: the letterhead's picture of the signature, and lines where there "
+    "is none.",
 }
 
 
@@ -84,6 +90,8 @@ class ResultSettingsSchema(RecordSchema):
         fields.Nested(PrincipalCommentSchema), metadata=_about("principal_comments")
     )
     verification = fields.Boolean(metadata=_about("verification"))
+    name_order = fields.String(validate=validate.OneOf(NAME_ORDERS), metadata=_about("name_order"))
+    signatures = fields.String(validate=validate.OneOf(SIGNATURES), metadata=_about("signatures"))
 
 
 class NewWeightSchema(Schema):
@@ -137,3 +145,5 @@ class ResultSettingsChangesSchema(Schema):
         metadata=_about("principal_comments"),
     )
     verification = StrictBoolean(required=False, metadata=_about("verification"))
+    name_order = Choice(NAME_ORDERS, required=False, metadata=_about("name_order"))
+    signatures = Choice(SIGNATURES, required=False, metadata=_about("signatures"))

@@ -23,11 +23,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.audit.models import CREATE, AuditEntry
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
+from school_service.features.reach import scopes
 from school_service.features.results.figures import rules
 from school_service.features.results.figures.rules import (
     Computed,
@@ -45,36 +47,50 @@ ENTITY = "submission"
 
 
 @read_model
-def submissions(batch_id: UUID, term: str) -> Query:
+def submissions(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of SubmissionSchema: of a batch, by the subject's name, where something counts.
 
     `term` is the id of a term or its name in the batch's session. What is submitted is there in any case.
     """
     found = _by_batch(compute(scope_of_batch(batch_id, term)))
-    return _of_batches(found).where(found.c.batch == batch_id, _is_listed(found))
+    listed = _of_batches(found).where(found.c.batch == batch_id, _is_listed(found))
+    if reach is None:
+        return listed
+    return listed.where(_in_reach(reach, found), scopes.arms_in_reach(reach, batch_id))
 
 
 @read_model
-def submissions_of_cohort(cohort_id: UUID, term: str) -> Query:
+def submissions_of_cohort(cohort_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of SubmissionSchema: of all batches of a cohort, by the subject's name, then by the batch's."""
     found = _by_batch(compute(scope_of_batch(cohort_id, term).where(Cohort.id == cohort_id)))
-    return _of_batches(found).where(_is_listed(found))
+    listed = _of_batches(found).where(_is_listed(found))
+    return listed if reach is None else listed.where(_in_reach(reach, found))
+
+
+def _in_reach(reach: Reach, found: FromClause) -> Any:
+    """Whether the submission of a subject and batch is in reach: taught there, or of a cohort looked after."""
+    taught = scopes.is_taught_arm(reach, found.c.cohort_subject, found.c.batch)
+    return or_(taught, scopes.is_form_cohort_of(reach, found.c.batch))
 
 
 @read_model
-def submission(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+def submission(
+    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
+) -> Query:
     """Read model of SubmissionSchema, for one, whether something counts or not; `term` as in `submissions`.
 
     Without a batch that of all batches together, which is SUBMITTED when each is in which somebody takes the subject.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     found = _by_batch(computed)
+    if reach is not None:
+        found = select(found).where(scopes.is_taught(reach, found.c.cohort_subject)).subquery("in_reach")
     if batch_id is None:
         return _of_all(found).where(found.c.cohort_subject == cohort_subject_id)
     return _of_batches(found).where(found.c.cohort_subject == cohort_subject_id, found.c.batch == batch_id)
 
 
-@read_model
+@read_model(judged=True)
 def lock_cohort(cohort_subject_id: UUID) -> Query:
     """Lock the cohort of a cohort subject FOR SHARE: nobody publishes its results meanwhile."""
     return (
@@ -85,7 +101,7 @@ def lock_cohort(cohort_subject_id: UUID) -> Query:
     )
 
 
-@read_model
+@read_model(judged=True)
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock a cohort subject FOR NO KEY UPDATE: nobody adds an assessment meanwhile."""
     return (
@@ -93,7 +109,7 @@ def lock_subject(cohort_subject_id: UUID) -> Query:
     )
 
 
-@read_model
+@read_model(judged=True)
 def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
     """Lock the assessments of a cohort subject in a term FOR NO KEY UPDATE, in order of id: no score changes."""
     return (
@@ -106,12 +122,15 @@ def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
 
 
 @read_model
-def submitting(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+def submitting(
+    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
+) -> Query:
     """Select what decides whether results may be submitted, to be read once all is locked; no row without them.
 
     As JSON: `batches`, those of the cohort by name, each with how many of its students take the subject (`takers`) and
     whether it is `submitted`; `blanks` of those that are not, or of the batch alone: each assessment that has some, by
-    abbreviation, with the students. `counting` tells how many assessments count.
+    abbreviation, with the students. `counting` tells how many assessments count. With a reach, each batch says whether
+    the subject is `taught` there by the caller; no row where it is taught nowhere by them.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     scope, counting, roster = computed.scope, computed.counting, computed.roster
@@ -150,15 +169,18 @@ def submitting(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None)
         .where(taking.c.cohort_subject_id == cohort_subject_id, roster.c.batch_id == Batch.id)
         .correlate(Batch)
     )
+    taught: tuple[Any, ...] = ()
+    if reach is not None:
+        taught = ("taught", scopes.is_taught_arm(reach, cohort_subject_id, Batch.id))
     batch = func.json_build_object(
-        "id", Batch.id, "takers", takers.scalar_subquery(), "submitted", is_submitted
+        "id", Batch.id, "takers", takers.scalar_subquery(), "submitted", is_submitted, *taught
     )  # fmt: skip
     batches = (
         select(cast(func.json_agg(aggregate_order_by(batch, Batch.name, Batch.id)), Text))
         .where(Batch.cohort_id == scope.c.cohort_id)
         .correlate(scope)
     )
-    return select(
+    judged = select(
         scope.c.cohort_id,
         scope.c.session_id,
         scope.c.term_id,
@@ -166,6 +188,7 @@ def submitting(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None)
         select(func.count()).select_from(counting).scalar_subquery().label("counting"),
         func.coalesce(blanks.scalar_subquery(), literal("[]")).label("blanks"),
     )
+    return judged if reach is None else judged.where(scopes.is_taught(reach, cohort_subject_id))
 
 
 @read_model

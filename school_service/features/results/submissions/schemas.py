@@ -10,7 +10,7 @@ from school_service.features.results.figures.schemas import ResultTermSchema
 from school_service.features.results.models import BLANKS, REFUSE, SUBMISSION_STATES
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, free_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema
 
 
 class SubmissionSchema(RecordSchema):
@@ -45,7 +45,7 @@ class SubmissionSchema(RecordSchema):
     submitted_by_name = fields.String(allow_none=True)
 
 
-class SubmissionFilterSchema(Schema):
+class SubmissionFilterSchema(MineSchema):
     """Whose submissions to list: those of a batch, or of all batches of a cohort."""
 
     batch = Id(

@@ -18,7 +18,7 @@ from sqlalchemy import ARRAY, Text, Uuid, any_, cast, delete, insert, select, up
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get_referenced, unnest_rows
+from school_service.core.records import get_referenced, unknown_reference, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
@@ -26,6 +26,7 @@ from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
 from school_service.features.results.submissions import reads
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.scores.absences.service import storing_blanks
+from school_service.features.scores.assessments.service import require_every_arm
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 from tenants.clock import now
 
@@ -55,6 +56,7 @@ def submit(
     found = _lock(reads.submitting(cohort_subject_id, term, batch), cohort_subject_id, term)
     read = reads.submission(cohort_subject_id, term, batch)
     batches = orjson.loads(found["batches"])
+    _require_taught(batches, batch)
     submitted = [one for one in batches if one["submitted"]]
     submitting = [one for one in _meant(batches, batch) if not one["submitted"]]
     if batch is None:
@@ -147,6 +149,18 @@ def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[di
         get_referenced(Batch, batch, "batch")
         raise Invalid.field("batch", "is not of the cohort")
     return meant
+
+
+def _require_taught(batches: Sequence[dict[str, Any]], batch: UUID | None) -> None:
+    """Refuse to submit what the caller does not teach, where that is what they reach.
+
+    Raises Invalid for a batch that they do not teach, and Forbidden where they teach some of the batches alone.
+    """
+    untaught = {one["id"] for one in batches if not one.get("taught", True)}
+    if batch is None:
+        require_every_arm(not untaught)
+    elif str(batch) in untaught:
+        raise unknown_reference(Batch, "batch")
 
 
 def _audited(some: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.submissions import reads, service
 from school_service.features.results.submissions.schemas import (
     NewSubmissionSchema,
@@ -26,7 +27,7 @@ blp = Blueprint(
 class Submissions(MethodView):
     """What is handed in of a class."""
 
-    @blp.requires(Permission.RESULTS_READ)
+    @blp.requires(Permission.RESULTS_READ, own=related("TF"))
     @blp.arguments(SubmissionFilterSchema, location="query")
     @blp.returns_list(SubmissionSchema, if_empty=service.check_submissions)
     def get(self, filters: dict[str, Any]) -> Any:
@@ -40,7 +41,7 @@ class Submissions(MethodView):
 class SubmissionOfSubject(MethodView):
     """That the results of a cohort subject in a term are handed in."""
 
-    @blp.requires(Permission.GRADEBOOKS_WRITE)
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
     @blp.arguments(NewSubmissionSchema)
     @blp.returns(SubmissionSchema)
     def post(self, body: dict[str, Any], id: UUID) -> Any:

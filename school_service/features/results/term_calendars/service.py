@@ -16,8 +16,8 @@ from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, not_found
 from school_service.core.statements import execute, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_member_changes
-from school_service.features.results.models import TermCalendar, TermComment
-from school_service.features.school.models import AcademicSession, Term
+from school_service.features.results.models import TermComment
+from school_service.features.school.models import AcademicSession, Term, TermCalendar
 
 CALENDAR = (
     TermCalendar.start_date,
@@ -62,6 +62,8 @@ def stored(term_id: UUID) -> Query:
         .join(AcademicSession, AcademicSession.id == Term.session_id)
         .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
         .where(Term.id == term_id)
+        # Whoever changes the dates of the session waits, or is waited for.
+        .with_for_update(read=True, of=AcademicSession)
     )
 
 

@@ -10,9 +10,9 @@ from marshmallow import fields, validate
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
-from school_service.features.results.models import MAX_TIMES_OPENED, NOTICE_LENGTH
+from school_service.features.results.models import MAX_TIMES_OPENED
 from school_service.features.results.term_calendars import service
-from school_service.features.school.models import TERMS
+from school_service.features.school.models import NOTICE_LENGTH, TERMS
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import IsoDate, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema

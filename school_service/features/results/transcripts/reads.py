@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, case, cast, func, literal, literal_column, or_, select
+from sqlalchemy import JSON, Date, case, cast, func, literal, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.features.people.models import Student, User
-from school_service.features.results.figures.frozen import is_own, shows_position
+from school_service.features.people.models import ACTIVE, Student, User
+from school_service.features.reach import scopes
+from school_service.features.results.figures.frozen import is_own, printed_class, shows_position
 from school_service.features.results.figures.reads import STUDENT
 from school_service.features.results.models import (
     LEFT_OUT,
@@ -23,9 +25,19 @@ from school_service.features.results.models import (
     PromotionDecision,
     Publication,
     ReportCard,
+    ResultSettings,
 )
-from school_service.features.results.publications.cards import letterhead
-from school_service.features.school.models import TERMS, AcademicSession, Term
+from school_service.features.results.publications.cards import bands, letterhead, setting
+from school_service.features.school.models import (
+    TERMS,
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    Enrollment,
+    Term,
+)
+from school_service.features.school.settings.service import time_zone
 
 SCHOOL = (
     "name",
@@ -38,29 +50,36 @@ SCHOOL = (
     "principal_title",
 )
 _NONE: Any = literal_column("'[]'::json")
+_NO_IDS: Any = literal_column("'{}'::uuid[]")
 
 
 @read_model
-def transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
+def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of TranscriptSchema: what is published of a student, of the frozen cards alone.
 
     Who they are and the letterhead are those of the newest card, of the present where there is none. `user_id` is whose
     token asks: the student's own account is shown positions as each card says, and nothing where nothing is published.
     """
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
-    return _transcript(student_id, own, pictures=False)
+    found = _transcript(student_id, own, on_paper=False)
+    return found if reach is None else found.where(scopes.is_form_student(reach, Student.id))
 
 
-@read_model
-def printed_transcript(student_id: UUID, user_id: UUID | None = None) -> Query:
-    """Select what a transcript says on paper: what the answer says, and in `school` the pictures, by their hash."""
-    own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
-    return _transcript(student_id, own, pictures=True)
+def printed_transcript(student_id: Any, user_id: Any, moment: Any) -> Query:
+    """Select what a transcript says on paper at a moment, in one row: what the answer says, and what only paper has.
+
+    `school` has the pictures, too, by their hash; sessions the name of the class as it is printed, and of the class to
+    which the student goes. `own` tells whether the student's own account asks, `bands` is the key to grades of the
+    newest card, and `card_ids` are the cards that it rests on.
+    No row where `transcript` has none.
+    """
+    return _transcript(student_id, is_own(student_id, user_id), on_paper=True, moment=moment)
 
 
-def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
+def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None) -> Query:
     cards = (
         select(
+            ReportCard.id,
             ReportCard.card,
             ReportCard.student_id,
             Publication.version,
@@ -83,19 +102,24 @@ def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
     logo, signature = aliased(Picture), aliased(Picture)
     about: Any = func.to_jsonb(STUDENT).op("||")(func.jsonb_build_object("dob", Student.dob))
     head: Any = func.coalesce(newest.c.card["letterhead"], letterhead(logo, signature), type_=JSONB())
-    members = (*SCHOOL, "logo", "signature") if pictures else SCHOOL
+    members = (*SCHOOL, "logo", "signature") if on_paper else SCHOOL
+    more = (
+        _of_paper(cards, newest, own, moment)
+        if on_paper
+        else [func.statement_timestamp().label("generated_at")]
+    )
     return (
         select(
             cast(func.coalesce(newest.c.card["student"], about), JSON).label("student"),
             func.json_build_object(*(part for name in members for part in (name, head[name]))).label(
                 "school"
             ),
-            func.coalesce(_sessions(cards, own), _NONE).label("sessions"),
+            func.coalesce(_sessions(cards, own, on_paper=on_paper), _NONE).label("sessions"),
             select(Graduate.graduation_class)
             .where(Graduate.student_id == Student.id)
             .scalar_subquery()
             .label("graduation_class"),
-            func.statement_timestamp().label("generated_at"),
+            *more,
         )
         .select_from(Student)
         .join(User, User.id == Student.user_id)
@@ -103,11 +127,38 @@ def _transcript(student_id: Any, own: Any, *, pictures: bool) -> Query:
         .outerjoin(Letterhead, literal(True))
         .outerjoin(logo, logo.id == Letterhead.logo_id)
         .outerjoin(signature, signature.id == Letterhead.signature_id)
+        .outerjoin(ResultSettings, literal(True))
         .where(Student.id == student_id, or_(~own, newest.c.card.is_not(None)))
     )
 
 
-def _sessions(cards: Any, own: Any) -> Any:
+def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
+    """What stands on paper alone: settings of now, the key to grades, when the student came and left, and the day."""
+
+    def day(of: Any) -> Any:
+        return cast(func.timezone(time_zone(), of), Date)
+
+    came, went = (
+        select(of).where(Enrollment.student_id == Student.id).scalar_subquery()
+        for of in (func.min(Enrollment.started_at), func.max(Enrollment.ended_at))
+    )
+    graduated = select(Graduate.created_at).where(Graduate.student_id == Student.id).scalar_subquery()
+    is_gone = Student.status != ACTIVE
+    return [
+        own.label("own"),
+        *(setting(name).label(name) for name in ("verification", "name_order", "signatures")),
+        time_zone().label("time_zone"),
+        func.coalesce(newest.c.card["bands"], bands(), type_=JSONB()).label("bands"),
+        day(came).label("admitted_on"),
+        case((is_gone, day(func.coalesce(graduated, went)))).label("left_on"),
+        day(moment).label("issued_on"),
+        select(func.coalesce(func.array_agg(aggregate_order_by(cards.c.id, cards.c.id)), _NO_IDS))
+        .scalar_subquery()
+        .label("card_ids"),
+    ]
+
+
+def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
     """The sessions, the oldest first, each with its terms, and the session result of the latest of them."""
     card = cards.c.card
     term = func.json_build_object("term", card["term"], *_figures(card, card, "batch_figures", own),
@@ -135,6 +186,10 @@ def _sessions(cards: Any, own: Any) -> Any:
         "subjects", _subjects(card["cumulative"]["subjects"], latest),
         *_figures(card["cumulative"], card, "batch_figures", own),
         "outcome", outcome_of(latest.c.student_id, latest.c.session_id, latest),
+        *((
+            "class_name", printed_class(card),
+            "outcome_class", class_of_outcome(latest.c.student_id, latest.c.session_id, latest),
+        ) if on_paper else ()),
     )  # fmt: skip
     return (
         select(func.json_agg(aggregate_order_by(session, latest.c.start_date, latest.c.session_id)))
@@ -146,8 +201,27 @@ def _sessions(cards: Any, own: Any) -> Any:
 
 def outcome_of(student_id: Any, session_id: Any, rows: Any) -> Any:
     """What became of a student of `rows` at a session's end, of the live promotion; null for who was left out."""
+    return _of_decision(PromotionDecision.outcome, student_id, session_id, rows)
+
+
+def class_of_outcome(student_id: Any, session_id: Any, rows: Any) -> Any:
+    """The classroom to which a student of `rows` goes at a session's end; null for who goes to none."""
+    classroom = (
+        select(Classroom.name)
+        .join(Cohort, Cohort.classroom_id == Classroom.id)
+        .join(Batch, Batch.cohort_id == Cohort.id)
+        .where(Batch.id == PromotionDecision.to_batch_id)
+        .correlate(PromotionDecision)
+        .scalar_subquery()
+    )
+    return _of_decision(classroom, student_id, session_id, rows)
+
+
+def _of_decision(value: Any, student_id: Any, session_id: Any, rows: Any) -> Any:
+    """A value of the decision about a student in the live promotion of a session."""
     return (
-        select(PromotionDecision.outcome)
+        select(value)
+        .select_from(PromotionDecision)
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .where(
             PromotionDecision.student_id == student_id,

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.results.transcripts import reads, service
 from school_service.features.results.transcripts.schemas import TranscriptSchema
 from school_service.web.blueprint import Blueprint
@@ -20,7 +21,7 @@ blp = Blueprint("transcripts", __name__, description="Everything that was publis
 class Transcript(MethodView):
     """The transcript of a student."""
 
-    @blp.requires(Permission.RESULTS_READ, own_student="id")
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id")
     @blp.returns(TranscriptSchema, if_empty=service.check_transcript)
     def get(self, id: UUID) -> Any:
         """Show the transcript of a student: every term that is published, the oldest session first.

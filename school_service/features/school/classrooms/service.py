@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import select
 
+from school_service.core.deletion import Deletion
 from school_service.core.read_models import Query, read_model, school_id
 from school_service.core.records import change, get
 from school_service.core.statements import NewRow, insert_row
@@ -14,6 +15,8 @@ from school_service.features.audit.service import audit_change
 from school_service.features.school.models import Classroom
 
 ENTITY = "classroom"
+
+DELETION = Deletion(Classroom, {"name": Classroom.name, "level": Classroom.level})
 
 
 @read_model
@@ -44,3 +47,10 @@ def change_classroom(*, classroom_id: UUID, **changes: Any) -> UUID:
     if new:
         audit_change(ENTITY, classroom.id, old=old, new=new)
     return classroom.id
+
+
+def delete_classroom(*, classroom_id: UUID) -> UUID:
+    """Delete a classroom; one of which there ever was a cohort is a conflict. Raises NotFound."""
+    found = DELETION.lock(classroom_id)
+    audit_change(ENTITY, classroom_id, old=found.values)
+    return found.delete()

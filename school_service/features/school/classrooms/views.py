@@ -75,3 +75,10 @@ class OneClassroom(MethodView):
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a classroom; its cohorts show the new name."""
         return service.classroom(service.change_classroom(classroom_id=id, **changes))
+
+    @blp.requires(Permission.CLASSROOMS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(service.classroom, service.DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete a classroom that no cohort is of."""
+        return service.delete_classroom(classroom_id=id)

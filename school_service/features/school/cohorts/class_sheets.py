@@ -1,16 +1,22 @@
-"""Sheets of a batch and a term: which they are of, found for the download, and read from the sheet Details."""
+"""What is entered for a batch and a term: which they are, found for a list or a download, or read from Details."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import and_, func, or_, select
 
-from school_service.core.database import current_school, db
+from school_service.core.database import current_school, db, session_reach
 from school_service.core.errors import Invalid
+from school_service.core.reach import Reach
+from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.records import unknown_reference
+from school_service.features.reach import scopes
+from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
@@ -20,9 +26,9 @@ BATCH, TERM = "Batch", "Term"
 
 
 def find_batch(batch: UUID | int, *, field: str) -> Any:
-    """Find a batch by id or number, with what its sheets say of it. Raises Invalid, naming the field."""
+    """Find a batch in reach by id or number, with what its sheets say of it. Raises Invalid, naming the field."""
     is_batch = Batch.number == batch if isinstance(batch, int) else Batch.id == batch
-    found = db.session.execute(
+    query = (
         select(
             Batch.id,
             Batch.number,
@@ -30,17 +36,65 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
             Batch.cohort_id,
             Cohort.session_id,
             AcademicSession.name.label("session"),
-            Classroom.name.label("classroom"),
+            class_name(Classroom.name, Batch.name, Batch.cohort_id).label("class_name"),
             func.statement_timestamp().label("moment"),
         )
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(is_batch)
-    ).one_or_none()
+    )
+    reach = session_reach()
+    if reach is not None:
+        query = query.where(scopes.arms_in_reach(reach, Batch.id))
+    found = db.session.execute(query.execution_options(judged=True)).one_or_none()
     if found is None:
         raise Invalid.field(field, "no such batch")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The batch and the term that records are of, and the ids that their rows have in common."""
+
+    batch_id: UUID
+    cohort_id: UUID
+    session_id: UUID
+    term_id: UUID
+
+
+def find_place(batch: UUID, term: str) -> Place:
+    """Find a batch, and a term of its session by its id or its name there, in one round trip. Raises Invalid."""
+    found = fetch_row(_place(batch, term))
+    if found is None:
+        raise unknown_reference(Batch, "batch")
+    if found["term_id"] is None:
+        raise Invalid.field("term", "no such term")
+    if not found["of_session"]:
+        raise Invalid.field("term", "is not of the batch's session")
+    return Place(batch, found["cohort_id"], found["session_id"], found["term_id"])
+
+
+@read_model
+def _place(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
+    """Select a batch's cohort and session, and the term of it that is named; no row without the batch.
+
+    `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
+    """
+    of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
+    found = (
+        select(
+            Batch.cohort_id,
+            Cohort.session_id,
+            Term.id.label("term_id"),
+            (Term.session_id == Cohort.session_id).label("of_session"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .outerjoin(Term, or_(is_term_id(term), of_session))
+        .where(Batch.id == batch_id)
+    )
+    return found if reach is None else found.where(scopes.is_form_batch(reach, Batch.id))
 
 
 def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = None) -> Term:
@@ -50,7 +104,8 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     """
     refuse = error or partial(Invalid.field, "term")
     of_session = and_(Term.session_id == batch.session_id, Term.term == text)
-    term = db.session.scalars(select(Term).where(or_(is_term_id(text), of_session))).one_or_none()
+    meant = select(Term).where(or_(is_term_id(text), of_session)).execution_options(judged=True)
+    term = db.session.scalars(meant).one_or_none()
     if term is None:
         raise refuse("no such term")
     if term.session_id != batch.session_id:
@@ -58,16 +113,11 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     return term
 
 
-def class_name(batch: Any) -> str:
-    """Name a batch in full, such as JSS 1 A."""
-    return f"{batch.classroom} {batch.name}"
-
-
 def about_class(batch: Any, term: Term) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Give what Details say of batch and term: in words, and by their ids."""
     words = [
         ("School", current_school().name),
-        ("Class", class_name(batch)),
+        ("Class", batch.class_name),
         (BATCH, batch.name),
         ("Session", batch.session),
         (TERM, term.term),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, exists, func, or_, select
+from sqlalchemy import Text, case, cast, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import BATCHES, number_taken
 from school_service.core.reach import Reach
@@ -44,9 +45,25 @@ def batches(cohort_id: UUID | None = None, reach: Reach | None = None) -> Query:
 
 
 @read_model
-def batch(batch_id: UUID) -> Query:
+def batch(batch_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of BatchSchema, for one."""
-    return batches.query().where(Batch.id == batch_id)
+    return batches.query(None, reach).where(Batch.id == batch_id)
+
+
+def batches_of_cohort() -> Any:
+    """A column of a query of Cohort: its batches as JSON, as text, by number."""
+    batch = func.json_build_object(
+        "id", Batch.id, "cohort", Batch.cohort_id, "name", Batch.name, "number", Batch.number
+    )
+    listed = func.json_agg(aggregate_order_by(batch, Batch.number))
+    return select(cast(listed, Text)).where(Batch.cohort_id == Cohort.id).correlate(Cohort).scalar_subquery()
+
+
+def class_name(classroom: Any, batch_name: Any, cohort_id: Any) -> Any:
+    """The name of a class on paper: that of its classroom, and of the arm where the cohort has several."""
+    arms = select(func.count()).select_from(Batch).where(Batch.cohort_id == cohort_id)
+    is_only_arm = arms.correlate_except(Batch).scalar_subquery() == 1
+    return case((is_only_arm, classroom), else_=func.concat(classroom, " ", batch_name))
 
 
 def session_by_id_or_name(text: Any) -> Query:

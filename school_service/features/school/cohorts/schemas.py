@@ -59,3 +59,7 @@ class NewBatchSchema(Schema):
     """An arm to add to a cohort."""
 
     name = Text()
+
+
+class BatchChangesSchema(NewBatchSchema):
+    """What to change of an arm."""

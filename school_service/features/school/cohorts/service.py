@@ -6,18 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
+import orjson
+
 from school_service.core.database import db
-from school_service.core.errors import Invalid
+from school_service.core.deletion import Deletion
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import fetch_row
-from school_service.core.records import get, get_referenced, not_found, unknown_reference
+from school_service.core.records import change, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row
-from school_service.features.audit.service import audit_change, audit_member_changes
+from school_service.features.audit.service import Change, audit_change, audit_changes, audit_member_changes
 from school_service.features.school.cohorts import reads
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import FIRST_BATCH, Batch, Classroom, Cohort
 
-ENTITY = "cohort"
+ENTITY, BATCH = "cohort", "batch"
 NO_SESSION = "no such session"
+
+DELETION = Deletion(
+    Cohort,
+    {"classroom": Cohort.classroom_id, "session": Cohort.session_id, "batches": reads.batches_of_cohort()},
+)
+BATCH_DELETION = Deletion(Batch, {"cohort": Batch.cohort_id, "name": Batch.name, "number": Batch.number})
 
 
 def create_cohort(*, classroom: UUID, session_id: str, batches: Sequence[str] = (FIRST_BATCH,)) -> NewRow:
@@ -68,6 +77,42 @@ def create_batch(*, cohort_id: UUID, name: str) -> NewRow:
     return batch
 
 
+def delete_cohort(*, cohort_id: UUID) -> UUID:
+    """Delete a cohort with its batches; one of which there is, or ever was, anything else is a conflict.
+
+    Raises NotFound.
+    """
+    found = DELETION.lock(cohort_id)
+    batches = orjson.loads(found.values.pop("batches"))
+    audit_change(ENTITY, cohort_id, old=found.values)
+    audit_changes(BATCH, [Change(UUID(one.pop("id")), one, None) for one in batches])
+    return found.delete()
+
+
+def change_batch(*, batch_id: UUID, name: str | None = None) -> UUID:
+    """Give a batch another name; what is published keeps the one that it has there.
+
+    A name that the cohort has already is a conflict. Raises NotFound.
+    """
+    batch = get(Batch, batch_id, for_update=True)
+    old, new = change(batch, {} if name is None else {"name": name})
+    if new:
+        audit_change(BATCH, batch_id, old=old, new=new)
+    return batch_id
+
+
+def delete_batch(*, batch_id: UUID) -> UUID:
+    """Delete a batch; the first of a cohort, and one of which there is, or ever was, anything, is a conflict.
+
+    Raises NotFound.
+    """
+    found = BATCH_DELETION.lock(batch_id)
+    if str(found.values["cohort"]) == str(batch_id):
+        raise Conflict("The first batch of a cohort is deleted with the cohort alone.")
+    audit_change(BATCH, batch_id, old=found.values)
+    return found.delete()
+
+
 def check_cohort(*, id: UUID) -> None:
     """Tell whether there is such a cohort. Raises NotFound."""
     get(Cohort, id)
@@ -87,7 +132,7 @@ def find_session(text: str, field: str) -> UUID:
 
 def _new_batch(cohort_id: UUID, name: str, number: int, batch_id: UUID | None = None) -> NewRow:
     batch = new_row(Batch, id=batch_id or uuid4(), number=number, cohort_id=cohort_id, name=name)
-    audit_change("batch", batch.id, new={"cohort": cohort_id, "name": name, "number": number})
+    audit_change(BATCH, batch.id, new={"cohort": cohort_id, "name": name, "number": number})
     return batch
 
 

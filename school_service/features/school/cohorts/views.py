@@ -12,13 +12,14 @@ from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.school.cohorts import reads, service
 from school_service.features.school.cohorts.schemas import (
+    BatchChangesSchema,
     BatchSchema,
     CohortPlaceSchema,
     CohortSchema,
     NewBatchSchema,
     NewCohortSchema,
 )
-from school_service.features.school.models import Cohort
+from school_service.features.school.models import Batch, Cohort
 from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import MineSchema
 
@@ -65,6 +66,13 @@ class OneCohort(MethodView):
         """
         return reads.cohort(service.change_cohort(cohort_id=id, **cohort).id)
 
+    @blp.requires(Permission.COHORTS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(reads.cohort, service.DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete a cohort, and its arms, that no student ever was in and no subject is taught to."""
+        return service.delete_cohort(cohort_id=id)
+
 
 @blp.route("/cohorts/<uuid:id>/batches")
 class Batches(MethodView):
@@ -82,3 +90,29 @@ class Batches(MethodView):
     def post(self, batch: dict[str, Any], id: UUID) -> Any:
         """Add an arm to a cohort."""
         return reads.batch(service.create_batch(cohort_id=id, **batch).id)
+
+
+@blp.route("/batches/<uuid:id>")
+class OneBatch(MethodView):
+    """An arm of a cohort."""
+
+    @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
+    @blp.returns(BatchSchema)
+    def get(self, id: UUID) -> Any:
+        """Show an arm of a cohort."""
+        return reads.batch(id)
+
+    @blp.requires(Permission.COHORTS_WRITE)
+    @blp.arguments(BatchChangesSchema(partial=True))
+    @blp.returns(BatchSchema)
+    @blp.if_match(reads.batch, row_lock(Batch))
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Give an arm another name; what is published keeps the one that it has there."""
+        return reads.batch(service.change_batch(batch_id=id, **changes))
+
+    @blp.requires(Permission.COHORTS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(reads.batch, service.BATCH_DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete an arm that no student ever was in; the first of a cohort is deleted with the cohort alone."""
+        return service.delete_batch(batch_id=id)

@@ -9,14 +9,21 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Text, and_, cast, func, or_, select, update
 
 from school_service.core.database import db
-from school_service.core.errors import Invalid
+from school_service.core.deletion import Deletion
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import get, get_referenced, lock_table, unknown_reference
+from school_service.core.records import change, get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
-from school_service.features.school.models import TERMS, AcademicSession, Term
+from school_service.features.school.models import TERMS, AcademicSession, Term, TermCalendar
 
-ENTITY = "session"
+ENTITY, TERM = "session", "term"
+
+_TOLD = ("name", "start_date", "end_date", "current")
+DELETION = Deletion(AcademicSession, {name: getattr(AcademicSession, name) for name in _TOLD})
+TERM_DELETION = Deletion(
+    Term, {"session": Term.session_id, "term": Term.term, "display_name": Term.display_name}
+)
 
 
 @read_model
@@ -83,12 +90,15 @@ def create_session(*, name: str, start_date: date, end_date: date, current: bool
 def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     """Change any of `name`, `start_date`, `end_date` and `current` of an academic session.
 
-    To make it current ends the currency of the other. A name already taken is a conflict. Raises NotFound,
-    Invalid where it would end before it starts.
+    To make it current ends the currency of the other. A name already taken is a conflict, and so are dates beyond which
+    the calendar of a term lies. Raises NotFound, Invalid where it would end before it starts.
     """
     lock_table(AcademicSession)
-    session = get(AcademicSession, session_id)
-    _check_dates(changes.get("start_date", session.start_date), changes.get("end_date", session.end_date))
+    session = get(AcademicSession, session_id, for_update=True)
+    start, end = changes.get("start_date", session.start_date), changes.get("end_date", session.end_date)
+    _check_dates(start, end)
+    if start > session.start_date or end < session.end_date:
+        _refuse_calendars_beyond(session_id, start, end)
     if changes.get("current") and not session.current:
         _end_current()
     old = _audited(session)
@@ -97,6 +107,16 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     db.session.flush()
     audit_member_changes(ENTITY, session.id, old, _audited(session))
     return session.id
+
+
+def delete_session(*, session_id: UUID) -> UUID:
+    """Delete an academic session; one that has terms or cohorts, or a promotion, is a conflict. Raises NotFound.
+
+    Where it was the current one, none is current afterwards.
+    """
+    found = DELETION.lock(session_id)
+    audit_change(ENTITY, session_id, old=found.values)
+    return found.delete()
 
 
 def check_term_filter(*, session_id: UUID | None = None) -> None:
@@ -125,13 +145,54 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
     """
     session = get_referenced(AcademicSession, session_id, "session_id")
     made = insert_row(Term, session_id=session.id, term=term, display_name=display_name)
-    audit_change("term", made.id, new={"session": session.id, "term": term, "display_name": display_name})
+    audit_change(TERM, made.id, new={"session": session.id, "term": term, "display_name": display_name})
     return made
+
+
+def change_term(*, term_id: UUID, term: str | None = None, display_name: str | None = None) -> UUID:
+    """Change which term of its session a term is, or what it is called; what is published keeps the words it has.
+
+    A term that the session has already is a conflict, and so is another place in the session for one in which anything
+    was submitted or published: what follows from the order of terms is on paper. Raises NotFound.
+    """
+    if term is None:
+        record = get(Term, term_id, for_update=True)
+    else:
+        found = TERM_DELETION.lock(term_id)
+        if term != found.values["term"]:
+            found.refuse_if_in_use("publications", "submissions")
+        record = get(Term, term_id)
+    given = {"term": term, "display_name": display_name}
+    old, new = change(record, {name: value for name, value in given.items() if value is not None})
+    if new:
+        audit_change(TERM, term_id, old=old, new=new)
+    return term_id
+
+
+def delete_term(*, term_id: UUID) -> UUID:
+    """Delete a term, and its calendar with it; one of which there is anything else is a conflict. Raises NotFound."""
+    found = TERM_DELETION.lock(term_id)
+    audit_change(TERM, term_id, old=found.values)
+    return found.delete()
 
 
 def _check_dates(start_date: date, end_date: date) -> None:
     if end_date < start_date:
         raise Invalid.field("end_date", "must not be before start_date")
+
+
+def _refuse_calendars_beyond(session_id: UUID, start: date, end: date) -> None:
+    """Refuse dates of a session beyond which the calendar of a term of it lies; raises Conflict."""
+    days = (TermCalendar.start_date, TermCalendar.end_date)
+    beyond = or_(*(or_(day < start, day > end) for day in days))
+    names = db.session.scalars(
+        select(Term.display_name)
+        .join(TermCalendar, TermCalendar.term_id == Term.id)
+        .where(Term.session_id == session_id, beyond)
+        .order_by(Term.term)
+    ).all()
+    if names:
+        raise Conflict(f"The calendar of {', '.join(names)} is not within {start} to {end}: change it first.")
 
 
 def _end_current() -> None:
@@ -142,4 +203,4 @@ def _end_current() -> None:
 
 def _audited(session: AcademicSession) -> dict[str, Any]:
     """What the audit log says of a session."""
-    return {name: getattr(session, name) for name in ("name", "start_date", "end_date", "current")}
+    return {name: getattr(session, name) for name in _TOLD}

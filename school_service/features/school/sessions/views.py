@@ -60,6 +60,13 @@ class NewTermSchema(Schema):
     display_name = Text()
 
 
+class TermChangesSchema(Schema):
+    """What to change of a term: any of these. The session stays."""
+
+    term = Choice(TERMS)
+    display_name = Text()
+
+
 class TermFilterSchema(Schema):
     """Which terms to list."""
 
@@ -105,6 +112,13 @@ class OneSession(MethodView):
         """Change what is given of an academic session."""
         return service.session(service.change_session(session_id=id, **changes))
 
+    @blp.requires(Permission.TERMS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(service.session, service.DELETION.row_lock)
+    def delete(self, id: UUID) -> Any:
+        """Delete an academic session that has neither terms nor cohorts."""
+        return service.delete_session(session_id=id)
+
 
 @blp.route("/terms")
 class Terms(MethodView):
@@ -134,3 +148,22 @@ class OneTerm(MethodView):
     def get(self, termId: UUID) -> Any:  # noqa: N803
         """Show a term."""
         return service.term(termId)
+
+    @blp.requires(Permission.TERMS_WRITE)
+    @blp.arguments(TermChangesSchema(partial=True))
+    @blp.returns(TermSchema)
+    @blp.if_match(service.term, service.TERM_DELETION.row_lock)
+    def patch(self, changes: dict[str, Any], termId: UUID) -> Any:  # noqa: N803
+        """Change what is given of a term.
+
+        Once anything in it was submitted or published, it keeps its place in the session; what is published keeps the
+        name that it has there.
+        """
+        return service.term(service.change_term(term_id=termId, **changes))
+
+    @blp.requires(Permission.TERMS_DELETE)
+    @blp.returns_deleted()
+    @blp.if_match(service.term, service.TERM_DELETION.row_lock)
+    def delete(self, termId: UUID) -> Any:  # noqa: N803
+        """Delete a term, and its calendar, of which there is nothing else."""
+        return service.delete_term(term_id=termId)

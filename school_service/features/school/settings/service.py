@@ -1,15 +1,17 @@
-"""Settings: what a school has switched on, its departments, employee categories and positions."""
+"""Settings: what a school has chosen for itself, its departments, employee categories and positions."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
+from zoneinfo import available_timezones
 
-from sqlalchemy import select, update
+from sqlalchemy import column, literal, select, table, update
 
 from school_service.core.database import db
+from school_service.core.errors import Invalid
 from school_service.core.read_models import Query, ReadModel, read_model
-from school_service.core.records import get, record_name, remove
+from school_service.core.records import change, get, record_name, remove
 from school_service.core.statements import NewRow, insert_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.school.models import (
@@ -23,11 +25,22 @@ from tenants.clock import now
 
 SCHOOL_ENTITY = "settings"
 
+_NO_TIME_ZONE = "no such time zone: name one as IANA does, such as Africa/Lagos"
+_TIME_ZONES = table("pg_timezone_names", column("name"))
+
 
 @read_model
 def school_settings() -> Query:
     """Read model of SchoolSettingsSchema."""
-    return select(SchoolSettings.must_change_password_since.is_not(None).label("must_change_password"))
+    return select(
+        SchoolSettings.must_change_password_since.is_not(None).label("must_change_password"),
+        SchoolSettings.time_zone,
+    )
+
+
+def time_zone() -> Any:
+    """The school's time zone, for use within a statement."""
+    return select(SchoolSettings.time_zone).limit(1).scalar_subquery()
 
 
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
@@ -51,28 +64,38 @@ employee_categories, employee_category = _named(EmployeeCategory)
 positions, position = _named(Position)
 
 
-def change_school_settings(*, must_change_password: bool | None = None) -> None:
-    """Switch settings of the school on or off; what is None stays.
+def change_school_settings(*, must_change_password: bool | None = None, time_zone: str | None = None) -> None:
+    """Change settings of the school; what is None stays.
 
     `must_change_password` concerns passwords that are given after it was switched on: nobody who has one already is
-    shut out. Switching it off lets everybody in again.
+    shut out. Switching it off lets everybody in again. `time_zone` is a name of the IANA's list. Raises Invalid for one
+    that is not in it, or that PostgreSQL does not know.
     """
-    if must_change_password is None:
+    if time_zone is not None and time_zone not in available_timezones():
+        raise Invalid.field("time_zone", _NO_TIME_ZONE)
+    found = db.session.execute(
+        select(
+            SchoolSettings.id,
+            SchoolSettings.must_change_password_since.is_not(None).label("must_change_password"),
+            SchoolSettings.time_zone,
+            literal(True)
+            if time_zone is None
+            else select(_TIME_ZONES.c.name).where(_TIME_ZONES.c.name == time_zone).exists(),
+        ).with_for_update(key_share=True, of=SchoolSettings)
+    ).one()
+    settings_id, *stored, is_known = found
+    if not is_known:
+        raise Invalid.field("time_zone", _NO_TIME_ZONE)
+    old = dict(zip(("must_change_password", "time_zone"), stored, strict=True))
+    given = {"must_change_password": must_change_password, "time_zone": time_zone}
+    new = {name: value for name, value in given.items() if value is not None and value != old[name]}
+    if not new:
         return
-    since = SchoolSettings.must_change_password_since
-    changed = db.session.scalars(
-        update(SchoolSettings)
-        .where(since.is_(None) if must_change_password else since.is_not(None))
-        .values(must_change_password_since=now() if must_change_password else None)
-        .returning(SchoolSettings.id)
-    ).one_or_none()
-    if changed is not None:
-        audit_change(
-            SCHOOL_ENTITY,
-            changed,
-            old={"must_change_password": not must_change_password},
-            new={"must_change_password": must_change_password},
-        )
+    values: dict[str, Any] = dict(new)
+    if "must_change_password" in values:
+        values["must_change_password_since"] = now() if values.pop("must_change_password") else None
+    db.session.execute(update(SchoolSettings).where(SchoolSettings.id == settings_id).values(values))
+    audit_change(SCHOOL_ENTITY, settings_id, old={name: old[name] for name in new}, new=new)
 
 
 @statement
@@ -99,6 +122,18 @@ def create_named(model: type[NamedSetting], *, name: str) -> NewRow:
     setting = insert_row(model, name=name)
     audit_change(_entity_of(model), setting.id, new={"name": name})
     return setting
+
+
+def change_named(model: type[NamedSetting], *, setting_id: UUID, **changes: Any) -> UUID:
+    """Change the name of a department, employee category or position; one that another has is a conflict.
+
+    Raises NotFound.
+    """
+    setting = get(model, setting_id, for_update=True)
+    old, new = change(setting, changes)
+    if new:
+        audit_change(_entity_of(model), setting.id, old=old, new=new)
+    return setting.id
 
 
 def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:

@@ -11,6 +11,7 @@ from marshmallow import fields
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
 from school_service.core.read_models import ReadModel
+from school_service.core.statements import row_lock
 from school_service.features.school.models import Department, EmployeeCategory, NamedSetting, Position
 from school_service.features.school.settings import service
 from school_service.web.blueprint import Blueprint
@@ -20,18 +21,23 @@ from school_service.web.schemas import RecordSchema, Schema
 _MUST_CHANGE = (
     "Whether users whose account or password somebody else made must set another password before all else."
 )
+_TIME_ZONE = (
+    "The time zone in which papers and pages tell days, by the IANA's name of it, such as Africa/Lagos."
+)
 
 
 class SchoolSettingsSchema(RecordSchema):
-    """What the school has switched on."""
+    """What the school has chosen for itself."""
 
     must_change_password = fields.Boolean(metadata={"description": _MUST_CHANGE})
+    time_zone = fields.String(metadata={"description": _TIME_ZONE})
 
 
 class SchoolSettingsChangesSchema(Schema):
-    """What to switch on or off: any of these."""
+    """What to change: any of these."""
 
     must_change_password = StrictBoolean(metadata={"description": _MUST_CHANGE})
+    time_zone = Text(metadata={"description": _TIME_ZONE})
 
 
 class DepartmentSchema(RecordSchema):
@@ -62,6 +68,10 @@ class NewNamedSettingSchema(Schema):
     name = Text()
 
 
+class NamedSettingChangesSchema(NewNamedSettingSchema):
+    """What to change of a department, employee category or position."""
+
+
 blp = Blueprint(
     "settings", __name__, description="What a school chooses for itself, such as its departments."
 )
@@ -69,12 +79,12 @@ blp = Blueprint(
 
 @blp.route("/settings")
 class SchoolSettings(MethodView):
-    """What the school has switched on."""
+    """What the school has chosen for itself."""
 
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(SchoolSettingsSchema)
     def get(self) -> Any:
-        """Show what the school has switched on."""
+        """Show what the school has chosen for itself."""
         return service.school_settings()
 
     @blp.requires(Permission.SETTINGS_WRITE)
@@ -82,9 +92,10 @@ class SchoolSettings(MethodView):
     @blp.returns(SchoolSettingsSchema)
     @blp.if_match(service.school_settings, service.lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
-        """Switch on or off what is given.
+        """Change what is given.
 
-        `must_change_password` concerns accounts and passwords that are given from then on.
+        `must_change_password` concerns accounts and passwords that are given from then on, `time_zone` papers that are
+        published or issued from then on.
         """
         service.change_school_settings(**changes)
         return service.school_settings()
@@ -123,9 +134,24 @@ def _named(
     class OneSetting(MethodView):
         """One of them."""
 
+        @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
+        @blp.summary(f"Show {one}.")
+        @blp.returns(schema)
+        def get(self, id: UUID) -> Any:
+            return read_one(id)
+
+        @blp.requires(Permission.SETTINGS_WRITE)
+        @blp.summary(f"Change the name of {one}; employees keep it.")
+        @blp.arguments(NamedSettingChangesSchema(partial=True))
+        @blp.returns(schema)
+        @blp.if_match(read_one, row_lock(model))
+        def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+            return read_one(service.change_named(model, setting_id=id, **changes))
+
         @blp.requires(Permission.SETTINGS_DELETE)
         @blp.summary(f"Delete {one} that no employee has.")
         @blp.returns_deleted()
+        @blp.if_match(read_one, row_lock(model))
         def delete(self, id: UUID) -> Any:
             return service.delete_named(model, setting_id=id)
 

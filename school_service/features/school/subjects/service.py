@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
 
+from school_service.core.deletion import Deletion
 from school_service.core.read_models import Query, read_model, school_id
-from school_service.core.records import get, remove
+from school_service.core.records import change, get
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change
 from school_service.features.school.models import Subject
 
 ENTITY = "subject"
+
+DELETION = Deletion(Subject, {"name": Subject.name, "code": Subject.code})
 
 
 @read_model
@@ -36,8 +40,20 @@ def create_subject(*, name: str, code: str) -> NewRow:
     return subject
 
 
-def delete_subject(*, subject_id: UUID) -> UUID:
-    """Remove a subject; one that is taught is a conflict. Raises NotFound."""
+def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
+    """Change name or code of a subject, wherever it is taught; what is published keeps the name that it has there.
+
+    A code already taken is a conflict. Raises NotFound.
+    """
     subject = get(Subject, subject_id, for_update=True)
-    audit_change(ENTITY, subject.id, old={"name": subject.name, "code": subject.code})
-    return remove(subject)
+    old, new = change(subject, changes)
+    if new:
+        audit_change(ENTITY, subject.id, old=old, new=new)
+    return subject.id
+
+
+def delete_subject(*, subject_id: UUID) -> UUID:
+    """Delete a subject; one that is taught, or that a promotion rule requires, is a conflict. Raises NotFound."""
+    found = DELETION.lock(subject_id)
+    audit_change(ENTITY, subject_id, old=found.values)
+    return found.delete()

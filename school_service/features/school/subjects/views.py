@@ -10,6 +10,8 @@ from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
+from school_service.core.statements import row_lock
+from school_service.features.school.models import Subject
 from school_service.features.school.subjects import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Text
@@ -30,6 +32,10 @@ class NewSubjectSchema(Schema):
 
     name = Text()
     code = Text(metadata={"description": "Short and unique in the school, such as MTH."})
+
+
+class SubjectChangesSchema(NewSubjectSchema):
+    """What to change of a subject: any of its members."""
 
 
 blp = Blueprint(
@@ -59,8 +65,23 @@ class Subjects(MethodView):
 class OneSubject(MethodView):
     """A subject."""
 
+    @blp.requires(Permission.SUBJECTS_READ, own=EVERYTHING)
+    @blp.returns(SubjectSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a subject."""
+        return service.subject(id)
+
+    @blp.requires(Permission.SUBJECTS_WRITE)
+    @blp.arguments(SubjectChangesSchema(partial=True))
+    @blp.returns(SubjectSchema)
+    @blp.if_match(service.subject, row_lock(Subject))
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of a subject; what is published keeps the name that it has there."""
+        return service.subject(service.change_subject(subject_id=id, **changes))
+
     @blp.requires(Permission.SUBJECTS_DELETE)
     @blp.returns_deleted()
+    @blp.if_match(service.subject, service.DELETION.row_lock)
     def delete(self, id: UUID) -> Any:
-        """Delete a subject that no cohort is taught."""
+        """Delete a subject that no cohort is taught and no promotion rule requires."""
         return service.delete_subject(subject_id=id)

@@ -14,7 +14,7 @@ from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
 from school_service.features.school.sessions.service import is_term, is_term_id
-from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry, Submission
 
 NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
 
@@ -53,6 +53,14 @@ def assessment(assessment_id: UUID, reach: Reach | None = None) -> Query:
     return assessments.query(reach).where(Assessment.id == assessment_id)
 
 
+@read_model(judged=True)
+def made_at_once(assessment_ids: list[UUID]) -> Query:
+    """Read model of AssessmentSchema, for these, in their order."""
+    ids = cast(assessment_ids, ARRAY(Uuid))
+    found = assessments.query().where(Assessment.id == any_(ids))
+    return found.order_by(None).order_by(func.array_position(ids, Assessment.id))
+
+
 @read_model
 def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
@@ -82,14 +90,33 @@ def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Qu
     submitted, as texts, which the cohort subject must be locked for. With a reach, `to_all` tells whether the caller
     teaches it to every arm.
     """
+    return _taught(CohortSubject.id == cohort_subject_id, term, reach)
+
+
+@read_model
+def all_taught(cohort_subject_ids: list[UUID], term: str, reach: Reach | None = None) -> Query:
+    """Select `subjects`: what decides whether each of these cohort subjects may have one, as JSON in a text.
+
+    It has those that are there, with their `id` and the columns of `taught`.
+    """
+    is_one = CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
+    found = _taught(is_one, term, reach).subquery("found")
+    rows = func.json_agg(func.row_to_json(found.table_valued()))
+    return select(cast(func.coalesce(rows, literal_column("'[]'")), Text).label("subjects")).select_from(
+        found
+    )
+
+
+def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
     of_session = Term.session_id == Cohort.session_id
     submitted = (
         select(func.array_agg(cast(Submission.batch_id, Text)))
-        .where(Submission.cohort_subject_id == cohort_subject_id, Submission.term_id == Term.id)
-        .correlate(Term)
+        .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == Term.id)
+        .correlate(CohortSubject, Term)
     )
     found = (
         select(
+            CohortSubject.id,
             CohortSubject.cohort_id,
             Cohort.session_id,
             cast(Term.id, Text).label("term_id"),
@@ -98,7 +125,7 @@ def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Qu
         )
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
         .outerjoin(Term, or_(is_term_id(term), and_(Term.term == term, of_session)))
-        .where(CohortSubject.id == cohort_subject_id)
+        .where(is_one)
     )
     if reach is None:
         return found
@@ -108,9 +135,39 @@ def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Qu
 
 
 @read_model(judged=True)
+def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
+    """Lock cohort subjects FOR SHARE, in order of id: nobody submits their results meanwhile."""
+    return (
+        select(CohortSubject.id)
+        .where(CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid))))
+        .order_by(CohortSubject.id)
+        .with_for_update(read=True)
+    )
+
+
+@read_model(judged=True)
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock a cohort subject FOR SHARE: nobody submits its results meanwhile."""
     return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
+
+
+@read_model(judged=True)
+def lock_subject_of(assessment_id: UUID) -> Query:
+    """Lock the cohort subject of an assessment FOR SHARE: nobody submits its results meanwhile."""
+    return (
+        select(CohortSubject.id)
+        .join(Assessment, Assessment.cohort_subject_id == CohortSubject.id)
+        .where(Assessment.id == assessment_id)
+        .with_for_update(read=True, of=CohortSubject)
+    )
+
+
+@read_model(judged=True)
+def highest_score(assessment_id: UUID) -> Query:
+    """Select `score`: the highest score in an assessment, null where there is none."""
+    return select(func.max(GradebookEntry.score).label("score")).where(
+        GradebookEntry.assessment_id == assessment_id
+    )
 
 
 def holding_batches(student_id: Any) -> Any:

@@ -6,8 +6,10 @@ from marshmallow import fields, validate
 
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES, FILE_NAME_LENGTH
-from school_service.web.fields import Choice, Id, IsoDate, Points, StrictBoolean, Text, free_text
+from school_service.web.fields import Choice, Id, IsoDate, ListOf, Points, StrictBoolean, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
+
+MAX_SUBJECTS = 100  # that get an assessment at once
 
 
 class AssessmentSchema(RecordSchema):
@@ -26,11 +28,8 @@ class AssessmentSchema(RecordSchema):
     file_name = fields.String()
 
 
-class NewAssessmentSchema(Schema):
-    """An assessment to create."""
-
+class _AssessmentFieldsSchema(Schema):
     category = Choice(CATEGORIES)
-    subject = Id(metadata={"description": "The cohort subject."})
     name = Text()
     abbreviation = Text()
     due_date = IsoDate()
@@ -42,6 +41,26 @@ class NewAssessmentSchema(Schema):
     file_name = Text(FILE_NAME_LENGTH, any_characters=True)
     include_in_final = StrictBoolean()
     publish_scores = StrictBoolean()
+
+
+class NewAssessmentSchema(_AssessmentFieldsSchema):
+    """An assessment to create."""
+
+    subject = Id(metadata={"description": "The cohort subject."})
+
+
+class NewAssessmentsSchema(_AssessmentFieldsSchema):
+    """The same assessment, to create for several subjects of a cohort."""
+
+    subjects = ListOf(
+        Id(),
+        validate=validate.Length(min=1, max=MAX_SUBJECTS),
+        metadata={"description": "Cohort subjects, of one cohort."},
+    )
+
+
+class AssessmentChangesSchema(_AssessmentFieldsSchema):
+    """What to change of an assessment: any of its members but the cohort subject."""
 
 
 class AssessmentFilterSchema(Schema):

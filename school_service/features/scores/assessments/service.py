@@ -9,19 +9,20 @@ submitted; a score or an absence, once that of its student is.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import orjson
 from sqlalchemy import select
 
 from school_service.core.database import db, session_reach
 from school_service.core.errors import Conflict, Forbidden, Invalid
-from school_service.core.read_models import fetch_row
-from school_service.core.records import find, get, get_referenced, not_found, unknown_reference
-from school_service.core.statements import NewRow, execute, insert_row
+from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
+from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
@@ -58,18 +59,9 @@ def create_assessment(
     if found is None:
         raise unknown_reference(CohortSubject, "subject")
     require_every_arm(found.get("to_all", True))
-    if found["of_session"] is None:
-        raise unknown_reference(Term, "term")
-    if not found["of_session"]:
-        raise Invalid.field("term", "is not of the cohort's session")
-    term_id = UUID(found["term_id"])
-    refuse_submitted(found["submitted"], subject, term_id)
-    assessment = insert_row(
-        Assessment,
-        cohort_subject_id=subject,
-        cohort_id=found["cohort_id"],
-        session_id=found["session_id"],
-        term_id=term_id,
+    assessment = _new_assessment(
+        subject,
+        found,
         category=category,
         name=name,
         abbreviation=abbreviation,
@@ -80,10 +72,109 @@ def create_assessment(
         include_in_final=include_in_final,
         publish_scores=publish_scores,
     )
+    execute(assessment)
+    return assessment
+
+
+def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) -> BoundQuery:
+    """Add the same assessment to several subjects of a cohort, all or none.
+
+    The `fields` are those of `create_assessment`, whose rules hold for each. Returns the read model of the assessments,
+    which are inserted in the round trip that reads it, in the order of the subjects. Raises Invalid, naming the places
+    of subjects that are unknown or named twice, and for subjects of several cohorts, and Forbidden where the caller
+    teaches some of the arms alone.
+    """
+    ids = list(subjects)
+    found = execute(reads.lock_subjects(ids), reads.all_taught(ids, term))
+    taught = {UUID(one["id"]): one for one in orjson.loads(found["subjects"])} if found else {}
+    wrong = {
+        str(place): ["named more than once" if subject in ids[:place] else "no such cohort subject"]
+        for place, subject in enumerate(ids)
+        if subject in ids[:place] or subject not in taught
+    }
+    if wrong:
+        words = "; ".join(f"subjects.{place}: {reason}" for place, (reason,) in wrong.items())
+        raise Invalid(words, {"subjects": wrong})
+    if len({one["cohort_id"] for one in taught.values()}) > 1:
+        raise Invalid.field("subjects", "are of several cohorts")
+    require_every_arm(all(one.get("to_all", True) for one in taught.values()))
+    made = [_new_assessment(subject, taught[subject], **fields) for subject in ids]
+    return in_one_round_trip(*made, read=reads.made_at_once([one.id for one in made]))
+
+
+def _new_assessment(subject: UUID, found: Mapping[str, Any], **fields: Any) -> NewRow:
+    """Make the row of an assessment of a cohort subject that is locked, and its entry in the audit log.
+
+    `found` is what `reads.taught` selects. Raises Invalid and Conflict.
+    """
+    term_id = _open_term(found, subject)
+    assessment = new_row(
+        Assessment,
+        cohort_subject_id=subject,
+        cohort_id=UUID(str(found["cohort_id"])),
+        session_id=UUID(str(found["session_id"])),
+        term_id=term_id,
+        **fields,
+    )
     audit_change(
-        ENTITY, assessment.id, new={"name": name, "category": category, "total_points": total_points}
+        ENTITY, assessment.id, new={name: fields[name] for name in ("name", "category", "total_points")}
     )
     return assessment
+
+
+def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
+    """Change any member of an assessment but its cohort subject.
+
+    `term` is the id of a term of the cohort's session, or its name there; the scores go with it. Raises NotFound,
+    Invalid for an unknown term and one of another session, and Conflict where results of an arm are submitted, in this
+    term or in the other, and for total points below a score that is there.
+    """
+    if "term" in changes:
+        # Submitting locks the cohort subject first.
+        execute(reads.lock_subject_of(assessment_id))
+    assessment = lock_open_assessment(assessment_id)
+    if "term" in changes:
+        subject_id = assessment.cohort_subject_id
+        found = fetch_row(reads.taught(subject_id, changes.pop("term")))
+        if found is None:
+            raise RuntimeError(f"The assessment {assessment_id} is of no cohort subject.")
+        changes["term_id"] = _open_term(found, subject_id)
+    if changes.get("total_points", assessment.total_points) < assessment.total_points:
+        _refuse_below_a_score(assessment_id, changes["total_points"])
+    old, new = change(assessment, changes)
+    if new:
+        audit_change(ENTITY, assessment_id, old=_by_member(old), new=_by_member(new))
+    return assessment_id
+
+
+def _open_term(found: Mapping[str, Any], subject_id: UUID) -> UUID:
+    """Find the term of what `reads.taught` selects, as long as none of its results are submitted.
+
+    Raises Invalid for an unknown term and one of another session, and Conflict.
+    """
+    if found["of_session"] is None:
+        raise unknown_reference(Term, "term")
+    if not found["of_session"]:
+        raise Invalid.field("term", "is not of the cohort's session")
+    term_id = UUID(found["term_id"])
+    refuse_submitted(found["submitted"], subject_id, term_id)
+    return term_id
+
+
+def _refuse_below_a_score(assessment_id: UUID, total_points: Decimal) -> None:
+    """Refuse total points below a score that is there, of an assessment that is locked; raises Conflict."""
+    found = fetch_row(reads.highest_score(assessment_id))
+    highest = found["score"] if found else None
+    if highest is not None and highest > total_points:
+        reason = f"there is a score of {highest.normalize():f}"
+        raise Conflict(
+            f"Total points can't be {total_points.normalize():f}: {reason}.", {"total_points": [reason]}
+        )
+
+
+def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Name columns of an assessment as its members."""
+    return {"term" if name == "term_id" else name: value for name, value in columns.items()}
 
 
 def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:

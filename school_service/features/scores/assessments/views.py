@@ -12,9 +12,11 @@ from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.scores.assessments import reads, service
 from school_service.features.scores.assessments.schemas import (
+    AssessmentChangesSchema,
     AssessmentFilterSchema,
     AssessmentSchema,
     NewAssessmentSchema,
+    NewAssessmentsSchema,
 )
 from school_service.features.scores.models import Assessment
 from school_service.web.blueprint import Blueprint
@@ -35,7 +37,7 @@ class Assessments(MethodView):
     @blp.returns_page(AssessmentSchema, if_empty=service.check_assessment_filter)
     @blp.arguments(AssessmentFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the assessments of a subject of a cohort in a term, by due date."""
+        """List the assessments of a subject of a cohort in a term, by due date: all three filters are needed."""
         return reads.assessments_of_subject(filters["cohort"], filters["subject"], filters["term"])
 
     @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
@@ -44,6 +46,18 @@ class Assessments(MethodView):
     def post(self, assessment: dict[str, Any]) -> Any:
         """Create an assessment of a subject of a cohort, in a term of its session."""
         return reads.assessment(service.create_assessment(**assessment).id)
+
+
+@blp.route("/assessments/many")
+class ManyAssessments(MethodView):
+    """The same assessment of several subjects."""
+
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
+    @blp.arguments(NewAssessmentsSchema)
+    @blp.returns_list(AssessmentSchema)
+    def post(self, assessments: dict[str, Any]) -> Any:
+        """Create the same assessment for several subjects of a cohort, all or none; answers them in that order."""
+        return service.create_assessments(**assessments)
 
 
 @blp.route("/assessments/<uuid:id>")
@@ -55,6 +69,17 @@ class OneAssessment(MethodView):
     def get(self, id: UUID) -> Any:
         """Show an assessment."""
         return reads.assessment(id)
+
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"), school_required=True)
+    @blp.arguments(AssessmentChangesSchema(partial=True))
+    @blp.returns(AssessmentSchema)
+    @blp.if_match(reads.assessment, reads.lock_subject_of, row_lock(Assessment))
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Change what is given of an assessment, as long as its results are not submitted.
+
+        `total_points` is not below a score that is there; `term` is another of the cohort's session.
+        """
+        return reads.assessment(service.change_assessment(assessment_id=id, **changes))
 
     @blp.requires(Permission.ASSESSMENTS_DELETE, own=related("T"))
     @blp.returns_deleted()

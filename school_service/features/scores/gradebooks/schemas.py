@@ -35,7 +35,11 @@ class NewGradebookEntrySchema(ScoreSchema):
 
     assessment = Id()
     student = Id(metadata={"description": "In the batch, and taking the subject."})
-    batch = Id(metadata={"description": "Of the assessment's cohort."})
+    batch = Id(
+        metadata={
+            "description": "The arm of the assessment's cohort in which the student is; a cohort's id is its first arm."
+        }
+    )
 
 
 class GradebookFilterSchema(Schema):

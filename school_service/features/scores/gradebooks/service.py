@@ -15,11 +15,14 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     CTE,
     Boolean,
     Uuid,
+    any_,
     case,
     cast,
+    delete,
     func,
     insert,
     literal_column,
@@ -43,7 +46,7 @@ from school_service.core.records import (
     unnest_rows,
 )
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement
-from school_service.features.audit.models import CREATE, UPDATE
+from school_service.features.audit.models import CREATE, DELETE, UPDATE
 from school_service.features.audit.service import (
     Change,
     audit_change,
@@ -76,13 +79,13 @@ ENTITY = "gradebook"
 class Score:
     """A score to enter for a student who is in this batch; `entry_id` and `stored` are of the entry there is already.
 
-    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query. `absent`: the status
-    of the absence that the student has.
+    The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query. With the score None
+    the entry is removed. `absent`: the status of the absence that the student has.
     """
 
     student_id: str
     batch_id: str
-    score: Decimal
+    score: Decimal | None
     entry_id: str | None = None
     stored: Decimal | None = None
     absent: str | None = None
@@ -177,18 +180,21 @@ def delete_entry(*, entry_id: UUID) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class ComparedScores:
-    """The scores of a sheet by what there is of them: `changed` are those whose entry has another score."""
+    """The scores of a class by what there is of them: `changed` are those whose entry has another score."""
 
     new: list[Score]
     changed: list[Score]
+    removed: list[Score]
     unchanged: int
 
 
 def compare_scores(scores: Collection[Score]) -> ComparedScores:
-    """Compare the scores of a sheet with what is stored: each student once."""
-    new = [score for score in scores if score.entry_id is None]
-    changed = [score for score in scores if score.entry_id is not None and score.stored != score.score]
-    return ComparedScores(new, changed, len(scores) - len(new) - len(changed))
+    """Compare the scores of a class with what is stored: each student once."""
+    new = [score for score in scores if score.entry_id is None and score.score is not None]
+    stored = [score for score in scores if score.entry_id is not None]
+    removed = [score for score in stored if score.score is None]
+    changed = [score for score in stored if score.score is not None and score.stored != score.score]
+    return ComparedScores(new, changed, removed, len(stored) - len(removed) - len(changed))
 
 
 def store_sheet(
@@ -199,11 +205,28 @@ def store_sheet(
     downloaded: str | None = None,
     forced: Collection[str] = (),
 ) -> RowCounts:
-    """Store the scores of a sheet that are new or differ, in one round trip however many there are.
+    """Store the scores of a sheet, as `storing` does, in one round trip however many there are; counts them."""
+    writes = storing(
+        assessment_id=assessment_id, scores=scores, sheet=sheet, downloaded=downloaded, forced=forced
+    )
+    if writes:
+        execute(*writes)
+    return RowCounts(len(scores.new), len(scores.changed), scores.unchanged)
+
+
+def storing(
+    *,
+    assessment_id: UUID,
+    scores: ComparedScores,
+    sheet: str | None = None,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> list[BoundQuery]:
+    """Store the scores of a class that are new or differ, and remove those that are to be none: the statements.
 
     The assessment must be locked since their entries were read, and the scores must keep their rule. `sheet` is the
-    file's name; `downloaded` and `forced`, the students whose score is replaced by force, are for the audit log. A
-    score takes an absence away.
+    file's name, None for scores that came by no sheet; `downloaded` and `forced`, the students whose score is replaced
+    by force, are for the audit log. A score takes an absence away.
     """
     logged = json_text(score_values(None, sheet, downloaded=downloaded))
     moment = now()
@@ -218,15 +241,16 @@ def store_sheet(
             _log_change(ids, values, *_for_log(scores.changed, forced), logged, moment),
             _change(ids, values, sheet, moment),
         ]
-    if writes:
-        execute(*writes)
-    return RowCounts(len(scores.new), len(scores.changed), scores.unchanged)
+    if scores.removed:
+        ids = array_text(score.entry_id for score in scores.removed)
+        writes += [_log_removal(ids, array_text(new_ids(len(scores.removed))), moment), _remove(ids)]
+    return writes
 
 
 def _creation(
     assessment_id: UUID,
     scores: Sequence[Score],
-    sheet: str,
+    sheet: str | None,
     logged: str,
     forced: Collection[str],
     moment: datetime,
@@ -295,14 +319,23 @@ def _check_score(score: Decimal, total_points: Decimal) -> None:
 
 @statement
 def _create(
-    assessment_id: UUID, ids: str, students: str, batches: str, scores: str, sheet: str, moment: datetime
+    assessment_id: UUID,
+    ids: str,
+    students: str,
+    batches: str,
+    scores: str,
+    sheet: str | None,
+    moment: datetime,
 ) -> Any:
     """Insert entries of an assessment; each text is the literal of an array, with an element for each entry."""
     given = _given(id=(_ID, ids), student_id=(_ID, students), batch_id=(_ID, batches), score=(POINTS, scores))
     own = ("id", "student_id", "batch_id", "score")
     common: dict[str, Any] = {
-        "assessment_id": assessment_id, "sheet": sheet, "created_at": moment, "updated_at": moment
-    }  # fmt: skip
+        "assessment_id": assessment_id,
+        "sheet": null() if sheet is None else sheet,
+        "created_at": moment,
+        "updated_at": moment,
+    }
     rows = select(*(given.c[name] for name in own), *common.values())
     return insert(GradebookEntry).from_select([*own, *common], rows, include_defaults=False)
 
@@ -318,13 +351,13 @@ def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str,
 
 
 @statement
-def _change(ids: str, scores: str, sheet: str, moment: datetime) -> Any:
+def _change(ids: str, scores: str, sheet: str | None, moment: datetime) -> Any:
     """Change the scores of entries; each text is the literal of an array, with an element for each entry."""
     given = _given(id=(_ID, ids), score=(POINTS, scores))
     return (
         update(GradebookEntry)
         .where(GradebookEntry.id == given.c.id)
-        .values(score=given.c.score, sheet=sheet, updated_at=moment)
+        .values(score=given.c.score, sheet=null() if sheet is None else sheet, updated_at=moment)
     )
 
 
@@ -342,6 +375,28 @@ def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, m
         old=logged_score(GradebookEntry.score, GradebookEntry.sheet),
         new=_logged_now(given, logged),
     )
+
+
+@statement
+def _log_removal(ids: str, log_ids: str, moment: datetime) -> Any:
+    """Write to the audit log what entries are, before they are removed in this round trip; texts are arrays."""
+    given = _given(id=(_ID, ids), log_id=(_ID, log_ids))
+    return audit_written(
+        ENTITY,
+        DELETE,
+        given.join(GradebookEntry, GradebookEntry.id == given.c.id),
+        id=given.c.log_id,
+        moment=moment,
+        entity_id=given.c.id,
+        old=logged_score(GradebookEntry.score, GradebookEntry.sheet),
+        new=null(),
+    )
+
+
+@statement
+def _remove(ids: str) -> Any:
+    """Remove entries; the text is the literal of an array."""
+    return delete(GradebookEntry).where(GradebookEntry.id == any_(cast(ids, ARRAY(_ID))))
 
 
 _ID = Uuid(as_uuid=False)

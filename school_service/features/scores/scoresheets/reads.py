@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import and_, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
@@ -13,9 +13,21 @@ from school_service.features.classes.models import CohortSubject, SubjectEnrollm
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
-from school_service.features.school.models import Cohort, Term
+from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
 from school_service.features.scores.gradebooks.reads import ENTRY
-from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
+
+STUDENT = func.json_build_object(
+    "id",
+    Student.id,
+    "first_name",
+    User.first_name,
+    "last_name",
+    User.last_name,
+    "admission_number",
+    Student.admission_number,
+)
+"""A student as ScoresheetStudentSchema shows them."""
 
 
 @read_model
@@ -54,19 +66,9 @@ def scoresheet(
         .group_by(found.c.student)
         .subquery("by_student")
     )
-    student = func.json_build_object(
-        "id",
-        Student.id,
-        "first_name",
-        User.first_name,
-        "last_name",
-        User.last_name,
-        "admission_number",
-        Student.admission_number,
-    )
     takers = (
         select(
-            student.label("student"),
+            STUDENT.label("student"),
             func.coalesce(by_student.c.gradebooks, literal_column("'[]'::json")).label("gradebooks"),
         )
         .select_from(SubjectEnrollment)
@@ -90,3 +92,33 @@ def scoresheet(
         .where(CohortSubject.id == cohort_subject_id, Term.term == term)
     )
     return takers.where(named.exists())
+
+
+@read_model
+def class_scores(assessment_id: UUID, reach: Reach | None = None) -> Query:
+    """Read model of ClassScoreSchema: whoever takes the subject of an assessment now and is in its cohort, by name."""
+    of_student = GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
+    away = Absence.student_id == Student.id, Absence.assessment_id == Assessment.id
+    found = (
+        select(
+            STUDENT.label("student"),
+            Enrollment.batch_id.label("batch"),
+            GradebookEntry.score,
+            Absence.status.label("absence"),
+        )
+        .select_from(Assessment)
+        .join(SubjectEnrollment, SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .join(
+            Enrollment,
+            and_(Enrollment.student_id == Student.id, Enrollment.cohort_id == Assessment.cohort_id, CURRENT),
+        )
+        .outerjoin(GradebookEntry, and_(*of_student))
+        .outerjoin(Absence, and_(*away))
+        .where(Assessment.id == assessment_id, NOT_DELETED)
+        .order_by(*BY_NAME)
+    )
+    if reach is None:
+        return found
+    return found.where(scopes.scores_in_reach(reach, Assessment.cohort_subject_id, Student.id))

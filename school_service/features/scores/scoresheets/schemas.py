@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from marshmallow import fields
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import fields, validate, validates_schema
+from marshmallow.exceptions import ValidationError
 
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
-from school_service.web.fields import Id, QueryBoolean
+from school_service.features.scores.models import ABSENCES
+from school_service.web.fields import Choice, Id, Input, Points, QueryBoolean
 from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
 
@@ -26,6 +31,69 @@ class ScoresheetEntrySchema(RecordSchema):
     gradebooks = fields.List(
         fields.Nested(GradebookEntrySchema), metadata={"description": "By category, then due date."}
     )
+
+
+class ClassScoreSchema(RecordSchema):
+    """What a student who takes the subject has in an assessment; null where there is nothing."""
+
+    student = fields.Nested(ScoresheetStudentSchema)
+    batch = fields.UUID(metadata={"description": "Where the student is now."})
+    score = fields.Decimal(
+        allow_none=True, metadata={"description": "From 0 to the assessment's total points."}
+    )
+    absence = fields.String(
+        allow_none=True,
+        validate=validate.OneOf([*ABSENCES, None]),
+        metadata={"description": "ABSENT, without leave, counts 0; EXCUSED counts nowhere."},
+    )
+
+
+class ScoreOrAbsence(Input, fields.Raw):
+    """A score, or the status of an absence."""
+
+    def __init__(self, **options: Any) -> None:
+        self._score, self._absence = Points(), Choice(ABSENCES)
+        either = [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "enum": list(ABSENCES)},
+        ]
+        super().__init__(metadata={"anyOf": either, **options.pop("metadata", {})}, **options)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        return (self._absence if isinstance(value, str) else self._score).deserialize(value)
+
+
+class NewClassScoreSchema(Schema):
+    """What a student gets in an assessment: a score or an absence. What is left out stays, null takes it away."""
+
+    student = Id(metadata={"description": "Who takes the subject, and is in the cohort."})
+    score = Points(
+        required=False,
+        allow_none=True,
+        metadata={"description": "From 0 to the assessment's total points; it takes an absence away."},
+    )
+    absence = Choice(
+        ABSENCES,
+        required=False,
+        allow_none=True,
+        metadata={"description": "Instead of a score; ABSENT counts 0, EXCUSED counts nowhere."},
+    )
+    expected = ScoreOrAbsence(
+        required=False,
+        allow_none=True,
+        metadata={
+            "description": "What was there when it was read: a score, an absence, or null for neither. Where something "
+            "else is there by now, nothing is stored (409). Left out, whatever is there is replaced."
+        },
+    )
+
+    @validates_schema
+    def check_given(self, given: dict[str, Any], **_options: Any) -> None:
+        """Refuse a record that says nothing of the student."""
+        if not given.keys() & {"score", "absence"}:
+            raise ValidationError("Give a score or an absence.", "score")
 
 
 class ScoresheetFilterSchema(Schema):

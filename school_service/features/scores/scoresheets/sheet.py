@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import ARRAY, Text, and_, cast, exists, func, literal_column, select
+from sqlalchemy import Text, and_, cast, exists, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.columns import MIN_POINTS, ScoreFault, score_fault
+from school_service.core.columns import MIN_POINTS
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
-from school_service.core.records import get_referenced, not_found
-from school_service.core.statements import execute, row_lock
+from school_service.core.records import not_found
+from school_service.core.statements import execute
 from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -33,6 +33,7 @@ from school_service.features.people.students.sheet_rows import (
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.reach import scopes
+from school_service.features.school.cohorts.class_sheets import find_batch
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -44,12 +45,10 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.scores.absences.service import AbsenceChange, storing
-from school_service.features.scores.assessments.reads import holding_batches, in_reach
-from school_service.features.scores.assessments.service import refuse_submitted
+from school_service.features.scores.assessments.reads import in_reach
 from school_service.features.scores.gradebooks.service import (
     ENTITY,
     ComparedScores,
-    Score,
     compare_scores,
     store_sheet,
 )
@@ -62,6 +61,20 @@ from school_service.features.scores.models import (
     Assessment,
     GradebookEntry,
 )
+from school_service.features.scores.scoresheets.class_scores import (
+    ABSENCE,
+    SCORE,
+    ClassScores,
+    MatchedRows,
+    Taker,
+    absence_errors,
+    absence_of,
+    lock_class,
+    plain,
+    score_errors,
+    score_of,
+    scored_errors,
+)
 from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, composed_name
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
@@ -71,37 +84,10 @@ from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
 
 SHEET = "Scores"
-SCORE = "score"
-ABSENCE = "absence"
 ARM = "arm"
+_ARM_ID = "arm_id"  # which is in no column
 _ENTRY = "entry"
 ASSESSMENT = "Assessment"
-
-_STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
-"""What a cell may say of an absence, in whichever case."""
-
-
-class _Taker(NamedTuple):
-    """Whoever takes the subject, with the arm that they are in, their absence, and the entry with their score.
-
-    `held` are the arms whose submission holds what they have.
-    """
-
-    admission_number: str
-    first_name: str
-    middle_name: str | None
-    last_name: str
-    id: str
-    batch_id: str
-    absence: str | None
-    note: str | None
-    entry_id: str | None
-    stored: str | None
-    arm: str
-    held: list[str]
-
-
-_MatchedRows = list[tuple[_Taker, Row]]
 
 
 def download(
@@ -126,12 +112,13 @@ def download(
     if arm:
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
-    downloaded, hidden = download_details(found["moment"], stored)
-    class_ = f"{found['classroom']} {arm.name} {found['session']}" if arm else _class(found)
+    names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
+    downloaded, hidden = download_details(found["moment"], stored, names)
+    class_ = f"{arm.class_name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
     page_header = (
         f"{current_school().name}\n{class_}\n{found['subject']}",
-        f"{found['name']}\n{found['term']}\n{_plain(found['total_points'])} points",
+        f"{found['name']}\n{found['term']}\n{plain(found['total_points'])} points",
     )
     return name, write_workbook([table], [*details, downloaded], hidden=hidden, page_header=page_header)
 
@@ -170,24 +157,22 @@ def upload(
     return sheet_upload.run(file)
 
 
-def _find_arm(batch_id: UUID, cohort_id: str) -> Batch:
-    """Find an arm of a cohort. Raises Invalid."""
-    batch = get_referenced(Batch, batch_id, "batch")
+def _find_arm(batch_id: UUID, cohort_id: str) -> Any:
+    """Find an arm of a cohort, with what its sheets say of it. Raises Invalid."""
+    batch = find_batch(batch_id, field="batch")
     if str(batch.cohort_id) != cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
     return batch
 
 
 @dataclass(kw_only=True)
-class _ScoreUpload(ClassSheetUpload[_Taker]):
+class _ScoreUpload(ClassSheetUpload[Taker]):
     """The upload of an assessment's scores."""
 
     assessment_id: UUID
     total_points: Decimal
     batch: UUID | None
-    cohort_subject_id: UUID = field(init=False)
-    term_id: UUID = field(init=False)
-    takers: list[_Taker] = field(init=False)
+    scores: ClassScores = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook) or {}
@@ -200,42 +185,40 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
         return content
 
     def lock(self) -> None:
-        # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
-        found = execute(_lock(self.assessment_id), _class_list(self.assessment_id))
-        if found is None:
-            raise not_found(Assessment)
-        self.cohort_subject_id, self.term_id = found["cohort_subject_id"], found["term_id"]
-        self.total_points = found["total_points"]
-        takers = [_Taker(*row) for row in orjson.loads(found["takers"])]
-        if self.batch is not None:
-            takers = [taker for taker in takers if taker.batch_id == str(self.batch)]
-        if all(taker.held for taker in takers):
-            self._refuse_submitted(takers, otherwise=found["submitted"])
-        self.takers = takers
+        self.scores = lock_class(self.assessment_id, self.batch)
+        self.total_points = self.scores.total_points
 
-    def _refuse_submitted(self, takers: Iterable[_Taker], otherwise: Iterable[str] = ()) -> None:
-        held = {batch for taker in takers for batch in taker.held}
-        refuse_submitted(held or set(otherwise), self.cohort_subject_id, self.term_id)
-
-    def match(self, content: SheetContent) -> _MatchedRows:
-        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved.
-        arms = {taker.admission_number: taker.arm for taker in self.takers} if self.download else {}
+    def match(self, content: SheetContent) -> MatchedRows:
+        # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved. One
+        # that has another name since is called there as it was.
+        arms = (
+            {
+                taker.admission_number: self.download.names.get(taker.batch_id, taker.arm)
+                for taker in self.scores.takers
+            }
+            if self.download
+            else {}
+        )
         matched = self.match_class(
             content,
-            self.takers,
+            self.scores.takers,
             not_in_class="is a student who does not take the subject"
             + " in this arm" * (self.batch is not None),
             validate=partial(_row_errors, total_points=self.total_points, arms=arms),
         )
-        _refuse_scored(matched, self.letters)
+        raise_row_errors(
+            scored_errors(matched, "remove the score first, or leave the cell blank"),
+            letters=self.letters,
+            people={row.number: shown(taker) for taker, row in matched},
+        )
         return matched
 
-    def store(self, matched: _MatchedRows) -> RowCounts:
-        compared = compare_scores([_score(taker, row) for taker, row in matched if SCORE in row.values])
-        absences = [change for taker, row in matched if (change := _absence(taker, row))]
+    def store(self, matched: MatchedRows) -> RowCounts:
+        compared = compare_scores([score_of(taker, row) for taker, row in matched if SCORE in row.values])
+        absences = [change for taker, row in matched if (change := absence_of(taker, row))]
         changing = {score.student_id for score in (*compared.new, *compared.changed)}
         changing |= {str(change.student_id) for change in absences if change.status != change.before}
-        self._refuse_submitted(taker for taker, _ in matched if taker.id in changing)
+        self.scores.refuse_held(taker for taker, _ in matched if taker.id in changing)
         rows = self.refuse_changed(
             self._replaced(matched, compared),
             entity=ENTITY,
@@ -262,7 +245,7 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
             source = {"source": "sheet", "file_name": self.file_name}
             execute(storing(self.assessment_id, changed, **source))
 
-    def _replaced(self, matched: _MatchedRows, compared: ComparedScores) -> Iterator[Replaced]:
+    def _replaced(self, matched: MatchedRows, compared: ComparedScores) -> Iterator[Replaced]:
         """Find the scores that were changed since the download, and that the sheet would replace."""
         if self.download is None:
             return
@@ -277,8 +260,8 @@ class _ScoreUpload(ClassSheetUpload[_Taker]):
             if then == score.stored:
                 continue
             record_id = entry_id if score.entry_id is None else UUID(score.entry_id)
-            stored = None if score.stored is None else _plain(score.stored)
-            yield Replaced(row.number, SCORE, shown(taker), record_id, stored, _plain(score.score))
+            stored = None if score.stored is None else plain(score.stored)
+            yield Replaced(row.number, SCORE, shown(taker), record_id, stored, plain(row.values[SCORE]))
 
 
 def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, UUID | None]:
@@ -293,13 +276,7 @@ def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | N
         raise Invalid(CHANGED_DETAILS) from None
 
 
-def _score(taker: _Taker, row: Row) -> Score:
-    """Read the score of a row, beside the one that is stored."""
-    stored = None if taker.stored is None else Decimal(taker.stored)
-    return Score(taker.id, taker.batch_id, row.values[SCORE], taker.entry_id, stored, taker.absence)
-
-
-def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
+def _changes(matched: MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
     """List what an upload would change, by row."""
     scores = {score.student_id: score for score in (*compared.new, *compared.changed)}
     changes = []
@@ -309,17 +286,10 @@ def _changes(matched: _MatchedRows, compared: ComparedScores) -> list[dict[str, 
             changes.append(change_of(row, taker, SCORE, score.stored, score.score))
             if taker.absence:
                 changes.append(change_of(row, taker, ABSENCE, taker.absence, None))
-        absence = _absence(taker, row)
+        absence = absence_of(taker, row)
         if absence and absence.status != absence.before:
             changes.append(change_of(row, taker, ABSENCE, absence.before, absence.status))
     return changes
-
-
-def _absence(taker: _Taker, row: Row) -> AbsenceChange | None:
-    """Read the absence of a row, beside the one that is stored; None where the cell is blank, which changes nothing."""
-    if ABSENCE not in row.values:
-        return None
-    return AbsenceChange(UUID(taker.id), _STATUSES[_written(row)], taker.note, taker.absence)
 
 
 def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> RowCounts:
@@ -340,9 +310,6 @@ def _total_points(assessment_id: UUID, reach: Reach | None = None) -> Query:
         Assessment.id == assessment_id, NOT_DELETED
     )
     return found if reach is None else found.where(in_reach(reach))
-
-
-_lock = row_lock(Assessment)
 
 
 @read_model
@@ -377,7 +344,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
         GradebookEntry.score,
         _ENTRY,
         GradebookEntry.id,
-        *((ABSENCE, _absence_status(Assessment.id), ARM, _arm(Assessment.cohort_id)) if in_full else ()),
+        *((ABSENCE, _absence_status(Assessment.id), *_arm(Assessment.cohort_id)) if in_full else ()),
     )
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
     if reach is not None:
@@ -433,15 +400,17 @@ def _absence_status(assessment_id: Any) -> Any:
     return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
-def _arm(cohort_id: Any) -> Any:
-    """The name of the arm of a cohort in which a student is."""
-    return (
-        select(Batch.name)
-        .join(Enrollment, Enrollment.batch_id == Batch.id)
-        .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
-        .correlate_except(Batch, Enrollment)
-        .scalar_subquery()
-    )
+def _arm(cohort_id: Any) -> Iterator[Any]:
+    """The name and the id of the arm of a cohort in which a student is, as members of a JSON object."""
+    for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id)):
+        yield member
+        yield (
+            select(column)
+            .join(Enrollment, Enrollment.batch_id == Batch.id)
+            .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
+            .correlate_except(Batch, Enrollment)
+            .scalar_subquery()
+        )
 
 
 def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:
@@ -473,72 +442,15 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
         ("Subject", sheet["subject"]),
         ("Class", class_),
         ("Term", sheet["term"]),
-        ("Total points", _plain(sheet["total_points"])),
+        ("Total points", plain(sheet["total_points"])),
         (f"{ASSESSMENT} ID", sheet["id"]),
     ]
 
 
-@read_model
-def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `_Taker`, by name.
-
-    There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
-    """
-    taker = func.json_build_array(
-        Student.admission_number,
-        User.first_name,
-        Student.middle_name,
-        User.last_name,
-        Student.id,
-        Enrollment.batch_id,
-        Absence.status,
-        Absence.note,
-        GradebookEntry.id,
-        cast(GradebookEntry.score, Text),
-        Batch.name,
-        holding_batches(Student.id),
-    )
-    found = (
-        select(
-            cast(
-                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
-                Text,
-            )
-        )
-        .select_from(SubjectEnrollment)
-        .join(Student, Student.id == SubjectEnrollment.student_id)
-        .join(User, User.id == Student.user_id)
-        .join(Enrollment, Enrollment.student_id == Student.id)
-        .join(Batch, Batch.id == Enrollment.batch_id)
-        .outerjoin(Absence, and_(Absence.assessment_id == Assessment.id, Absence.student_id == Student.id))
-        .outerjoin(
-            GradebookEntry,
-            and_(GradebookEntry.assessment_id == Assessment.id, GradebookEntry.student_id == Student.id),
-        )
-        .where(
-            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
-            Enrollment.cohort_id == Assessment.cohort_id,
-            CURRENT,
-        )
-        .correlate(Assessment)
-    )
-    if reach is not None:
-        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
-    takers = found.scalar_subquery()
-    listed = select(
-        Assessment.cohort_subject_id,
-        Assessment.term_id,
-        Assessment.total_points,
-        cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
-        takers.label("takers"),
-    ).where(Assessment.id == assessment_id, NOT_DELETED)
-    return listed if reach is None else listed.where(in_reach(reach))
-
-
 def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterable[RowError]:
-    errors = _score_errors(row, total_points)
+    errors = score_errors(row, total_points)
     if ABSENCE in row.values:
-        errors = (*errors, *_absence_errors(row))
+        errors = (*errors, *absence_errors(row, "leave one of the two blank"))
     return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
 
 
@@ -566,56 +478,3 @@ def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
     if arm is not None and composed_name(str(written)) != composed_name(arm):
         problem = f"is not the arm of {number}, who is in {arm}"
         yield RowError(row.number, ARM, INVALID, problem, written, "download the sheet again")
-
-
-def _absence_errors(row: Row) -> Iterator[RowError]:
-    written = row.values[ABSENCE]
-    if _written(row) not in _STATUSES:
-        remedy = f"write {' or '.join(ABSENCES)}, or leave the cell blank"
-        yield RowError(row.number, ABSENCE, INVALID, "is no absence", written, remedy)
-    elif SCORE in row.values:
-        yield RowError(
-            row.number, ABSENCE, INVALID, "is beside a score", written, "leave one of the two blank"
-        )
-
-
-def _written(row: Row) -> str:
-    return str(row.values[ABSENCE]).strip().upper()
-
-
-def _refuse_scored(matched: _MatchedRows, letters: Mapping[str, str]) -> None:
-    """Refuse an absence for a student who has a score that the sheet does not show. Raises InvalidRows."""
-    scored = [(taker, row) for taker, row in matched if ABSENCE in row.values and taker.entry_id]
-    remedy = "remove the score first, or leave the cell blank"
-    raise_row_errors(
-        (
-            RowError(
-                row.number,
-                ABSENCE,
-                INVALID,
-                "is instead of a score that is stored",
-                row.values[ABSENCE],
-                remedy,
-            )
-            for _, row in scored
-        ),
-        letters=letters,
-        people={row.number: shown(taker) for taker, row in scored},
-    )
-
-
-def _score_errors(row: Row, total_points: Decimal) -> tuple[RowError, ...]:
-    score = row.values.get(SCORE)
-    fault = None if score is None else score_fault(score, total_points)
-    if score is None or fault is None:
-        return ()
-    if fault is ScoreFault.OUT_OF_RANGE:
-        problem, remedy = "is no score", f"write a number from 0 to {_plain(total_points)}"
-    else:
-        problem, remedy = "has more than two decimal places", "round it to two"
-    return (RowError(row.number, SCORE, INVALID, problem, _plain(score), remedy),)
-
-
-def _plain(points: Decimal) -> str:
-    """Points without zeros at the end: 100, 12.5."""
-    return f"{points.normalize():f}"

@@ -10,15 +10,20 @@ from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
+from school_service.features.people.students.list_rows import MAX_RECORDS
 from school_service.features.school.sessions.schemas import id_and_name
+from school_service.features.scores.absences.service import check_assessment
 from school_service.features.scores.scoresheets import reads, service, sheet
 from school_service.features.scores.scoresheets.schemas import (
+    ClassScoreSchema,
+    NewClassScoreSchema,
     ScoresheetEntrySchema,
     ScoresheetFilterSchema,
     ScoreSheetOptionsSchema,
     ScoreSheetUploadSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_principal
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
@@ -36,6 +41,30 @@ class Scoresheet(MethodView):
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show who takes a cohort subject, by name, each with their scores."""
         return reads.scoresheet(id, *id_and_name(filters.get("term")))
+
+
+@blp.route("/assessments/<uuid:id>/scores")
+class ClassScores(MethodView):
+    """What a class has in an assessment."""
+
+    @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
+    @blp.returns_list(ClassScoreSchema, if_empty=check_assessment)
+    def get(self, id: UUID) -> Any:
+        """List who takes an assessment's subject, by name, each with the score or the absence that there is."""
+        return reads.class_scores(id)
+
+    @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
+    @blp.takes_list(NewClassScoreSchema, most=MAX_RECORDS, member=service.SCORES)
+    @blp.answers(409)
+    @blp.returns_list(ClassScoreSchema)
+    def put(self, scores: list[dict[str, Any]], id: UUID) -> Any:
+        """Enter scores and absences of a class in an assessment, all or none; answers those of the whole class.
+
+        The rules are those of score sheets; who is not named stays. To take a score or an absence away, by null, needs
+        `delete:gradebooks`, too. Records that are wrong are 422, and those that are not as `expected` 409:
+        `errors.rows` names each by its place in the list, from 0.
+        """
+        return service.enter_scores(assessment_id=id, scores=scores, principal=current_principal())
 
 
 @blp.route("/assessments/<uuid:id>/download-sheet")

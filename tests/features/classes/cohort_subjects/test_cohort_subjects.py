@@ -156,7 +156,7 @@ def test_a_subject_that_is_taught_can_not_be_deleted(api, make):
 
     assert (answer.status_code, answer.get_json()["message"]) == (
         409,
-        "The subject is in use by a cohort subject.",
+        "The subject is in use by 1 cohort subject.",
     )
 
 

@@ -13,7 +13,7 @@ from school_service.features.people.models import Contact, Employee, Student, Us
 
 LEFT_OUT = {
     User: {"username_key", "password_hash", "password_given_at", "photo", "session_number"}
-    | {"created_at", "erased_at"},
+    | {"created_at", "erased_at", "name_sort_key", "username_sort_key"},
     Student: {"number", "created_at"}
     | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},
     Employee: {"contact_id", "department_id", "position_id", "title", "dob", "join_date", "marital_status"}

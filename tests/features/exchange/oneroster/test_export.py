@@ -21,8 +21,8 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     ResultSettings,
-    TermCalendar,
 )
+from school_service.features.school.models import TermCalendar
 from school_service.features.scores.models import Absence
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -354,17 +354,68 @@ def test_scores_of_who_dropped_the_subject_are_left_out(api, make):
     assert export(api)[1]["results"] == []
 
 
-def test_weights_of_all_levels_are_those_of_the_categories_in_whole_percents(api, make, taught):
-    weights = [
-        {"level": None, "category": "CA1", "weight": 39.5},
-        {"level": None, "category": "EXAM", "weight": 60.5},
+@pytest.mark.parametrize(
+    ("weights", "whole"),
+    [
+        ({"CA1": 40, "EXAM": 60}, {"CA1": "40", "EXAM": "60"}),
+        # Where remainders are the same, the first category gets it.
+        ({"CA1": 39.5, "EXAM": 60.5}, {"CA1": "40", "EXAM": "60"}),
+        ({"CA1": 33.33, "CA2": 33.33, "CA3": 33.34}, {"CA1": "33", "CA2": "33", "CA3": "34"}),
+        ({"CA1": 16.6, "CA2": 16.7, "CA3": 16.7, "EXAM": 50}, {"CA1": "16", "CA2": "17", "CA3": "17", "EXAM": "50"}),
+        ({"CA1": 0.4, "CA2": 0.4, "EXAM": 99.2}, {"CA1": "1", "CA2": "0", "EXAM": "99"}),
+        ({"CA1": 0, "EXAM": 100}, {"CA1": "0", "EXAM": "100"}),
+    ],
+)  # fmt: skip
+def test_weights_of_all_levels_are_those_of_the_categories_in_whole_percents(
+    api, make, taught, weights, whole
+):
+    stored = [
+        *({"level": None, "category": category, "weight": weight} for category, weight in weights.items()),
         {"level": "SSS", "category": "CA1", "weight": 100},
     ]
-    store(api, ResultSettings(**{**DEFAULTS, "weighting": "CATEGORIES", "weights": weights}))
+    store(api, ResultSettings(**{**DEFAULTS, "weighting": "CATEGORIES", "weights": stored}))
 
     found = {row["title"]: row["weight"] for row in export(api)[1]["categories"]}
 
-    assert {title: weight for title, weight in found.items() if weight} == {"CA1": "40", "EXAM": "61"}
+    assert {title: weight for title, weight in found.items() if weight} == whole
+    assert sum(map(int, whole.values())) == 100
+
+
+def test_without_weights_categories_have_none(api, make, taught):
+    weights = [{"level": None, "category": "EXAM", "weight": 100}]
+    store(api, ResultSettings(**{**DEFAULTS, "weighting": "POINTS", "weights": weights}))
+
+    assert {row["weight"] for row in export(api)[1]["categories"]} == {""}
+
+
+def test_nothing_is_due_before_it_was_assigned(api, make, taught):
+    _, _, subject, term, _ = taught
+    past = make.assessment(subject, term, due_date="2001-02-03")
+    future = make.assessment(subject, term, due_date="2999-02-03")
+
+    items = {row["sourcedId"]: row for row in export(api)[1]["lineItems"]}
+
+    assert (items[past["id"]]["assignDate"], items[past["id"]]["dueDate"]) == ("2001-02-03", "2001-02-03")
+    assert items[future["id"]]["assignDate"] < items[future["id"]]["dueDate"] == "2999-02-03"
+
+
+def test_a_term_result_is_due_at_the_end_of_the_term_and_assigned_by_then(api, make, taught):
+    _, _, _, term, (first, _) = taught
+    publish(api, taught, {first: (76.5, "A1")}, "PUBLISHED")
+    session_start = api.ok(api.get(f"/sessions/{taught[0]['id']}"))["start_date"]
+    calendar = {
+        "start_date": session_start,
+        "end_date": session_start,
+        "times_opened": None,
+        "next_term_begins": None,
+        "notice": None,
+    }
+    api.ok(api.put(f"/terms/{term['id']}/calendar", calendar))
+
+    (item,) = export(api)[1]["lineItems"]
+
+    assert item["dueDate"] == session_start
+    assert item["assignDate"] <= item["dueDate"]
 
 
 @pytest.mark.parametrize("state", ["PUBLISHED", "REOPENED"])

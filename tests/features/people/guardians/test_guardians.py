@@ -557,6 +557,16 @@ def test_two_primaries_at_once_are_one(committing):
     assert [one["primary"] for one in found] == [True, False, False, False]
 
 
+def test_deleting_a_student_takes_the_links_and_who_has_no_other_child(api, make):
+    student, sister = make.student(guardian={"full_name": "Ngozi"}), make.student()
+    kept = make.guardian(student, sister)
+
+    api.ok(api.delete(f"/students/{student['id']}"))
+
+    (guardian,) = api.ok(api.get("/guardians"))["data"]
+    assert (guardian["id"], len(guardian["children"])) == (kept["id"], 1)
+
+
 # What it costs.
 
 

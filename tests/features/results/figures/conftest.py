@@ -99,7 +99,11 @@ class SmallClass:
             for arm, body in bodies.items():
                 listed = json.loads(b"".join(body), parse_float=lambda number: f"#{number}#")
                 school = {"name": "Queen's College, Yaba"}
-                more = {"term_name": self.terms[term]["displayName"], "letterhead": school}
+                more = {
+                    "term_name": self.terms[term]["displayName"],
+                    "letterhead": school,
+                    "positions": "BOTH",
+                }
                 store.publication(
                     batch=self.batches[arm], cohort=self.cohort["id"], session=self.session["id"],
                     term=self.terms[term]["id"], state=state,

@@ -38,6 +38,7 @@ class LargeClass:
 
     def __init__(self, make, subjects):
         self.make, self.api = make, make.api
+        self.api.ok(self.api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
         self.cohort = make.cohort(make.classroom(name="JSS 2"))
         term = make.term({"id": self.cohort["session"]})
         names = [(*one, "") for one in PEOPLE] + [(f"Chinedu {n}", "Ezẹ́", "Ọlá") for n in range(11, 31)]
@@ -74,6 +75,13 @@ class LargeClass:
             )  # fmt: skip
 
 
+@pytest.fixture
+def small(small):
+    """The small class, of a school whose papers have the surname first."""
+    small.api.ok(small.api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
+    return small
+
+
 def download(small, arm="A", **query):
     query = {"batch": small.batches[arm], **(query or {"term": "FIRST"})}
     answer = small.api.get("/broadsheets/download", query_string=query)
@@ -100,7 +108,7 @@ def test_what_is_in_it(small):
     assert re.fullmatch(r"PROVISIONAL: as of \d\d? [A-Z][a-z]+ \d{4}", state[0])
     assert header == (
         "No.", "Admission number", "Name", "ENG", "MAT", "MUS", "Total", "Average", "Grade", "Position",
-        "Position in cohort", "Subjects graded",
+        "Position in all arms", "Subjects graded",
     )  # fmt: skip
     assert rows == [
         (1, "UHS/1", "Bàlógun Ada", 70, 80, 60, 210, 70, "B2", "1st =", "1st", 3),
@@ -119,6 +127,34 @@ def test_what_is_in_it(small):
     ]
     name = f"Broadsheet SSS 2 A First Term {year.replace('/', '-')}.xlsx"
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+
+
+@pytest.mark.parametrize(
+    ("positions", "shown_of_it"),
+    [
+        ("BOTH", ["Position", "Position in all arms"]),
+        ("BATCH", ["Position"]),
+        ("COHORT", ["Position in all arms"]),
+        ("NONE", []),
+    ],
+)
+def test_it_has_the_positions_that_the_school_shows(small, positions, shown_of_it):
+    small.api.ok(small.api.patch("/result-settings", {"positions": positions}))
+
+    _, _, _, header, first, *_, passes = shown(opened(download(small))["Broadsheet"])
+
+    assert [heading for heading in header if heading.startswith("Position")] == shown_of_it
+    assert len(first) == len(header) == len(passes)
+    assert (first[-1], header[-1]) == (3, "Subjects graded")
+    assert "cohort" not in str(shown(opened(download(small))["Broadsheet"])).lower()
+
+
+def test_names_stand_in_the_order_that_the_school_has_chosen(small):
+    small.api.ok(small.api.patch("/result-settings", {"name_order": "GIVEN_FIRST"}))
+
+    names = [row[2] for row in shown(opened(download(small))["Broadsheet"])[4:7]]
+
+    assert names == ["Ada Bàlógun", "Bọ́lá Bàlógun", "Chidi Bàlógun"]
 
 
 def test_what_is_below_the_pass_mark_or_incomplete_is_seen_without_colour(small):

@@ -200,6 +200,27 @@ def test_a_jpeg_is_shown_as_one(api, printed):
     assert 'filename="logo.jpg"' in shown.headers["Content-Disposition"]
 
 
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("", "image/png"),
+        ("*/*", "image/png"),
+        ("image/*", "image/png"),
+        ("text/html", "image/png"),
+        ("application/octet-stream", "application/octet-stream"),
+        ("application/octet-stream, image/png", "image/png"),
+        ("application/octet-stream, */*;q=0.1", "application/octet-stream"),
+    ],
+)
+def test_it_comes_without_a_type_to_whom_prefers_that(api, printed, accept, media_type):
+    api.ok(put(api, png()))
+
+    answer = api.get("/letterhead/logo", headers={"Accept": accept})
+
+    assert (answer.status_code, answer.mimetype, answer.data) == (200, media_type, png())
+    assert "Accept" in answer.headers["Vary"]
+
+
 def test_a_real_picture_is_printed_and_a_broken_one_is_refused(api):
     """With a printer, as it is served."""
     assert api.ok(put(api, png()))["logo"] == about(png())

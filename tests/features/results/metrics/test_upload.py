@@ -449,9 +449,8 @@ def test_it_costs_a_fixed_number_of_statements(make, messages, size):
             counts(seen.upload(content))
         costs.append(len(sent))
 
-    # Begin; the batch, the term, the traits, the cohort and the class list; records to create and to update,
-    # scores; the log and the end.
-    assert costs == [9, 10, 9, 7]
+    # Begin; the batch, the term, the traits, the cohort and the class list; records and scores; the log and the end.
+    assert costs == [8, 8, 8, 7]
 
 
 def test_uploads_at_once_end_as_one_after_the_other(committing):

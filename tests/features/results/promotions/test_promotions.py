@@ -797,8 +797,8 @@ def test_a_card_tells_the_outcome_while_it_stands_and_is_else_as_it_was(api, pub
 
     before = card()
     promotion = end.promoted()
-    assert "Outcome" not in text_of(before)
-    assert "Outcome Promoted" in " ".join(text_of(card()).split())
+    assert "Promoted" not in text_of(before)
+    assert "Promoted to " in " ".join(text_of(card()).split())
     api.ok(end.undo(promotion))
     assert card() == before
 

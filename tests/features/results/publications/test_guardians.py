@@ -110,6 +110,24 @@ def test_who_may_read_all_results_reads_as_staff(api, make, arms):
     assert teacher.get(f"/students/{child}/results?term=FIRST&live=true").status_code == 200
 
 
+def test_a_parent_whose_permission_is_own_reads_as_a_guardian(api, make, arms):
+    arms.published(arms.first)
+    child, classmate = arms.students[arms.first]
+    role = make.role("read:results", reach="OWN")
+    user = make.user()["user"]
+    api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+    parent = make.signed_in(user)
+    guardian = make.guardian(students=[{"student": child, "relationship": "father"}])
+    api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": user["id"]}))
+
+    for _ in range(2):
+        assert statuses(parent, child) == [200] * 4
+        assert statuses(parent, classmate) == [404] * 4
+    assert of_student(parent, child, live="true").status_code == 403
+    api.ok(stop(api, child, guardian))
+    assert statuses(parent, child) == [404] * 4
+
+
 def test_a_stop_ends_it_and_nothing_but_lifting_it_brings_it_back(api, make, arms):
     arms.published(arms.first)
     child, sister = arms.students[arms.first]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from io import BytesIO
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from openpyxl import load_workbook
-from sqlalchemy import text, update
+from sqlalchemy import cast, select, update
+from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.login_throttle import limiter
 from school_service.core.database import db
@@ -261,16 +262,30 @@ def test_a7_versions_are_for_staff(api, make, other_api, make_other, arms):
 def test_a7_the_layout_is_frozen_and_cards_without_one_have_the_first(api, arms):
     arms.published(arms.first)
     student = arms.students[arms.first][0]
-    before = card(api, student).data
+    since = ("class_name", "name_order", "signatures", "time_zone")
+
+    def change(frozen):
+        with in_transaction(SchoolBinding(api.school)):
+            db.session.execute(update(ReportCard).values(card=frozen))
 
     with in_transaction(SchoolBinding(api.school)):
-        (layout,) = db.session.execute(
-            text("SELECT DISTINCT card ->> 'layout' FROM report_cards WHERE card ? 'layout'")
-        ).scalars()
-        db.session.execute(update(ReportCard).values(card=ReportCard.card.op("-")("layout")))
+        (frozen,) = db.session.scalars(select(ReportCard.card).where(ReportCard.student_id == UUID(student)))
+    now = card(api, student).data
+    older = ReportCard.card
+    for name in since:
+        older = older.op("-")(name)
+    change(older.op("||")(cast({"layout": 1}, JSONB)))
+    first = card(api, student).data
+    change(ReportCard.card.op("-")("layout"))
 
-    assert layout == "1"
-    assert card(api, student).data == before
+    assert frozen["layout"] == 2
+    assert {name: frozen[name] for name in since} == {
+        "class_name": f"{arms.cohort['classroom']} A",
+        "name_order": "GIVEN_FIRST",
+        "signatures": "PICTURES",
+        "time_zone": "Africa/Lagos",
+    }
+    assert card(api, student).data == first != now
 
 
 def test_a8_the_workbooks_of_what_is_published_keep_the_schools_name(api, arms):

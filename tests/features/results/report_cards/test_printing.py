@@ -472,7 +472,7 @@ def test_the_outcome_is_on_the_card_that_has_the_sessions_result_and_on_no_other
 
     promotion = end.promoted()
 
-    assert "Outcome Promoted" in " ".join(text_of(card(api, student, term=second).data).split())
+    assert "Promoted to " in " ".join(text_of(card(api, student, term=second).data).split())
     assert card(api, student, term=first).data == before[first]
     assert text_of(cards(api, end.first, term=second).data).count("Promoted") == 1
     assert cards(api, end.first, term=first).data == of_class[first]

@@ -228,6 +228,8 @@ def test_whatever_can_not_be_verified_is_the_same(
         "school after all others": f"/verify/{UUID(int=2**128 - 1)}/{code}",
         "code of another school": f"/verify/{place.id}/{code}",
         "malformed code": f"/verify/{school}/x",
+        "code with a slash": f"/verify/{school}/{code}/x",
+        "code that ends with a slash": f"/verify/{school}/{code}/",
         "code without dashes": f"/verify/{school}/{code.hex}",
         "malformed school": f"/verify/x/{code}",
         "hostile code": f"/verify/{school}/'; DROP TABLE report_cards; --",
@@ -360,7 +362,7 @@ def test_a_browser_is_shown_that_there_is_no_card(rehearsed, anyone, place):
     page = shown_error(answer)
     assert "There is no report card with this code. Ask the school." in page
     # Whatever was asked for is not in it.
-    for school, code in ((uuid4(), uuid4()), (place.id, "x"), ("x", "<b>bold")):
+    for school, code in ((uuid4(), uuid4()), (place.id, "x"), (place.id, "a/b"), ("x", "<b>bold")):
         other = verify(anyone, school, code, accept=HTML)
         assert (other.status_code, other.get_data(as_text=True)) == (404, page)
     # JSON where that is asked for, as ever.

@@ -19,6 +19,8 @@ DEFAULTS = {
     "positions": "BOTH",
     "principal_comments": [],
     "verification": True,
+    "name_order": "GIVEN_FIRST",
+    "signatures": "PICTURES",
 }
 OTHERS = {
     "weighting": "CATEGORIES",
@@ -30,6 +32,8 @@ OTHERS = {
     "term_weights": {"FIRST": 15, "SECOND": 25.25, "THIRD": 0},
     "positions": "NONE",
     "verification": False,
+    "name_order": "SURNAME_FIRST",
+    "signatures": "NONE",
 }
 
 
@@ -201,6 +205,10 @@ def test_one_term_has_to_weigh_something(api, left):
         {"principal_comments": [{"lower_threshold": 40, "comment": "x"}] * 101},
         {"verification": "true"},
         {"verification": 1},
+        {"name_order": "surname_first"},
+        {"name_order": None},
+        {"signatures": "STAMP"},
+        {"signatures": True},
         {"school": "x"},
     ],
     ids=lambda body: str(body)[:60],

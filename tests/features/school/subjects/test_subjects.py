@@ -60,7 +60,7 @@ def test_a_subject_that_a_cohort_is_taught_is_in_use(api, make):
     answer = api.delete(f"/templates/{made['id']}")
 
     assert answer.status_code == 409
-    assert answer.get_json()["message"] == "The subject is in use by a cohort subject."
+    assert answer.get_json()["message"] == "The subject is in use by 1 cohort subject."
     assert api.ok(api.get("/templates")) == [made]
 
 

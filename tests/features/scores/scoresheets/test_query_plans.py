@@ -9,12 +9,18 @@ import pytest
 
 from school_service.core import read_models
 from school_service.core.database import db
+from school_service.core.deletion import deleting as deletion_of
 from school_service.core.read_models import CompiledStatement
 from school_service.features.classes.cohort_subjects import reads as cohort_subjects
+from school_service.features.classes.cohort_subjects import service as taught
 from school_service.features.people.students import reads as students
+from school_service.features.people.students import service as students_service
 from school_service.features.people.users import reads as users
 from school_service.features.personal_data import reads as personal_data
 from school_service.features.results.metrics import reads as metrics
+from school_service.features.school.cohorts import service as cohorts
+from school_service.features.school.sessions import service as sessions
+from school_service.features.school.subjects import service as subjects
 from school_service.features.scores.assessments import reads as assessments
 from school_service.features.scores.gradebooks import reads as gradebooks
 from school_service.features.scores.scoresheets import reads as scoresheets
@@ -184,6 +190,36 @@ def test_neither_does_a_metric_sheet(app, school):
 
     assert len(answer) == 8
     assert all(len(row.scores) == 10 for row in answer)
+    assert not scanned & LARGE, scanned
+
+
+DELETIONS = {
+    "session": (sessions.DELETION, "session"),
+    "term": (sessions.TERM_DELETION, "term"),
+    "cohort": (cohorts.DELETION, "cohort"),
+    "batch": (cohorts.BATCH_DELETION, "cohort"),
+    "subject": (subjects.DELETION, "subject"),
+    "cohort subject": (taught.DELETION, "taught"),
+    "student": (students_service.DELETION, "student"),
+}
+
+
+@pytest.mark.parametrize("name", DELETIONS)
+def test_neither_does_whoever_deletes_a_record(app, school, name):
+    """Counting what refers to it, and the statements that would delete it with what goes along."""
+    school_id, ids = school
+    deletion, which = DELETIONS[name]
+    record_id = getattr(ids, which)
+
+    with app.app_context(), in_transaction(SchoolBinding(school_id)):
+        counting = deletion._counted(record_id)
+        scanned, (counts,) = explain(counting.template.statement(read_models.unwrapped), counting.values)
+        for deleting in deletion_of(deletion.model, record_id):
+            statement = deleting.template.statement(read_models.unwrapped)
+            nodes = plan(statement, statement.parameters(deleting.values))
+            scanned |= {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
+
+    assert any(counts._mapping[table] for table in deletion._counting)
     assert not scanned & LARGE, scanned
 
 

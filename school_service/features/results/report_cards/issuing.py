@@ -1,0 +1,68 @@
+"""Issuing transcripts: what is printed is stored with a code, by which whoever holds the paper verifies it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, DateTime, Text, Uuid, cast, func, select
+from sqlalchemy.dialects.postgresql import JSONB, insert
+
+from school_service.core.statements import statement
+from school_service.features.results.models import IssuedTranscript
+from school_service.features.results.report_cards.reads import pictures_by_hash
+from school_service.features.results.transcripts.reads import printed_transcript
+
+_APART = ("card_ids", "generated_at")
+"""Members of a transcript that are columns of their own."""
+
+
+@statement
+def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetime) -> Any:
+    """Store what a transcript says, and answer what is printed: one row, or none where there is no transcript.
+
+    `transcript` and `pictures` are texts of JSON, `code` is that of the paper; `admission_number` and so on name the
+    file. Where the same was issued on the same day already, it is that paper, with its code and its time. `user_id` is
+    whose token asks: the student's own account gets nothing where nothing is published.
+    """
+    found = printed_transcript(student_id, user_id, moment).subquery("found")
+    said = func.to_jsonb(
+        func.json_build_object(
+            *(part for column in found.c if column.name not in _APART for part in (column.name, column)),
+            type_=JSON,
+        ),
+        type_=JSONB,
+    )
+    document = select(said.label("document"), found.c.card_ids).subquery("said")
+    digest = func.encode(func.sha256(func.convert_to(cast(document.c.document, Text), "UTF8")), "hex")
+    values: dict[str, Any] = {
+        "id": cast(id, Uuid),
+        "student_id": cast(student_id, Uuid),
+        "code": cast(code, Uuid),
+        "digest": digest,
+        "issued_at": cast(moment, DateTime(timezone=True)),
+        "card_ids": document.c.card_ids,
+        "transcript": document.c.document,
+    }
+    issued = insert(IssuedTranscript).from_select(
+        list(values), select(*values.values()).select_from(document), include_defaults=False
+    )
+    # The row that is there is written anew, as it is, so that it is answered whoever has stored it meanwhile.
+    stored = (
+        issued.on_conflict_do_update(
+            index_elements=("student_id", "digest"), set_={"digest": issued.excluded.digest}
+        )
+        .returning(IssuedTranscript.transcript, IssuedTranscript.code, IssuedTranscript.issued_at)
+        .cte("stored")
+    )
+    transcript = stored.c.transcript
+    hashes = [transcript["school"][name].astext for name in ("logo", "signature")]
+    student = transcript["student"]
+    return select(
+        cast(transcript, Text).label("transcript"),
+        stored.c.code,
+        stored.c.issued_at,
+        pictures_by_hash(*hashes).label("pictures"),
+        *(student[name].astext.label(name) for name in ("admission_number", "last_name", "first_name")),
+    )

@@ -1,0 +1,1 @@
+"""Copies of sessions: the next academic session is set up as another one was."""

@@ -1,0 +1,223 @@
+"""The scores and absences of who takes a subject in an assessment: judged, and compared with what is stored.
+
+A score sheet and a list of scores go through this alike. Both lock the assessment FOR NO KEY UPDATE and then read who
+takes the subject, so that neither their scores nor their absences change while they are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+from sqlalchemy import ARRAY, Text, and_, cast, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.columns import ScoreFault, score_fault
+from school_service.core.reach import Reach
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import not_found
+from school_service.core.statements import execute, row_lock
+from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
+from school_service.features.school.models import CURRENT, Batch, Enrollment
+from school_service.features.scores.absences.service import AbsenceChange
+from school_service.features.scores.assessments.reads import holding_batches, in_reach
+from school_service.features.scores.assessments.service import refuse_submitted
+from school_service.features.scores.gradebooks.service import Score
+from school_service.features.scores.models import (
+    ABSENCES,
+    ABSENT,
+    EXCUSED,
+    NOT_DELETED,
+    Absence,
+    Assessment,
+    GradebookEntry,
+)
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_reader import Row
+
+SCORE = "score"
+ABSENCE = "absence"
+
+_STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
+"""What a cell may say of an absence, in whichever case."""
+
+
+class Taker(NamedTuple):
+    """Whoever takes the subject, with the arm that they are in, their absence, and the entry with their score.
+
+    `held` are the arms whose submission holds what they have.
+    """
+
+    admission_number: str
+    first_name: str
+    middle_name: str | None
+    last_name: str
+    id: str
+    batch_id: str
+    absence: str | None
+    note: str | None
+    entry_id: str | None
+    stored: str | None
+    arm: str
+    held: list[str]
+
+
+MatchedRows = list[tuple[Taker, Row]]
+
+
+class ClassScores(NamedTuple):
+    """An assessment whose row is locked, and who takes its subject, with what they have in it.
+
+    `submitted` are the arms whose results are submitted.
+    """
+
+    cohort_subject_id: UUID
+    term_id: UUID
+    total_points: Decimal
+    submitted: list[str]
+    takers: list[Taker]
+
+    def refuse_held(self, changed: Iterable[Taker]) -> None:
+        """Refuse to change what a submission holds of these; raises Conflict."""
+        held = {batch for taker in changed for batch in taker.held}
+        refuse_submitted(held, self.cohort_subject_id, self.term_id)
+
+
+def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
+    """Lock an assessment FOR NO KEY UPDATE, and read who takes its subject; with a `batch`, who of that is in it.
+
+    Raises NotFound, and Conflict where what all of them have is submitted.
+    """
+    # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
+    found = execute(_lock(assessment_id), _class_list(assessment_id))
+    if found is None:
+        raise not_found(Assessment)
+    takers = [Taker(*row) for row in orjson.loads(found["takers"])]
+    if batch is not None:
+        takers = [taker for taker in takers if taker.batch_id == str(batch)]
+    scores = ClassScores(
+        found["cohort_subject_id"], found["term_id"], found["total_points"], found["submitted"], takers
+    )
+    if all(taker.held for taker in takers):
+        held = {batch for taker in takers for batch in taker.held}
+        refuse_submitted(held or set(scores.submitted), scores.cohort_subject_id, scores.term_id)
+    return scores
+
+
+def score_of(taker: Taker, row: Row) -> Score:
+    """Read the score of a row, beside the one that is stored."""
+    stored = None if taker.stored is None else Decimal(taker.stored)
+    return Score(taker.id, taker.batch_id, row.values[SCORE], taker.entry_id, stored, taker.absence)
+
+
+def absence_of(taker: Taker, row: Row) -> AbsenceChange | None:
+    """Read the absence of a row, beside the one that is stored; None where the cell is blank, which changes nothing."""
+    if ABSENCE not in row.values:
+        return None
+    return AbsenceChange(UUID(taker.id), _STATUSES[_written(row)], taker.note, taker.absence)
+
+
+def absence_errors(row: Row, remedy: str) -> Iterator[RowError]:
+    """Find what is wrong with the absence of a row that has one; `remedy` is for one that stands beside a score."""
+    written = row.values[ABSENCE]
+    if _written(row) not in _STATUSES:
+        status = f"write {' or '.join(ABSENCES)}, or leave the cell blank"
+        yield RowError(row.number, ABSENCE, INVALID, "is no absence", written, status)
+    elif SCORE in row.values:
+        yield RowError(row.number, ABSENCE, INVALID, "is beside a score", written, remedy)
+
+
+def _written(row: Row) -> str:
+    return str(row.values[ABSENCE]).strip().upper()
+
+
+def scored_errors(matched: MatchedRows, remedy: str) -> Iterator[RowError]:
+    """Refuse an absence for a student who has a score that the row does not show."""
+    for taker, row in matched:
+        if ABSENCE in row.values and taker.entry_id:
+            problem = "is instead of a score that is stored"
+            yield RowError(row.number, ABSENCE, INVALID, problem, row.values[ABSENCE], remedy)
+
+
+def score_errors(row: Row, total_points: Decimal) -> tuple[RowError, ...]:
+    """Find what is wrong with the score of a row, where it has one."""
+    score = row.values.get(SCORE)
+    fault = None if score is None else score_fault(score, total_points)
+    if score is None or fault is None:
+        return ()
+    if fault is ScoreFault.OUT_OF_RANGE:
+        problem, remedy = "is no score", f"write a number from 0 to {plain(total_points)}"
+    else:
+        problem, remedy = "has more than two decimal places", "round it to two"
+    return (RowError(row.number, SCORE, INVALID, problem, plain(score), remedy),)
+
+
+def plain(points: Decimal) -> str:
+    """Points without zeros at the end: 100, 12.5."""
+    return f"{points.normalize():f}"
+
+
+_lock = row_lock(Assessment)
+
+
+@read_model
+def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `Taker`, by name.
+
+    There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
+    """
+    taker = func.json_build_array(
+        Student.admission_number,
+        User.first_name,
+        Student.middle_name,
+        User.last_name,
+        Student.id,
+        Enrollment.batch_id,
+        Absence.status,
+        Absence.note,
+        GradebookEntry.id,
+        cast(GradebookEntry.score, Text),
+        Batch.name,
+        holding_batches(Student.id),
+    )
+    found = (
+        select(
+            cast(
+                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
+                Text,
+            )
+        )
+        .select_from(SubjectEnrollment)
+        .join(Student, Student.id == SubjectEnrollment.student_id)
+        .join(User, User.id == Student.user_id)
+        .join(Enrollment, Enrollment.student_id == Student.id)
+        .join(Batch, Batch.id == Enrollment.batch_id)
+        .outerjoin(Absence, and_(Absence.assessment_id == Assessment.id, Absence.student_id == Student.id))
+        .outerjoin(
+            GradebookEntry,
+            and_(GradebookEntry.assessment_id == Assessment.id, GradebookEntry.student_id == Student.id),
+        )
+        .where(
+            SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+            Enrollment.cohort_id == Assessment.cohort_id,
+            CURRENT,
+        )
+        .correlate(Assessment)
+    )
+    if reach is not None:
+        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+    takers = found.scalar_subquery()
+    listed = select(
+        Assessment.cohort_subject_id,
+        Assessment.term_id,
+        Assessment.total_points,
+        cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
+        takers.label("takers"),
+    ).where(Assessment.id == assessment_id, NOT_DELETED)
+    return listed if reach is None else listed.where(in_reach(reach))

@@ -1,0 +1,121 @@
+"""Teaching a subject to a cohort no more: what is in the way, counted, and what goes along."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.features.results.submissions.classes import Class
+from tests.threads import run_concurrently
+
+
+def message(answer):
+    return answer.get_json()["message"]
+
+
+def test_assessments_and_scores_are_counted(api, make):
+    taught = make.taught(3)
+    path = f"/cohort-subjects/{taught.subject['id']}"
+    first, second = (make.assessment(taught.subject, taught.term) for _ in range(2))
+    for assessment, students in ((first, taught.students), (second, taught.students[:2])):
+        for student in students:
+            make.entry(assessment, student, taught.cohort["id"])
+    api.ok(make.absences(second, {taught.students[2]: "EXCUSED"}))
+
+    answer = api.delete(path)
+
+    words = "The cohort subject is in use by 1 absence, 2 assessments, 5 scores."
+    assert (answer.status_code, message(answer)) == (409, words)
+    assert api.ok(api.get(path)) == taught.subject
+
+
+def test_a_submission_is_in_the_way(api, make):
+    taught = Class(make)
+    api.ok(taught.submit())
+
+    answer = api.delete(f"/cohort-subjects/{taught.subject}")
+
+    assert message(answer) == "The cohort subject is in use by 1 assessment, 2 scores, 1 submission."
+
+
+@pytest.mark.parametrize("absence", [True, False])
+def test_a_deleted_assessment_is_in_the_way_where_it_has_a_score_or_an_absence(api, make, absence):
+    taught = make.taught(1)
+    assessment = make.assessment(taught.subject, taught.term)
+    if absence:
+        api.ok(make.absences(assessment, {taught.students[0]: "ABSENT"}))
+    else:
+        make.entry(assessment, taught.students[0], taught.cohort["id"])
+    api.ok(api.delete(f"/assessments/{assessment['id']}"))
+
+    answer = api.delete(f"/cohort-subjects/{taught.subject['id']}")
+
+    words = "1 absence, 1 assessment" if absence else "1 assessment, 1 score"
+    assert (answer.status_code, message(answer)) == (409, f"The cohort subject is in use by {words}.")
+
+
+def test_a_deleted_assessment_without_any_goes_along(api, make):
+    taught = make.taught(1)
+    never, removed = (make.assessment(taught.subject, taught.term) for _ in range(2))
+    entry = make.entry(removed, taught.students[0], taught.cohort["id"])
+    api.ok(api.delete(f"/gradebooks/{entry['id']}"))
+    for assessment in (never, removed):
+        api.ok(api.delete(f"/assessments/{assessment['id']}"))
+
+    api.ok(api.delete(f"/cohort-subjects/{taught.subject['id']}"))
+
+    assert api.get(f"/cohort-subjects/{taught.subject['id']}").status_code == 404
+    api.ok(api.delete(f"/terms/{taught.term['id']}"))
+
+
+def test_one_that_is_there_is_in_the_way_beside_a_deleted_one(api, make):
+    taught = make.taught(0)
+    make.assessment(taught.subject, taught.term)
+    deleted = make.assessment(taught.subject, taught.term)
+    api.ok(api.delete(f"/assessments/{deleted['id']}"))
+
+    for path in (f"/cohort-subjects/{taught.subject['id']}", f"/terms/{taught.term['id']}"):
+        assert message(api.delete(path)).endswith("is in use by 1 assessment.")
+
+
+def test_that_students_have_to_take_it_goes_along(api, make):
+    taught = make.taught(2)
+
+    api.ok(api.delete(f"/cohort-subjects/{taught.subject['id']}"))
+
+    # Those who are enrolled from now on do not take it, and it can be taught again.
+    make.enrolled(taught.cohort)
+    again = make.cohort_subject(taught.cohort, subject_of(api, taught))
+    assert len(api.ok(api.get(f"/scoresheets/{again['id']}/scoresheet"))) == 3
+
+
+def subject_of(api, taught):
+    return next(one for one in api.ok(api.get("/templates")) if one["name"] == taught.subject["subject"])
+
+
+def test_that_students_chose_it_is_in_the_way(api, make):
+    cohort = make.cohort()
+    students = make.enrolled(cohort, make.student(), make.student())
+    subject = make.cohort_subject(cohort, elective=True)["id"]
+    api.ok(api.patch(f"/cohort-subjects/{subject}/students", students))
+
+    answer = api.delete(f"/cohort-subjects/{subject}")
+
+    assert message(answer) == "The cohort subject is in use by 2 subject enrollments."
+    for student in students:
+        api.ok(api.delete(f"/cohort-subjects/{subject}/students/{student}"))
+    api.ok(api.delete(f"/cohort-subjects/{subject}"))
+
+
+def test_who_is_enrolled_meanwhile_is_enrolled(committing):
+    api, cohort = committing.api, committing.cohort()
+    subjects = [committing.cohort_subject(cohort)["id"] for _ in range(4)]
+    students = [committing.student()["id"] for _ in range(4)]
+
+    def work(number):
+        if number % 2:
+            return api.using().delete(f"/cohort-subjects/{subjects[number // 2]}")
+        body = {"students": [students[number // 2]], "batch": cohort["id"]}
+        return api.using().post(f"/cohorts/{cohort['id']}/enrollment", body)
+
+    assert {answer.status_code for answer in run_concurrently(8, work)} == {200}
+    assert len(api.ok(api.get(f"/cohorts/{cohort['id']}/students"))) == 4

@@ -1,0 +1,286 @@
+"""Transcripts as they are issued: each has a code, by which whoever holds the paper verifies it."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import func, select
+
+from school_service.core.database import db
+from school_service.features.results.models import IssuedTranscript
+from school_service.features.results.report_cards import service
+from school_service.web.request_scope import in_transaction
+from tenants.clock import now
+from tenants.connections.binding import SchoolBinding
+from tests.features.results.promotions.ends import End
+from tests.features.results.publications.arms import Arms
+from tests.features.results.report_cards.papers import needs_poppler, text_of
+from tests.features.results.report_cards.test_printing import own
+from tests.features.results.report_cards.test_verification import HTML, MEMBERS, verify
+
+pytestmark = pytest.mark.program
+
+OF_A_TERM = ("class", "session", "term", "version", "average", "grade", "position", "of", "subjects")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Arms)
+
+
+@pytest.fixture
+def arms(rehearsed, made):
+    return deepcopy(made)
+
+
+@pytest.fixture
+def anyone(api):
+    """Whoever holds the paper: no token, no school."""
+    return api.using(token=None, school=None)
+
+
+def transcript(api, student):
+    answer = api.get(f"/students/{student}/transcript/download")
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    return answer.data
+
+
+def issued(api, student):
+    """The codes of a student's transcripts, in the order in which they were issued."""
+    with in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
+        found = select(IssuedTranscript.code).where(IssuedTranscript.student_id == UUID(student))
+        return list(db.session.scalars(found.order_by(IssuedTranscript.issued_at)))
+
+
+def issue(api, student):
+    """Print a transcript: the code of the last that was issued."""
+    transcript(api, student)
+    return issued(api, student)[-1]
+
+
+def test_a_code_tells_what_its_transcript_says_and_no_more(arms, api, anyone, place):
+    arms.published()
+    student = arms.students[arms.first][1]
+    shown = json.loads(api.get(f"/students/{student}/transcript").data, parse_float=str)
+
+    told = json.loads(verify(anyone, place.id, issue(api, student)).data, parse_float=str)
+
+    assert set(told) == MEMBERS | {"sessions"}
+    assert {name for name in OF_A_TERM if told[name] is not None} == set()
+    assert (told["state"], told["school"], told["replaced_at"], told["note"]) == (
+        "CURRENT",
+        shown["school"]["name"],
+        None,
+        None,
+    )
+    who = shown["student"]
+    assert told["student"] == {
+        "name": f"{who['first_name']} {who['last_name']}",
+        "admission_number": who["admission_number"],
+    }
+    ((session,), (of_session,)) = shown["sessions"], told["sessions"]
+    figures = ("average", "grade", "position", "of")
+    assert {name: of_session[name] for name in figures} == {name: session[name] for name in figures}
+    assert (of_session["session"], of_session["class"]) == (
+        session["session"]["name"],
+        f"{session['classroom']} A",
+    )
+    members = ("name", "FIRST", "SECOND", "THIRD", "percent", "grade")
+    assert of_session["subjects"] == [{name: one[name] for name in members} for one in session["subjects"]]
+
+
+def test_the_same_transcript_of_a_day_is_the_same_paper(arms, api, monkeypatch):
+    arms.published()
+    student = arms.students[arms.first][0]
+
+    first = transcript(api, student)
+
+    assert transcript(api, student) == first
+    assert len(issued(api, student)) == 1
+    # Another day, another paper.
+    tomorrow = now() + timedelta(days=1)
+    monkeypatch.setattr(service, "now", lambda: tomorrow)
+    assert transcript(api, student) != first
+    assert len(set(issued(api, student))) == 2
+
+
+def test_another_result_is_another_paper_and_the_one_before_is_replaced(arms, api, anyone, place):
+    publications = arms.published()
+    student, other = arms.students[arms.first]
+    codes = {one: issue(api, one) for one in (student, other)}
+    before = verify(anyone, place.id, codes[student]).get_json()
+    for publication in publications:
+        api.ok(arms.reopen(publication))
+    assert verify(anyone, place.id, codes[student]).get_json() == before
+
+    arms.correct(student, 99)
+    second, _ = api.ok(arms.publish())
+
+    told = verify(anyone, place.id, codes[student]).get_json()
+    # The figures of that paper, and that there are others.
+    assert told == {**before, "state": "REPLACED", "replaced_at": second["published_at"]}
+    assert verify(anyone, place.id, codes[other]).get_json()["state"] == "CURRENT"
+    newer = verify(anyone, place.id, issue(api, student)).get_json()
+    assert newer["state"] == "CURRENT"
+    assert newer["sessions"][0]["average"] != before["sessions"][0]["average"]
+
+
+def test_what_is_on_no_transcript_replaces_none(arms, api, anyone, place):
+    (publication, _) = arms.published()
+    student = arms.students[arms.first][0]
+    code = issue(api, student)
+    api.ok(arms.reopen(publication))
+    comment = {"student": student, "form_teacher_comment": "Others."}
+    api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": [comment]}))
+    api.ok(arms.publish(arms.first))
+
+    assert verify(anyone, place.id, code).get_json()["state"] == "CURRENT"
+
+
+def test_a_later_term_replaces_no_transcript_of_the_terms_before(arms, api, anyone, place):
+    arms.published()
+    student = arms.students[arms.first][0]
+    code = issue(api, student)
+    arms.mark("SECOND", first=50)
+    arms.published(term="SECOND")
+
+    told = verify(anyone, place.id, code).get_json()
+
+    assert (told["state"], told["sessions"][0]["subjects"][0]["SECOND"]) == ("CURRENT", None)
+    assert verify(anyone, place.id, issue(api, student)).get_json()["sessions"][0]["subjects"][0]["SECOND"]
+
+
+def test_a_transcript_of_what_was_withdrawn_is_withdrawn(arms, api, anyone, place):
+    (publication, _) = arms.published()
+    student = arms.students[arms.first][0]
+    code = issue(api, student)
+    api.ok(arms.reopen(publication, withdraw=True))
+
+    told = verify(anyone, place.id, code).get_json()
+
+    assert told["state"] == "WITHDRAWN"
+    assert {name for name, value in told.items() if value} == {"state", "school", "published_at"}
+    page = verify(anyone, place.id, code, accept=HTML).get_data(as_text=True)
+    assert "This transcript was withdrawn" in page
+    assert "None" not in page
+    # Published again as it was, it is what the school stands by.
+    api.ok(arms.publish(arms.first))
+    assert verify(anyone, place.id, code).get_json()["state"] == "CURRENT"
+
+
+def test_a_phone_gets_a_page(arms, api, anyone, place):
+    arms.published()
+    student = arms.students[arms.first][0]
+    shown = json.loads(api.get(f"/students/{student}/transcript").data, parse_float=str)
+
+    page = verify(anyone, place.id, issue(api, student), accept=HTML).get_data(as_text=True)
+
+    assert "This transcript is genuine" in page
+    (session,) = shown["sessions"]
+    for text in (
+        session["session"]["name"],
+        session["average"],
+        *(one["name"] for one in session["subjects"]),
+    ):
+        assert text in page
+    assert "None" not in page
+
+
+def test_where_nothing_is_verified_no_code_is_told(arms, api, anyone, place):
+    arms.published()
+    student, other = arms.students[arms.first]
+    code = issue(api, student)
+    api.ok(api.patch("/result-settings", {"verification": False}))
+    without = issue(api, other)
+    assert verify(anyone, place.id, code).status_code == 404
+    api.ok(api.patch("/result-settings", {"verification": True}))
+
+    assert verify(anyone, place.id, code).status_code == 200
+    assert verify(anyone, place.id, without).status_code == 404
+
+
+def test_the_code_is_of_its_school_and_no_answer_has_it(arms, api, other_api, anyone, place):
+    arms.published()
+    student = arms.students[arms.first][0]
+    code = issue(api, student)
+
+    assert verify(anyone, other_api.school, code).status_code == 404
+    assert verify(anyone, place.id, uuid4()).status_code == 404
+    told = api.get(f"/students/{student}/data")
+    assert str(code) not in told.get_data(as_text=True)
+    assert len(api.ok(told)["issued_transcripts"]) == 1
+    assert str(code) not in api.get(f"/students/{student}/transcript").get_data(as_text=True)
+
+
+def test_what_a_student_prints_has_the_positions_that_are_shown(arms, make, api, anyone, place):
+    api.ok(api.patch("/result-settings", {"positions": "NONE"}))
+    arms.published()
+    student = arms.students[arms.first][0]
+
+    told = verify(anyone, place.id, issue(own(make, student), student)).get_json()
+    of_staff = verify(anyone, place.id, issue(api, student)).get_json()
+
+    assert [told["sessions"][0][name] for name in ("position", "of")] == [None, None]
+    assert of_staff["sessions"][0]["position"] == 1
+    assert len(issued(api, student)) == 2
+
+
+def test_a_transcript_of_nothing_is_verified_too(arms, api, anyone, place):
+    student = arms.students[arms.first][0]
+
+    told = verify(anyone, place.id, issue(api, student)).get_json()
+
+    assert (told["state"], told["sessions"]) == ("CURRENT", [])
+
+
+def test_who_is_erased_has_no_name_on_it(arms, api, anyone, place):
+    arms.published()
+    student = arms.students[arms.first][0]
+    code = issue(api, student)
+    number = verify(anyone, place.id, code).get_json()["student"]["admission_number"]
+    api.ok(api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", {"student_ids": [student]}))
+    api.ok(api.delete(f"/students/{student}/data"))
+
+    told = verify(anyone, place.id, code).get_json()
+
+    assert told["state"] == "CURRENT"
+    assert told["student"]["admission_number"].startswith("erased-")
+    assert number not in str(told)
+
+
+@needs_poppler
+def test_it_has_the_key_to_grades_and_when_they_came_and_left(make, api):
+    end = End(make)
+    end.published(end.first, end.second)
+    student = end.students[end.first][0]
+
+    text = " ".join(text_of(transcript(api, student)).split())
+
+    day = now()
+    assert "Key to grades: A1 from 75 Excellent" in text
+    assert "Date of admission" in text
+    assert f"{day.year}" in text
+    assert "Date of leaving" not in text
+    api.ok(api.post("/graduates", {"student": student}))
+    assert "Date of leaving" in " ".join(text_of(transcript(api, student)).split())
+
+
+def test_two_who_print_at_once_get_the_same_paper(committing):
+    arms = Arms(committing)
+    arms.published()
+    student, api = arms.students[arms.first][0], committing.api
+
+    with ThreadPoolExecutor(4) as threads:
+        papers = list(threads.map(lambda _: transcript(api.using(), student), range(4)))
+
+    assert len(set(papers)) == 1
+    with (
+        api.app.app_context(),
+        in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)),
+    ):
+        assert db.session.scalar(select(func.count()).select_from(IssuedTranscript)) == 1
