@@ -27,7 +27,6 @@ from sqlalchemy import (
     column,
     false,
     func,
-    literal_column,
     or_,
     select,
     true,
@@ -250,9 +249,10 @@ def is_taught_to_all(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Co
 
 
 def today() -> ColumnElement[date]:
-    """The school's day at the moment at which the statement is sent."""
+    """The school's day, by its time zone, at the moment at which the statement is sent."""
     moment = bindparam("the_moment", callable_=now, type_=DateTime(timezone=True))
-    return cast(func.timezone(literal_column("'Africa/Lagos'"), moment), Date)
+    settings = _table("school_settings")
+    return cast(func.timezone(select(settings.c.time_zone).scalar_subquery(), moment), Date)
 
 
 def holds_today(row: Any) -> Condition:
