@@ -179,6 +179,8 @@ def example(document, schema, ids, name=""):
             return max(1, schema.get("minimum", 1))
         case "string" if schema.get("format") == "uuid":
             return ids.get(name) or str(uuid4())
+        case "string" if name == "gender":
+            return "FEMALE"
         case "string":
             return _SOME_VALUES.get(schema.get("format"), "a")
         case other:

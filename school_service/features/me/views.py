@@ -12,7 +12,7 @@ from school_service.features.me.schemas import MeSchema
 from school_service.web.blueprint import Blueprint
 from school_service.web.request_scope import current_token
 
-blp = Blueprint("me", __name__, school_required=False, description="Who the caller is.")
+blp = Blueprint("me", __name__, description="Who the caller is.")
 
 
 @blp.route("/me")

@@ -33,10 +33,12 @@ from school_service.features.people.models import (
     SCHOOL,
     Employee,
     FormTeacher,
+    Guardian,
     Role,
     RolePermission,
     StoredPermission,
     Student,
+    StudentGuardian,
     User,
     UserRole,
 )
@@ -181,10 +183,22 @@ def _users(effective: CTE, days: Any) -> Query:
             counts.c.widened,
             _number_of(SubjectTeacher.cohort_subject_id, SubjectTeacher, days).label("subjects"),
             _number_of(FormTeacher.batch_id, FormTeacher, days).label("classes"),
-            literal_column("0").label("children"),
+            _number_of_children().label("children"),
         )
         .join(counts, counts.c.user_id == User.id)
         .order_by(User.username_sort_key, User.id)
+    )
+
+
+def _number_of_children() -> Any:
+    """Count the students of whom a user is a guardian, and not stopped."""
+    return (
+        select(func.count())
+        .select_from(StudentGuardian)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(Guardian.user_id == User.id, StudentGuardian.stopped_at.is_(None))
+        .correlate(User)
+        .scalar_subquery()
     )
 
 

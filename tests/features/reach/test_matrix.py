@@ -35,6 +35,17 @@ REFUSED = {
     "DELETE /employees/{id}",
     "DELETE /employees/{id}/data",
     "DELETE /grade-configs/{id}",
+    "DELETE /guardians/{id}",
+    "DELETE /guardians/{id}/account",
+    "DELETE /guardians/{id}/data",
+    "DELETE /students/{id}/guardians/{guardian_id}",
+    "DELETE /students/{id}/guardians/{guardian_id}/stop",
+    "GET /guardians/{id}/data",
+    "PATCH /guardians/{id}",
+    "POST /guardians",
+    "PUT /guardians/{id}/account",
+    "PUT /students/{id}/guardians/{guardian_id}",
+    "PUT /students/{id}/guardians/{guardian_id}/stop",
     "DELETE /letterhead/logo",
     "DELETE /letterhead/signature",
     "DELETE /metric-definitions/{id}",
@@ -171,6 +182,7 @@ class Place:
     account: str
     contact: str
     employee: str
+    guardian: str
     publication: str = ""
 
 
@@ -228,6 +240,14 @@ CASES: dict[str, list[Case]] = {
         Case("TFSG", lambda place: f"/students?cohort={place.cohort}", others=(SESSION,)),
     ],
     "GET /students/{id}": [Case("TFSG", lambda place: f"/students/{place.student}")],
+    "GET /guardians": [
+        Case("FG", lambda _: "/guardians?pageSize=1000", listed=True, at="guardian"),
+        Case("FG", lambda place: f"/guardians?student={place.student}", at="guardian"),
+    ],
+    "GET /guardians/{id}": [Case("FG", lambda place: f"/guardians/{place.guardian}", at="guardian")],
+    "GET /students/{id}/guardians": [
+        Case("FG", lambda place: f"/students/{place.student}/guardians", at="guardian")
+    ],
     "GET /cohorts/{id}/students": [
         Case("TFSG", lambda place: f"/cohorts/{place.cohort}/students", others=(SESSION,))
     ],
@@ -638,6 +658,7 @@ def places(make: Factory) -> dict[str, Place]:
                 account["id"],
                 make.contact(account)["id"],
                 teacher["id"],
+                make.guardian({"id": student})["id"],
             )
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
@@ -662,6 +683,7 @@ def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, A
     yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
     yield "F", own.form_teacher(place.batch)
     yield "S", own.student(place.student, *OF_TEACHERS)
+    yield "G", own.guardian(place.guardian, *OF_TEACHERS)
     yield "-", own.teacher()[1]
 
 

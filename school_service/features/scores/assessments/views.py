@@ -52,7 +52,7 @@ class Assessments(MethodView):
 class ManyAssessments(MethodView):
     """The same assessment of several subjects."""
 
-    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"))
+    @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"), school_required=True)
     @blp.arguments(NewAssessmentsSchema)
     @blp.returns_list(AssessmentSchema)
     def post(self, assessments: dict[str, Any]) -> Any:
