@@ -1122,7 +1122,7 @@ CREATE FUNCTION caller_state(
     OUT form_batches uuid[], OUT taught_subjects uuid[], OUT taught_arms uuid[]
 ) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
 DECLARE
-    today date := (at AT TIME ZONE 'Africa/Lagos')::date;
+    today date := (at AT TIME ZONE (SELECT s.time_zone FROM school_settings s))::date;
 BEGIN
     SELECT
         COALESCE(held.everywhere, '{}'),

@@ -127,7 +127,6 @@ REFUSED = {
     "POST /users",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
-    "PUT /metrics",
     "PUT /promotion-rules",
     "PUT /subject-teachers",
     "PUT /terms/{id}/calendar",
@@ -444,6 +443,16 @@ CASES: dict[str, list[Case]] = {
         Case("F", lambda place: f"/broadsheets/download?batch={place.batch}&term={place.term}", at="number")
     ],
     "GET /metrics": [Case("F", lambda place: f"/metrics?batchId={place.batch}", at="number")],
+    "PUT /metrics": [
+        Case(
+            "F",
+            lambda place: f"/metrics?batch={place.batch}&term={place.term}",
+            lambda place: [
+                {"student": place.student, "metric_type": "PSYCHOMOTOR", "metric_scores": {"painting": 5}}
+            ],
+            at="number",
+        )
+    ],
     "GET /metrics/download-sheet": [
         Case(
             "F",
