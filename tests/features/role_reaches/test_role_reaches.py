@@ -179,6 +179,20 @@ class TestSeededRoles:
             assert roles["Student"]["id"] in [role["roleId"] for role in user["roles"]]
         assert committed(api, add_seeded=True)["added"] == []
 
+    def test_accounts_of_guardians_that_are_there_get_theirs(self, older, api, make):
+        guardian = api.ok(api.post("/guardians", {"full_name": "Bísí Àjàyí"}))
+        body = {"username": "bisi.ajayi", "password": "a password of theirs"}
+        user = api.ok(api.put(f"/guardians/{guardian['id']}/account", body))["user"]
+        assert api.ok(api.get(f"/users/{user}"))["roles"] == []
+
+        found = committed(api, add_seeded=True)
+
+        assert user in [each["user"] for each in found["users"]]
+        roles = {role["id"]: role for role in api.ok(api.get("/roles"))}
+        given = [role["roleId"] for role in api.ok(api.get(f"/users/{user}"))["roles"]]
+        assert [roles[role]["given_to"] for role in given] == ["GUARDIANS"]
+        assert committed(api, add_seeded=True)["users"] == []
+
     def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
