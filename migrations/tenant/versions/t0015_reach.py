@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0021"
+revision = "t0015"
 down_revision = "t0014"
 branch_labels = None
 depends_on = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0022"
+revision = "t0019"
 down_revision = "t0018"
 branch_labels = None
 depends_on = None
